@@ -1,4 +1,5 @@
 // The books: what has been charged, read and booked, with the locks of an instance's ledger (LEDGER 2, 6, 8).
+import type { QueryResultRow } from 'pg';
 import type { Booked, Books, EntryKind, Reading } from '#core/ports/books.ts';
 import type { ScopeId, ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { type BookingDeps, bookIn, inBooking } from './booking.ts';
@@ -24,12 +25,12 @@ export function createBooks(deps: BookingDeps): Books {
       }
       return epoch === undefined ? { rejected } : { rejected, epoch };
     },
-    ...readingBy((work, size) => session.run(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, work)),
+    ...readingBy((size, ...call) => session.query(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call)),
     withLedgerLock: (instanceUid, work) =>
       session.transaction(GATEWAY_LIMIT, (query) => inLedgerLock(query, instanceUid, work)),
     scopesOfOtherInstances: async (instanceUid, scopes) => {
       const ask = (portion: ReadonlyArray<ScopeId>) =>
-        session.run(BACKGROUND_LIMIT, (query) => query<{ scope: ScopeId }>(ELSEWHERE, [instanceUid, portion]));
+        session.query<{ scope: ScopeId }>(BACKGROUND_LIMIT, ELSEWHERE, [instanceUid, portion]);
       return new Set((await each(inPortions(scopes, QUESTION), ask)).map(({ scope }) => scope));
     },
     tryErrandLock: (instanceUid, errand, work) =>
@@ -38,7 +39,7 @@ export function createBooks(deps: BookingDeps): Books {
         const [row] = await query<{ mine: boolean }>(ALONE, [`${instanceUid} ${errand}`]);
         if (row?.mine !== true) return undefined;
         return work({
-          ...readingBy((ask) => ask(query)),
+          ...readingBy((_, ...call) => query(...call)),
           book: (uid, entries, marks) => bookIn(booking, uid, entries, marks),
           withLedgerLock: (uid, read) => inLedgerLock(query, uid, read),
         });
@@ -48,7 +49,7 @@ export function createBooks(deps: BookingDeps): Books {
 
 async function inLedgerLock<T>(query: Query, instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T> {
   await lockForRecount(query, instanceUid);
-  return work(readingBy((ask) => ask(query)));
+  return work(readingBy((_, ...call) => query(...call)));
 }
 
 /** Budgets for models have no rows (decision 0014): they stand in the policy of their key. */
@@ -59,27 +60,29 @@ where c.scope_id = any($2::uuid[]) and c.instance_uid <> $1`;
 
 const ALONE = 'select pg_try_advisory_xact_lock(hashtextextended($1, 7203418868)) as mine';
 
-type Run = <T>(work: (query: Query) => Promise<T>, size: number) => Promise<T>;
+/** A statement about so many things. */
+type Ask = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
 
-function readingBy(run: Run): Reading {
-  const sumsOf = (of: ReadonlyArray<ScopeWindow>) =>
-    run(async (query): Promise<ReadonlyArray<ScopeSpend>> => {
-      const rows = await query<{ place: string; amount: string }>(SUMS, [
-        of.map(({ scopeId }) => scopeId),
-        of.map(({ window }) => window.start),
-        of.map(({ window }) => window.end),
-      ]);
-      const spent = new Map(rows.map(({ place, amount }) => [Number(place) - 1, BigInt(amount)]));
-      return of.map((each, place) => ({ ...each, spent: spent.get(place) ?? 0n }));
-    }, of.length);
-  const bookedOf = (ids: ReadonlyArray<string>) =>
-    run(async (query) => {
-      const sorted = ids.toSorted();
-      const rows = await query<BookedRow>(BOOKED, [sorted, sorted[0], sorted.at(-1)]);
-      return rows.map(
-        ({ id, kinds, costs }) => [id, kinds.map((kind, place) => toBooked(kind, costs[place]))] as const,
-      );
-    }, ids.length);
+function readingBy(ask: Ask): Reading {
+  const sumsOf = async (of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
+    const windows = of.map(({ window }) => window);
+    const columns = [
+      of.map(({ scopeId }) => scopeId),
+      windows.map(({ start }) => start),
+      windows.map(({ end }) => end),
+    ];
+    const rows = await ask<{ place: string; amount: string }>(of.length, SUMS, columns);
+    const spent = new Map(rows.map(({ place, amount }) => [Number(place) - 1, BigInt(amount)]));
+    return of.map((each, place) => ({ ...each, spent: spent.get(place) ?? 0n }));
+  };
+  const bookedOf = async (ids: ReadonlyArray<string>) => {
+    const sorted = ids.toSorted();
+    const rows = await ask<BookedRow>(ids.length, BOOKED, [sorted, sorted[0], sorted.at(-1)]);
+    return rows.map(({ id, kinds, costs }): [string, Booked[]] => [
+      id,
+      kinds.map((kind, place) => ({ kind, cost: BigInt(costs[place] ?? 0) })),
+    ]);
+  };
   return {
     sums: (of) => each(inPortions(of, SUMS_QUESTION), sumsOf),
     bookedOf: async (ids) => new Map(await each(inPortions(ids, QUESTION), bookedOf)),
@@ -91,8 +94,6 @@ interface BookedRow {
   readonly kinds: ReadonlyArray<EntryKind>;
   readonly costs: ReadonlyArray<string>;
 }
-
-const toBooked = (kind: EntryKind, cost = '0'): Booked => ({ kind, cost: BigInt(cost) });
 
 /** One after the other: what one portion answers, then what the next does. */
 async function each<T, A>(

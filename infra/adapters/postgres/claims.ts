@@ -7,32 +7,24 @@ import { createSharing } from './sharing.ts';
 
 export function createClaims(session: Session): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'retire'> {
   return {
-    claims: (instanceUid) =>
-      session.run(LIMIT, async (_, stream) => {
-        const claims: Claim[] = [];
-        const text = `${SELECT} where c.instance_uid = $1 and c.retired_at is null`;
-        const onRow = (row: ClaimRow) => void claims.push(toClaim(row));
-        await stream<ClaimRow>({ text, readJson: createSharing(), onRow }, [instanceUid]);
-        return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
-      }),
-    claimsOf: (instanceUid, aliases) =>
-      session.run(LIMIT, async (query) => {
-        const rows = await query<ClaimRow>(
-          `${SELECT} join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)
-           where c.instance_uid = $1 and c.retired_at is null`,
-          [instanceUid, aliases.map(({ kind }) => kind), aliases.map(({ alias }) => alias)],
-        );
-        return rows.map(toClaim);
-      }),
-    retireValues: (scopeId, hashes, overlap) =>
-      session.run(LIMIT, async (query) => {
-        const later = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";
-        await query(
-          `update gateway_operator.key_value set ${overlap === undefined ? 'retired_at = now()' : later}
-           where scope_id = $1 and hash = any($2) and retired_at is null`,
-          [scopeId, hashes, ...(overlap === undefined ? [] : [overlap])],
-        );
-      }),
+    claims: async (instanceUid) => {
+      const text = `${SELECT} where c.instance_uid = $1 and c.retired_at is null`;
+      const rows = await session.query<ClaimRow>(LIMIT, { text, readJson: createSharing() }, [instanceUid]);
+      const claims = rows.map(toClaim);
+      return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
+    },
+    claimsOf: async (instanceUid, aliases) => {
+      const text = `${SELECT} join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)
+        where c.instance_uid = $1 and c.retired_at is null`;
+      const columns = [aliases.map(({ kind }) => kind), aliases.map(({ alias }) => alias)];
+      return (await session.query<ClaimRow>(LIMIT, text, [instanceUid, ...columns])).map(toClaim);
+    },
+    retireValues: async (scopeId, hashes, overlap) => {
+      const later = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";
+      const text = `update gateway_operator.key_value set ${overlap === undefined ? 'retired_at = now()' : later}
+        where scope_id = $1 and hash = any($2) and retired_at is null`;
+      await session.query(LIMIT, text, [scopeId, hashes, ...(overlap === undefined ? [] : [overlap])]);
+    },
     retire: (scopeIds) => session.transaction(LIMIT, (query) => retire(query, scopeIds)),
   };
 }

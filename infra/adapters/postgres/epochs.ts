@@ -54,27 +54,18 @@ export function createEpochs(session: Session, instanceUid: string): Epochs {
         return readState(query, instanceUid);
       }),
     state: () => session.run(LIMIT, (query) => readState(query, instanceUid)),
-    raise: (from, above) =>
-      session.run(LIMIT, async (query) => {
-        await query(RAISE, [instanceUid, from, above]);
-      }),
-    open: (epoch) =>
-      session.run(LIMIT, async (query) => {
-        await query(
-          `update gateway_operator.store_epoch set opened_at = clock_timestamp()
-           where instance_uid = $1 and epoch = $2 and opened_at is null`,
-          [instanceUid, epoch],
-        );
-      }),
-    leave: (process) =>
-      session.run(LIMIT, async (query) => {
-        await query(
-          'update gateway_operator.gateway_process set left_at = clock_timestamp() where instance_uid = $1 and process = $2',
-          [instanceUid, process],
-        );
-      }),
+    raise: async (from, above) => void (await session.query(LIMIT, RAISE, [instanceUid, from, above])),
+    open: async (epoch) => void (await session.query(LIMIT, OPEN, [instanceUid, epoch])),
+    leave: async (process) => void (await session.query(LIMIT, LEAVE, [instanceUid, process])),
   };
 }
+
+const OPEN = `
+update gateway_operator.store_epoch set opened_at = clock_timestamp()
+where instance_uid = $1 and epoch = $2 and opened_at is null`;
+
+const LEAVE = `
+update gateway_operator.gateway_process set left_at = clock_timestamp() where instance_uid = $1 and process = $2`;
 
 async function readState(query: Query, instanceUid: string): Promise<EpochState> {
   const [row] = await query<StateRow>(STATE, [instanceUid]);

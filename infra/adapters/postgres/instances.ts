@@ -9,52 +9,51 @@ type Instances = Pick<Registry, 'openInstance' | 'closeInstance' | 'instance' | 
 const PORTION = 5000;
 
 export function createInstances(session: Session): Instances {
+  /** However many rows there are: a transaction for each portion of them. */
+  const inPortions = async (work: (query: Query) => Promise<number>) => {
+    while ((await session.transaction(LIMIT, work)) === PORTION);
+  };
   return {
     openInstance: async (instance, ledger) => {
       const adoption = await session.transaction(LIMIT, (query) => open(query, instance, ledger));
       if (!adoption.ok) return adoption;
-      // Where an earlier call was cut short it goes on here, however many claims there are. One that was lost still has live ones.
-      const { adopted } = await session.run(LIMIT, (query) => stateOf(query, instance.uid));
-      if (adopted !== undefined)
-        while ((await session.transaction(LIMIT, (query) => retireSome(query, adopted.from))) === PORTION);
-      while ((await session.transaction(LIMIT, (query) => moveSome(query, instance.uid))) === PORTION);
+      // Where an earlier call was cut short it goes on here. One that was lost still has live claims.
+      const { adopted } = await stateOf(session, instance.uid);
+      if (adopted !== undefined) await inPortions((query) => retireSome(query, adopted.from));
+      await inPortions((query) => moveSome(query, instance.uid));
       return adoption;
     },
 
     closeInstance: async (uid) => {
-      // From here on no key of it works; its claims follow in portions, however many they are.
-      await session.run(LIMIT, (query) =>
-        query('update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null', [uid]),
-      );
-      while ((await session.transaction(LIMIT, (query) => retireSome(query, uid))) === PORTION);
+      // From here on no key of it works; its claims follow in portions.
+      const text = 'update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null';
+      await session.query(LIMIT, text, [uid]);
+      await inPortions((query) => retireSome(query, uid));
     },
 
-    instance: (uid) => session.run(LIMIT, (query) => stateOf(query, uid)),
+    instance: (uid) => stateOf(session, uid),
 
     openInstances: (cluster) =>
-      session.run(LIMIT, (query) =>
-        query<InstanceRow & { readonly cluster: string }>(
-          'select uid, namespace, name, cluster from gateway_operator.instance where cluster = $1 and closed_at is null order by uid',
-          [cluster],
-        ),
+      session.query<InstanceRow & { readonly cluster: string }>(
+        LIMIT,
+        'select uid, namespace, name, cluster from gateway_operator.instance where cluster = $1 and closed_at is null order by uid',
+        [cluster],
       ),
   };
 }
 
-async function stateOf(query: Query, uid: string): Promise<InstanceState> {
-  const [row] = await query<StateRow>(
+async function stateOf(session: Session, uid: string): Promise<InstanceState> {
+  const [row] = await session.query<StateRow>(
+    LIMIT,
     `select ${millis('clock_timestamp()')} as now, i.adopted_from, ${millis('i.adopted_at')} as adopted_at,
        i.uid is not null and i.closed_at is null
          and (select max(version) from gateway_operator.migration) = ${SCHEMA_VERSION} as is_open
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
     [uid],
   );
-  const { adopted_from: from, adopted_at: at } = row ?? { adopted_from: null, adopted_at: null };
-  return {
-    now: Number(row?.now),
-    isOpen: row?.is_open === true,
-    ...(from === null ? {} : { adopted: { from, at: Number(at) } }),
-  };
+  if (row === undefined) throw new Error('the instance was not told');
+  const { now, is_open: isOpen, adopted_from: from, adopted_at: at } = row;
+  return { now: Number(now), isOpen, ...(from !== null && { adopted: { from, at: Number(at) } }) };
 }
 
 interface StateRow {
@@ -81,8 +80,8 @@ async function open(
     `select uid, closed_at, adopted_from, adopted_by from gateway_operator.instance where uid = any($1) order by uid for update`,
     [[uid, ...(ledger === undefined ? [] : [ledger.uid])]],
   );
-  const own = rows.find((row) => row.uid === uid);
-  const adoption = ledger === undefined ? { ok: true as const } : await judge(query, { uid, ledger, rows, own });
+  const adopts = ledger !== undefined && !(await hasLedger(query, uid, rows));
+  const adoption = adopts ? adoptionOf(uid, ledger, rows) : { ok: true as const };
   if (!adoption.ok) return adoption;
   await query(
     `insert into gateway_operator.instance as old (uid, namespace, name, cluster) values ($1, $2, $3, $4)
@@ -90,41 +89,28 @@ async function open(
      where old.closed_at is not null or (old.namespace, old.name) <> ($2, $3) or (old.cluster is null and $4 is not null)`,
     [uid, namespace, name, cluster ?? null],
   );
-  if (adoption.adopts !== true || ledger === undefined) return { ok: true };
-  await query(
-    'update gateway_operator.instance set adopted_by = $1, closed_at = coalesce(closed_at, now()) where uid = $2',
-    [uid, ledger.uid],
-  );
-  await query(
-    "update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1",
-    [uid, ledger.uid],
-  );
-  return { ok: true };
+  if (adopts) await query(ADOPT, [uid, ledger.uid]);
+  return adoption;
 }
 
-interface Judged {
-  readonly uid: string;
-  readonly ledger: Ledger;
-  readonly rows: ReadonlyArray<OpenRow>;
-  readonly own: OpenRow | undefined;
+const ADOPT = `
+with old as (
+  update gateway_operator.instance set adopted_by = $1, closed_at = coalesce(closed_at, now()) where uid = $2)
+update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1`;
+
+/** One that has claims of its own, or has adopted before, goes on with those. */
+async function hasLedger(query: Query, uid: string, rows: ReadonlyArray<OpenRow>): Promise<boolean> {
+  if (rows.some((row) => row.uid === uid && row.adopted_from !== null)) return true;
+  const text = 'select 1 from gateway_operator.claim where instance_uid = $1 and retired_at is null limit 1';
+  return (await query(text, [uid])).length > 0;
 }
 
-async function judge(
-  query: Query,
-  { uid, ledger, rows, own }: Judged,
-): Promise<Adoption & { readonly adopts?: boolean }> {
-  if (own?.adopted_from === ledger.uid) return { ok: true };
-  const [claim] = await query(
-    'select 1 from gateway_operator.claim where instance_uid = $1 and retired_at is null limit 1',
-    [uid],
-  );
-  // It has a ledger already, and goes on with it.
-  if (claim !== undefined || (own?.adopted_from ?? null) !== null) return { ok: true };
+function adoptionOf(uid: string, ledger: Ledger, rows: ReadonlyArray<OpenRow>): Adoption {
   if (uid === ledger.uid) return { ok: false, why: 'same' };
   const old = rows.find((row) => row.uid === ledger.uid);
   if (old === undefined) return { ok: false, why: 'absent' };
   if (old.adopted_by !== null) return { ok: false, why: 'adopted', by: old.adopted_by };
-  return old.closed_at === null && !ledger.lost ? { ok: false, why: 'open' } : { ok: true, adopts: true };
+  return old.closed_at === null && !ledger.lost ? { ok: false, why: 'open' } : { ok: true };
 }
 
 /**

@@ -77,13 +77,12 @@ export function createMonths(session: Session): Months {
       return time !== undefined && dropped.has(monthOf(time));
     },
     drop: async (kept) => {
-      const old = await session.run(LIMIT, (query) => query<{ month: string }>(OLD, [kept]));
-      if (old.length === 0) return [];
-      const [needed] = await session.run(LIMIT, (query) => query<{ month: string }>(NEEDED));
-      const months = old.flatMap(({ month }) => (needed === undefined || month < needed.month ? [month] : []));
-      for (const month of months) await session.transaction(LIMIT, (query) => dropMonth(query, month));
-      made.clear();
-      return months;
+      const rows = await session.query<{ month: string }>(LIMIT, UNNEEDED, [kept]);
+      for (const { month } of rows) {
+        await session.transaction(LIMIT, (query) => dropMonth(query, month));
+        made.clear();
+      }
+      return rows.map(({ month }) => month);
     },
   };
 }
@@ -115,19 +114,11 @@ async function makeMonth(query: Query, month: Month): Promise<void> {
   }
 }
 
-/** Months before the current one and so many before it. */
-const OLD = `
-select distinct right(c.relname, 7) as month
-from pg_catalog.pg_inherits i
-  join pg_catalog.pg_class c on c.oid = i.inhrelid
-  join pg_catalog.pg_class p on p.oid = i.inhparent
-  join pg_catalog.pg_namespace n on n.oid = p.relnamespace
-where n.nspname = 'gateway_operator' and p.relname in ('entry', 'charge') and c.relname ~ '^(entry|charge)_[0-9]{4}_[0-9]{2}$'
-  and right(c.relname, 7) < to_char(now() at time zone 'UTC' - make_interval(months => $1), 'YYYY_MM')
-order by 1`;
-
-/** Where the longest window in force may have begun; a calendar month is up to a thirtieth longer than 30 days. */
-const NEEDED = `
+/**
+ * Months before the current one and so many before it, and before the one in which the longest window in force may have
+ * begun; a calendar month is up to a thirtieth longer than 30 days.
+ */
+const UNNEEDED = `
 with duration as (
   select policy -> 'budget' ->> 'duration' as text from gateway_operator.claim where retired_at is null
   union
@@ -138,7 +129,16 @@ longest as (
   select max(substring(text from '^[0-9]+')::bigint * case substring(text from '[a-z]+$')
     when 's' then 1 when 'm' then 60 when 'h' then 3600 when 'd' then 86400 when 'w' then 604800 when 'mo' then 2592000 end) as seconds
   from duration where text is not null)
-select to_char(now() at time zone 'UTC' - make_interval(secs => coalesce(seconds, 0) * 31 / 30.0), 'YYYY_MM') as month from longest`;
+select distinct right(c.relname, 7) as month
+from pg_catalog.pg_inherits i
+  join pg_catalog.pg_class c on c.oid = i.inhrelid
+  join pg_catalog.pg_class p on p.oid = i.inhparent
+  join pg_catalog.pg_namespace n on n.oid = p.relnamespace
+where n.nspname = 'gateway_operator' and p.relname in ('entry', 'charge') and c.relname ~ '^(entry|charge)_[0-9]{4}_[0-9]{2}$'
+  and right(c.relname, 7) < to_char(now() at time zone 'UTC' - make_interval(months => $1), 'YYYY_MM')
+  and right(c.relname, 7) < (select to_char(now() at time zone 'UTC' - make_interval(secs => coalesce(seconds, 0) * 31 / 30.0), 'YYYY_MM')
+    from longest)
+order by 1`;
 
 /** Bookings and reads under way are waited for, not stopped; a lock that does not come is tried again by the next sweep. */
 async function dropMonth(query: Query, month: string): Promise<void> {

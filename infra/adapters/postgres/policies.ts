@@ -1,5 +1,5 @@
 // Policies by the hash of a key: one prepared statement by index, whatever the number of keys.
-import type { KeyPolicy, KeyRecord, Policies, ScopePolicy } from '#core/ports/policy.ts';
+import type { KeyPolicy, Policies, ScopePolicy } from '#core/ports/policy.ts';
 import { GATEWAY_LIMIT, type Session } from './session.ts';
 
 /**
@@ -28,15 +28,12 @@ interface FoundRow {
 
 export function createPolicies(session: Session, instanceUid: string): Policies {
   return {
-    find: (hash) =>
-      session.run(GATEWAY_LIMIT, async (query) => {
-        const [row] = await query<FoundRow>(FIND, [hash, instanceUid]);
-        return row === undefined ? undefined : toRecord(row);
-      }),
+    find: async (hash) => {
+      const [row] = await session.query<FoundRow>(GATEWAY_LIMIT, FIND, [hash, instanceUid]);
+      if (row === undefined) return undefined;
+      const { policy, charged, scopes } = row;
+      // A scope without a policy cannot be charged, and a key that cannot be charged does not work.
+      return scopes.length === (charged ?? 0) ? { key: policy, scopes: [policy, ...scopes] } : undefined;
+    },
   };
-}
-
-/** A scope without a policy cannot be charged, and a key that cannot be charged does not work. */
-function toRecord({ policy, charged, scopes }: FoundRow): KeyRecord | undefined {
-  return scopes.length === (charged ?? 0) ? { key: policy, scopes: [policy, ...scopes] } : undefined;
 }

@@ -1,15 +1,10 @@
 // Errors of the database: its absence (503, try again) in words that help, or a mistake of ours.
 import pg from 'pg';
-import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
+import { type DatabaseConnection, DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
 
 /** Where a database is, in the words of its messages: never the password. */
-export interface Place {
-  readonly host: string;
-  readonly port: number;
-  readonly username: string;
-  readonly dbname: string;
-}
+type Place = Omit<DatabaseConnection, 'password'>;
 
 const at = (place: Place) => `PostgreSQL at ${place.host}:${place.port}`;
 

@@ -28,21 +28,18 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   const recounted = writes.flatMap(({ recounts, instanceUid }) => (recounts === undefined ? [] : [instanceUid]));
   for (const uid of [...new Set(recounted)].sort()) await lockForRecount(query, uid);
   for (const write of writes) if (write.proof !== undefined) await adopt(query, write, write.proof);
-  await query(CLAIM, [toRows(writes)]);
-  const rows = await query<LockedRow>(LOCK, [toRows(writes)]);
-  const published = await query<{ place: number }>(PUBLISHED, [toRows(writes)]);
-  const generations = new Map(rows.map(({ place, generation }) => [place, Number(generation ?? 0)]));
+  const wanted = [toRows(writes)];
+  await query(CLAIM, wanted);
+  const locked = await query<{ place: number; generation: string | null }>(LOCK, wanted);
+  const published = await query<{ place: number }>(PUBLISHED, wanted);
+  const generations = new Map(locked.map(({ place, generation }) => [place, Number(generation ?? 0)]));
   const overtaken = new Set(published.map(({ place }) => place));
-  const current = writes.filter((_, place) => generations.has(place) && !overtaken.has(place));
-  const isLate = (write: ScopeWrite) => (generations.get(writes.indexOf(write)) ?? 0) > write.generation;
-  await writePolicies(
-    query,
-    current.filter((write) => !isLate(write)),
-  );
-  const refused = await addValues(
-    query,
-    current.filter(({ value }) => value !== undefined),
-  );
+  const isCurrent = (_: ScopeWrite, place: number) => generations.has(place) && !overtaken.has(place);
+  const isLate = ({ generation }: ScopeWrite, place: number) => (generations.get(place) ?? 0) > generation;
+  const policies = writes.filter((write, place) => isCurrent(write, place) && !isLate(write, place));
+  const values = writes.filter((write, place) => isCurrent(write, place) && write.value !== undefined);
+  await writePolicies(query, policies);
+  const refused = await addValues(query, values);
   return writes.map((write, place) => {
     if (!generations.has(place)) return 'taken';
     if (overtaken.has(place)) return 'overtaken';
@@ -51,15 +48,13 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
 }
 
 /** The writes as a table of `WANTED`. */
-const toRows = (writes: ReadonlyArray<ScopeWrite>): string =>
-  JSON.stringify(
-    writes.map(
-      ({ instanceUid: instance_uid, kind, alias, holder, policy: { scopeId: scope_id, anchor }, value }, place) => ({
-        ...{ place, scope_id, instance_uid, kind, alias, anchor, ...value },
-        ...{ holder_uid: holder.uid, holder_namespace: holder.namespace, holder_name: holder.name },
-      }),
-    ),
-  );
+function toRows(writes: ReadonlyArray<ScopeWrite>): string {
+  const rows = writes.map(({ instanceUid: instance_uid, kind, alias, holder, policy, value }, place) => ({
+    ...{ place, scope_id: policy.scopeId, instance_uid, kind, alias, anchor: policy.anchor, ...value },
+    ...{ holder_uid: holder.uid, holder_namespace: holder.namespace, holder_name: holder.name },
+  }));
+  return JSON.stringify(rows);
+}
 
 const WANTED = `jsonb_to_recordset($1::jsonb) as w (place integer, scope_id uuid, instance_uid text, kind text, alias text,
   anchor bigint, holder_uid text, holder_namespace text, holder_name text, hash text, asked text, unless text)`;
@@ -71,11 +66,6 @@ select w.scope_id, w.instance_uid, w.kind, w.alias, w.holder_uid, w.holder_names
   date_trunc('second', to_timestamp(w.anchor / 1000.0))
 from ${WANTED} order by w.instance_uid, w.kind, w.alias
 on conflict do nothing`;
-
-interface LockedRow {
-  readonly place: number;
-  readonly generation: string | null;
-}
 
 /** The writes whose holder has the alias in the scope that the policy names. */
 const LOCK = `

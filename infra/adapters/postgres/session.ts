@@ -14,17 +14,9 @@ interface Statement {
   /** Prepares it once per connection. */
   readonly name?: string;
   readonly text: string;
+  /** For very many rows: applied to each JSON value as its row arrives. While rows arrive the database is not silent, however long it takes. */
+  readonly readJson?: (value: unknown) => unknown;
 }
-
-/** Very many rows: each is told as it arrives, and while they arrive the database is not silent, however long it takes. */
-export type Stream = <R extends pg.QueryResultRow>(
-  statement: Statement & {
-    /** Applied to each JSON value as its row arrives. */
-    readonly readJson: (value: unknown) => unknown;
-    readonly onRow: (row: R) => void;
-  },
-  values: ReadonlyArray<unknown>,
-) => Promise<void>;
 
 /** One statement; answers its rows. */
 export type Query = <R extends pg.QueryResultRow>(
@@ -38,7 +30,9 @@ export interface Session {
    * DatabaseUnreachable is thrown and the connection dropped. `work` may run again when its connection turns out to be
    * dead: it must be repeatable. `work` never asks the session itself, or it could wait for a connection that it holds.
    */
-  run<T>(limit: Millis, work: (query: Query, stream: Stream) => Promise<T>): Promise<T>;
+  run<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
+  /** The same with one statement. */
+  query<R extends pg.QueryResultRow>(limit: Millis, ...call: Parameters<Query>): Promise<R[]>;
   /**
    * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a client
    * that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
@@ -51,7 +45,7 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
   const pool = openPool(connection, deps);
   const used = new WeakSet<pg.PoolClient>();
 
-  const run = async <T>(limit: Millis, work: (query: Query, stream: Stream) => Promise<T>): Promise<T> => {
+  const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
     const silence = createSilence(limit);
     let client: pg.PoolClient | undefined;
     const attempt = async (): Promise<T> => {
@@ -61,7 +55,7 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
       const wasUsed = used.has(connected);
       used.add(connected);
       try {
-        return await work(toQuery(connected, silence.hear), toStream(connected, silence.hear));
+        return await work(toQuery(connected, silence.hear));
       } catch (error) {
         if (silence.isOver() || !wasUsed || !isBroken(error)) throw error;
         // The server ended it while it lay in the pool (a restart, a failover): dial anew.
@@ -90,6 +84,7 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
 
   return {
     run,
+    query: (limit, ...call) => run(limit, (query) => query(...call)),
     transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
     close: async () => {
       // A frozen server does not say goodbye.
@@ -142,37 +137,25 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
 
 function toQuery(client: pg.PoolClient, hear: () => void): Query {
   return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
-    const asked = typeof statement === 'string' ? { text: statement } : statement;
-    const result = await onConnection(
-      client.query<R>(values === undefined ? asked : { ...asked, values: [...values] }),
-    );
+    const { readJson, ...asked }: Statement = typeof statement === 'string' ? { text: statement } : statement;
+    const read = (text: string) => {
+      hear();
+      return readJson?.(JSON.parse(text));
+    };
+    const types = readJson === undefined ? {} : { types: readingJson(read) };
+    const call = client.query<R>({ ...asked, ...types, ...(values !== undefined && { values: [...values] }) });
+    const { rows } = await onConnection(call);
     hear();
-    return result.rows;
-  };
-}
-
-function toStream(client: pg.PoolClient, hear: () => void): Stream {
-  return ({ text, readJson, onRow }, values) => {
-    const query = new pg.Query({ text, values: [...values], types: readingJson(readJson) });
-    const ended = new Promise<void>((resolve, reject) => {
-      query.on('row', (row) => {
-        hear();
-        onRow(row);
-      });
-      query.on('end', () => resolve());
-      query.on('error', reject);
-    });
-    client.query(query);
-    return onConnection(ended);
+    return rows;
   };
 }
 
 const JSON_TYPES: ReadonlySet<number> = new Set([pg.types.builtins.JSON, pg.types.builtins.JSONB]);
 
-function readingJson(read: (value: unknown) => unknown): pg.CustomTypesConfig {
+function readingJson(read: (text: string) => unknown): pg.CustomTypesConfig {
   return {
     getTypeParser: (type: number, format?: 'text' | 'binary') =>
-      JSON_TYPES.has(type) ? (text: string) => read(JSON.parse(text)) : pg.types.getTypeParser(type, format),
+      JSON_TYPES.has(type) ? read : pg.types.getTypeParser(type, format),
   } as pg.CustomTypesConfig;
 }
 
