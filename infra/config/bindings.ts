@@ -1,29 +1,17 @@
-// What does each function read from the bindings of its Worker?
+// Bindings of the Workers, as docs/operations.md lists them.
 import { isMap } from '#crds/shapes.ts';
-import { httpsAddress, image, processes, RECONCILE_TOKEN_IS, segments, tokens } from './readers.ts';
+import { httpsAddress, image, processes, segments, tokens } from './readers.ts';
 import { bound, matching, refuse, required, text, type ValuesOf, withDefault } from './variable.ts';
 
-const workerApi = {
-  API_SERVER: required(httpsAddress, 'Of the API server.'),
-  API_TOKEN: required(text, "Of the function's service account."),
+/** The API server's address, the token of the function's service account, and reconcile's. Secret ones are set with `wrangler secret put`. */
+const common = {
+  API_SERVER: required(httpsAddress),
+  API_TOKEN: required(text),
+  RECONCILE_TOKEN: required(tokens),
 };
 
-/** Bindings of a Worker that are texts; set the secret ones with `wrangler secret put`. */
-export const AdmissionBindings = {
-  variables: {
-    ...workerApi,
-    PATH_SECRETS: required(segments),
-    RECONCILE_TOKEN: required(tokens, RECONCILE_TOKEN_IS),
-  },
-};
-export const ReconcileBindings = {
-  variables: {
-    ...workerApi,
-    RECONCILE_TOKEN: required(tokens, RECONCILE_TOKEN_IS),
-    GATEWAY_PROCESSES: processes,
-    GATEWAY_IMAGE: image,
-  },
-};
+export const AdmissionBindings = { variables: { ...common, PATH_SECRETS: required(segments) } };
+export const ReconcileBindings = { variables: { ...common, GATEWAY_PROCESSES: processes, GATEWAY_IMAGE: image } };
 
 interface Hyperdrive {
   readonly host: string;
@@ -60,24 +48,19 @@ function parsed(text: string): unknown {
   }
 }
 
+const upstashAddress = matching(/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost)[:/])/, 'is not an https:// address');
+
 export const GatewayBindings = {
   variables: {
-    HYPERDRIVE: bound(isHyperdrive, 'is not a Hyperdrive binding', 'The database of the instance.'),
-    SNAPSHOTS: bound(
-      isNamespace,
-      'is not a KV namespace',
-      'A KV namespace with the compiled instance as `snapshot.json`.',
-    ),
-    UPSTASH_REDIS_REST_URL: required(
-      matching(/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost)[:/])/, 'is not an https:// address'),
-      'The store of the instance.',
-    ),
-    UPSTASH_REDIS_REST_TOKEN: required(text, 'It must be allowed to write.'),
-    CREDENTIALS: withDefault(
-      toCredentials,
-      '{}',
-      'Credential Secrets as JSON: name of the Secret to its entries, `{"openai":{"apiKey":"…"}}`.',
-    ),
+    /** The database of the instance. */
+    HYPERDRIVE: bound(isHyperdrive, 'is not a Hyperdrive binding'),
+    /** Has the compiled instance as `snapshot.json`. */
+    SNAPSHOTS: bound(isNamespace, 'is not a KV namespace'),
+    UPSTASH_REDIS_REST_URL: required(upstashAddress),
+    /** Must be allowed to write. */
+    UPSTASH_REDIS_REST_TOKEN: required(text),
+    /** Credential Secrets as JSON: name of the Secret to its entries, `{"openai":{"apiKey":"…"}}`. */
+    CREDENTIALS: withDefault(toCredentials, '{}'),
   },
 };
 

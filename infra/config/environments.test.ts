@@ -74,6 +74,6 @@ test('a binding that must be there, or is no text, is named', () => {
   expect(() => readEnvironment(AdmissionBindings, bindings)).toThrow(`the environment is not right:
   API_SERVER="http://api": is not an https:// address
   API_TOKEN is not set: it has no default
-  PATH_SECRETS is not a text
-  RECONCILE_TOKEN is not set: it has no default`);
+  RECONCILE_TOKEN is not set: it has no default
+  PATH_SECRETS is not a text`);
 });

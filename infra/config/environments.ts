@@ -1,4 +1,4 @@
-// What does each function read from the environment of its process?
+// Environments of the functions on Node. docs/operations.md says what each variable is for.
 import {
   httpAddress,
   image,
@@ -7,7 +7,6 @@ import {
   namespacedName,
   port,
   processes,
-  RECONCILE_TOKEN_IS,
   segments,
   share,
   tokens,
@@ -15,14 +14,15 @@ import {
 import { type Agreement, oneOf, optional, required, text, type ValuesOf, withDefault } from './variable.ts';
 
 const server = {
-  PORT: withDefault(port, '8080', 'Where the function listens.'),
-  HOST: withDefault(text, '0.0.0.0', 'On which address.'),
-  METRICS_PORT: withDefault(port, '9464', 'Where `GET /metrics` stands: a port of its own, which no Service has.'),
+  PORT: withDefault(port, '8080'),
+  HOST: withDefault(text, '0.0.0.0'),
+  METRICS_PORT: withDefault(port, '9464'),
   LOG_LEVEL: withDefault(oneOf('info', 'warn', 'error'), 'info'),
 };
 
+/** KUBERNETES_SERVICE_…: what the kubelet tells a Pod, which has a service account. */
 const api = {
-  KUBECONFIG: optional(text, 'A kubeconfig file; absent: the service account of the Pod.'),
+  KUBECONFIG: optional(text),
   KUBERNETES_SERVICE_HOST: optional(text),
   KUBERNETES_SERVICE_PORT: withDefault(port, '443'),
 };
@@ -43,26 +43,17 @@ const needsWholeTls: Agreement = {
   problem: 'goes together with TLS_CERT_FILE: set both, or none',
 };
 
+const roots = ['always_on', 'always_off', 'traceidratio'] as const;
+
 /** What the SDK of OpenTelemetry reads by itself, of its headers for instance, is not here. */
 const traces = {
-  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
-    httpAddress,
-    'A collector that takes OTLP over HTTP in JSON: what is done is told there as spans. Absent: nowhere.',
-  ),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(httpAddress, 'The same, as the whole address of its traces.'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(httpAddress),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(httpAddress),
   OTEL_TRACES_SAMPLER: withDefault(
-    oneOf(
-      'always_on',
-      'always_off',
-      'traceidratio',
-      'parentbased_always_on',
-      'parentbased_always_off',
-      'parentbased_traceidratio',
-    ),
+    oneOf(...roots, ...roots.map((root) => `parentbased_${root}` as const)),
     'parentbased_always_on',
-    'What is followed; `parentbased_`: whoever asked decides, if anybody did.',
   ),
-  OTEL_TRACES_SAMPLER_ARG: withDefault(share, '1', 'The share of `traceidratio`.'),
+  OTEL_TRACES_SAMPLER_ARG: withDefault(share, '1'),
 };
 /** All that the local stack reads of its environment. */
 export const TracesEnvironment = { variables: traces };
@@ -72,46 +63,26 @@ export const AdmissionEnvironment = {
   variables: {
     ...server,
     ...api,
-    TLS_CERT_FILE: optional(text, 'PEM; with TLS_KEY_FILE the function speaks HTTPS itself.'),
+    TLS_CERT_FILE: optional(text),
     TLS_KEY_FILE: optional(text),
-    PATH_SECRETS: required(
-      segments,
-      'Unguessable path segments, separated by commas, one of which stands before /mutate and /validate.',
-    ),
-    RECONCILE_URL: optional(
-      httpAddress,
-      'Where to post "look here" after an object was admitted. Absent: the schedule finds it.',
-    ),
-    RECONCILE_TOKEN: optional(tokens, RECONCILE_TOKEN_IS),
-    OWN_USERS: optional(list, "Reconcile's identity, whose writes are not judged."),
+    PATH_SECRETS: required(segments),
+    RECONCILE_URL: optional(httpAddress),
+    RECONCILE_TOKEN: optional(tokens),
+    OWN_USERS: optional(list),
     ...traces,
   },
   agreements: [needsCluster, needsToken, needsWholeTls],
-};
-
-const retention = {
-  RETAIN_MONTHS: optional(
-    months,
-    'Entries of this month and of so many before it are kept, older months are dropped whole; sums stay. Absent: for ever.',
-  ),
-};
-
-const certificate = {
-  ADMISSION_SERVICE: optional(
-    namespacedName,
-    "The Service of admission, NAMESPACE/NAME, whose certificate reconcile issues and renews. Absent: it is somebody else's.",
-  ),
 };
 
 export const ReconcileEnvironment = {
   variables: {
     ...server,
     ...api,
-    RECONCILE_TOKEN: required(tokens, RECONCILE_TOKEN_IS),
+    RECONCILE_TOKEN: required(tokens),
     GATEWAY_PROCESSES: processes,
     GATEWAY_IMAGE: image,
-    ...retention,
-    ...certificate,
+    RETAIN_MONTHS: optional(months),
+    ADMISSION_SERVICE: optional(namespacedName),
     ...traces,
   },
   agreements: [needsCluster],
@@ -122,24 +93,17 @@ export const UninstallEnvironment = { variables: api, agreements: [needsCluster]
 
 /** Of the CronJob's program. */
 export const TriggerEnvironment = {
-  variables: {
-    RECONCILE_URL: required(httpAddress, 'Where reconcile is asked to look everywhere.'),
-    RECONCILE_TOKEN: required(tokens, RECONCILE_TOKEN_IS),
-  },
+  variables: { RECONCILE_URL: required(httpAddress), RECONCILE_TOKEN: required(tokens) },
 };
 
 export const GatewayEnvironment = {
   variables: {
     ...server,
-    SNAPSHOT_FILE: withDefault(text, '/etc/gateway/snapshot/snapshot.json', 'The compiled instance.'),
-    CREDENTIALS_DIR: withDefault(text, '/etc/gateway/credentials', 'One folder per Secret, one file per entry.'),
-    DATABASE_DIR: withDefault(
-      text,
-      '/etc/gateway/database',
-      'Files host, username, password, dbname; port where it is not 5432.',
-    ),
-    STORE_DIR: withDefault(text, '/etc/gateway/store', 'Files host, port, password; host alone where it is memory.'),
-    OUTBOX_DIR: withDefault(text, '/var/lib/gateway/outbox', 'Outlives the process: an emptyDir at least.'),
+    SNAPSHOT_FILE: withDefault(text, '/etc/gateway/snapshot/snapshot.json'),
+    CREDENTIALS_DIR: withDefault(text, '/etc/gateway/credentials'),
+    DATABASE_DIR: withDefault(text, '/etc/gateway/database'),
+    STORE_DIR: withDefault(text, '/etc/gateway/store'),
+    OUTBOX_DIR: withDefault(text, '/var/lib/gateway/outbox'),
     ...traces,
   },
 };

@@ -1,4 +1,4 @@
-// How is a text of the environment read, and what do functions read alike wherever they run?
+// Readers of the environment's texts, and the variables that functions read alike wherever they run.
 import { RELEASE_IMAGE } from './release.ts';
 import { converted, matching, oneOf, withDefault } from './variable.ts';
 
@@ -18,6 +18,7 @@ const unguessable = (part: string) =>
     return parts.length > 0 && parts.every((part) => /^[-._~A-Za-z0-9]{16,128}$/.test(part)) ? parts : undefined;
   }, `needs 16 to 128 letters and digits in each ${part}`);
 export const segments = unguessable('segment');
+/** Hints are sent with the first, and taken with any. */
 export const tokens = unguessable('token');
 const address = (protocol: RegExp, problem: string) =>
   converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);
@@ -38,17 +39,5 @@ export const share = converted(
   'is not a share from 0 to 1',
 );
 
-export const processes = withDefault(
-  oneOf('one', 'many'),
-  'many',
-  'How many gateway processes serve an instance of type `External`. `one`: its store Secret may say `memory`.',
-);
-export const image = withDefault(
-  matching(/^[^\p{Z}\p{C}]+$/u, 'is not the name of an image'),
-  RELEASE_IMAGE,
-  'The image of gateways whose instances name none.',
-);
-
-/** Hints are sent with the first, and taken with any. */
-export const RECONCILE_TOKEN_IS =
-  'Who may ask reconcile: an unguessable token; two, separated by commas, while one replaces the other.';
+export const processes = withDefault(oneOf('one', 'many'), 'many');
+export const image = withDefault(matching(/^[^\p{Z}\p{C}]+$/u, 'is not the name of an image'), RELEASE_IMAGE);

@@ -1,15 +1,12 @@
-// Variables of an environment: what the text of each means, what holds where it is absent, and what it is about.
+// Variables of an environment: what the text of each means, and what holds where it is absent.
 // Written by hand: an environment holds texts only, and the schema library would be most of a cold start.
 import { reasonOf } from '#core/reason.ts';
 
 /** What the text of a variable means. Throws what is wrong with it in words that continue its name: `is not a port`. */
 export type Reader<T> = (text: string) => T;
 
-interface Variable<T> {
-  /** What is bound need be no text on Workers; undefined where it is not set. */
-  readonly read: (given: unknown) => T;
-  readonly about: string;
-}
+/** The value of what is set; undefined where it is not. What is bound need be no text on Workers. */
+type Variable<T> = (given: unknown) => T;
 
 /** A rule about several variables, checked whatever else is wrong: one start shows everything. */
 export interface Agreement {
@@ -39,11 +36,6 @@ export function refuse(problem: string): never {
 
 export const text: Reader<string> = (given) => given;
 
-export const matching =
-  (pattern: RegExp, problem: string): Reader<string> =>
-  (given) =>
-    pattern.test(given) ? given : refuse(problem);
-
 export const oneOf =
   <T extends string>(...choices: readonly T[]): Reader<T> =>
   (given) =>
@@ -55,29 +47,28 @@ export const converted =
   (given) =>
     convert(given) ?? refuse(problem);
 
-const variable = <T>(read: Reader<T>, absent: () => T, about: string): Variable<T> => ({
-  read: (given) => {
+export const matching = (pattern: RegExp, problem: string): Reader<string> =>
+  converted((given) => (pattern.test(given) ? given : undefined), problem);
+
+const variable =
+  <T>(read: Reader<T>, absent: () => T): Variable<T> =>
+  (given) => {
     if (given === undefined) return absent();
     return typeof given === 'string' ? read(given) : refuse('is not a text');
-  },
-  about,
-});
+  };
 
-export const required = <T>(read: Reader<T>, about = ''): Variable<T> =>
-  variable(read, () => refuse('it has no default'), about);
+export const required = <T>(read: Reader<T>): Variable<T> => variable(read, () => refuse('it has no default'));
 
-export const optional = <T>(read: Reader<T>, about = ''): Variable<T | undefined> =>
-  variable<T | undefined>(read, () => undefined, about);
+export const optional = <T>(read: Reader<T>): Variable<T | undefined> => variable<T | undefined>(read, () => undefined);
 
 /** `usual` is written as people would. */
-export const withDefault = <T>(read: Reader<T>, usual: string, about = ''): Variable<T> =>
-  variable(read, () => read(usual), about);
+export const withDefault = <T>(read: Reader<T>, usual: string): Variable<T> => variable(read, () => read(usual));
 
 /** Something that the platform binds, which is no text. */
-export const bound = <T>(is: (given: unknown) => given is T, problem: string, about = ''): Variable<T> => ({
-  read: (given) => (is(given) ? given : refuse(given === undefined ? 'bind it' : problem)),
-  about,
-});
+export const bound =
+  <T>(is: (given: unknown) => given is T, problem: string): Variable<T> =>
+  (given) =>
+    is(given) ? given : refuse(given === undefined ? 'bind it' : problem);
 
 /** Their values are never printed. */
 const SECRET: ReadonlySet<string> = new Set([
@@ -96,7 +87,7 @@ export function readEnvironment<V extends Variables>(
 ): ValuesOf<Environment<V>> {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const problems: string[] = [];
-  const values = Object.entries(variables).map(([name, { read }]) => {
+  const values = Object.entries(variables).map(([name, read]) => {
     try {
       return [name, read(given[name])];
     } catch (error) {
