@@ -1,16 +1,14 @@
 // Spans of served requests, sent by OpenTelemetry's own SDK: OTLP over HTTP in JSON, in batches, beside the requests.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Context, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Context, defaultTextMapGetter, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
 import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
-  type Sampler,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
@@ -73,7 +71,7 @@ export function createTraces({ url, service, sampler, share, routes, log }: Otel
       const path = incoming.url?.replace(/\?.*$/s, '') ?? '';
       const route = incoming.method === 'POST' ? routes.find((end) => path.endsWith(end)) : undefined;
       if (route === undefined) return handle();
-      const caller = propagator.extract(ROOT_CONTEXT, incoming.headers, HEADERS);
+      const caller = propagator.extract(ROOT_CONTEXT, incoming.headers, defaultTextMapGetter);
       const attributes = { 'http.request.method': 'POST', 'http.route': route };
       const span = tracer.startSpan(`POST ${route}`, { kind: SpanKind.SERVER, attributes }, caller);
       if (span.isRecording()) followReply(outgoing, span, meeting);
@@ -84,7 +82,7 @@ export function createTraces({ url, service, sampler, share, routes, log }: Otel
         (level: keyof Log) =>
         (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
           const { requestId } = fields;
-          if (message === 'request' && typeof requestId === 'string') meeting.logged(requestId, fields);
+          if (message === 'request' && typeof requestId === 'string') meeting.meet(requestId, { fields });
           else addLine(trace.getSpan(contexts.getStore() ?? ROOT_CONTEXT), message, fields);
           inner[level](message, fields);
         };
@@ -92,38 +90,21 @@ export function createTraces({ url, service, sampler, share, routes, log }: Otel
     },
     sent: (send) => (request) => {
       const context = contexts.getStore();
-      if (context !== undefined) propagator.inject(context, request.headers, { set: setHeader });
+      if (context !== undefined)
+        propagator.inject(context, request.headers, { set: (headers, ...header) => headers.set(...header) });
       return send(request);
     },
     close: () => {
       meeting.end();
-      return within(TIMEOUT, provider.shutdown().catch(report));
+      // The end of a process does not wait for a collector that is away; nor does the timer wait.
+      return Promise.race([provider.shutdown().catch(report), pause(TIMEOUT, undefined, { ref: false })]);
     },
   };
 }
 
-const HEADERS = {
-  get: (headers: NodeJS.Dict<string | string[]>, name: string) => headers[name],
-  keys: (headers: object) => Object.keys(headers),
-};
-
-const setHeader = (headers: Headers, name: string, value: string): void => headers.set(name, value);
-
-/** Ends with the work, or without it. */
-async function within(millis: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, millis);
-  });
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
-}
-
-function toSampler(name: OtelOptions['sampler'], share: number): Sampler {
-  if (name.startsWith('parentbased_')) return new ParentBasedSampler({ root: rootOf(name.slice(12), share) });
-  return rootOf(name, share);
-}
-
-function rootOf(name: string, share: number): Sampler {
-  if (name === 'traceidratio') return new TraceIdRatioBasedSampler(share);
-  return name === 'always_off' ? new AlwaysOffSampler() : new AlwaysOnSampler();
+/** All or none is a share too. */
+function toSampler(name: OtelOptions['sampler'], share: number) {
+  const always = name.endsWith('always_on') ? 1 : 0;
+  const root = new TraceIdRatioBasedSampler(name.endsWith('traceidratio') ? share : always);
+  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
 }

@@ -15,62 +15,49 @@ export function followReply(outgoing: ServerResponse, span: Span, meeting: Meeti
       span.setAttribute('http.response.status_code', outgoing.statusCode);
       if (outgoing.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
     }
-    if (typeof id === 'string') meeting.replied(id, span);
+    if (typeof id === 'string') meeting.meet(id, { span });
     else span.end();
   });
 }
 
 const REQUEST_ID = 'x-request-id';
 
-export interface Meeting {
-  replied(id: string, span: Span): void;
-  logged(id: string, fields: Fields): void;
-  /** Ends the spans whose lines have not come. */
-  end(): void;
+/** What one of the two brings that make a span whole: the end of the reply, and the line of the request. */
+interface Half {
+  readonly span?: Span;
+  readonly fields?: Fields;
 }
 
+export type Meeting = ReturnType<typeof createMeeting>;
+
 /** The longest that one waits for the other: that many others. */
-const MAX_WAITING = 1_000;
+const MAX_WAITING = 2_000;
 
 /**
  * Spans whose request has no line yet, and lines whose reply is not over, by the id of the request. A stream's line is written
  * where its upstream's bytes arrive, which Node counts to whichever request opened that connection.
  */
-export function createMeeting(): Meeting {
-  const spans = new Map<string, Span>();
-  const lines = new Map<string, Fields>();
+export function createMeeting() {
+  const waiting = new Map<string, Half>();
   return {
-    replied: (id, span) => {
-      const fields = lines.get(id);
-      lines.delete(id);
-      if (fields === undefined) {
-        const first = keep(spans, id, span);
-        first?.end();
-      } else {
+    meet: (id: string, half: Half): void => {
+      const { span, fields } = { ...waiting.get(id), ...half };
+      waiting.delete(id);
+      if (span !== undefined && fields !== undefined) {
         addLine(span, 'request', fields);
         span.end();
+        return;
       }
+      const [[oldest, first] = []] = waiting.set(id, half);
+      if (oldest === undefined || waiting.size <= MAX_WAITING) return;
+      waiting.delete(oldest);
+      first?.span?.end();
     },
-    logged: (id, fields) => {
-      const span = spans.get(id);
-      spans.delete(id);
-      if (span === undefined) keep(lines, id, fields);
-      addLine(span, 'request', fields);
-      span?.end();
-    },
-    end: () => {
-      for (const span of spans.values()) span.end();
+    /** Ends the spans whose lines have not come. */
+    end: (): void => {
+      for (const { span } of waiting.values()) span?.end();
     },
   };
-}
-
-/** Answers what no longer has a place. */
-function keep<T>(waiting: Map<string, T>, id: string, one: T): T | undefined {
-  waiting.set(id, one);
-  if (waiting.size <= MAX_WAITING) return undefined;
-  const [[oldest, first] = []] = waiting;
-  if (oldest !== undefined) waiting.delete(oldest);
-  return first;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
