@@ -65,13 +65,8 @@ function say(request: CompletionRequest, { chatter }: Behaviour): ReadonlyArray<
   return text.match(/\s*\S+/g) ?? ['(nothing)'];
 }
 
+/** Of a text, or of the parts that have one. */
 function textOf(content: unknown): string {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return '';
-  return content.map((part: unknown) => textOfPart(part)).join(' ');
-}
-
-function textOfPart(part: unknown): string {
-  const text: unknown = typeof part === 'object' && part !== null ? Reflect.get(part, 'text') : undefined;
-  return typeof text === 'string' ? text : '';
+  if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
+  return content.map((part: { readonly text?: unknown } | null) => textOf(part?.text)).join(' ');
 }

@@ -1,12 +1,12 @@
 // The sample upstream, which stands in for a provider on one machine: it streams, counts what it reports, and misbehaves by its models' names.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { constants, createGzip } from 'node:zlib';
-import { anthropic } from './anthropic.ts';
+import * as z from 'zod';
 import { type Completion, type CompletionRequest, complete, type Usage } from './completion.ts';
-import type { Dialect } from './dialect.ts';
-import { openai } from './openai.ts';
+import { anthropic, type Dialect, openai } from './dialects.ts';
 
 export interface SampleUpstreamOptions {
   /** 0: any free port. */
@@ -18,7 +18,6 @@ export interface SampleUpstreamOptions {
 export interface SampleUpstream {
   /** Without `/v1`: that is where OpenAI's API begins. */
   readonly url: string;
-  readonly port: number;
   /** The same as `GET /stats`. */
   readonly stats: { read(): { readonly models: Readonly<Record<string, ModelStats>> } };
   close(): Promise<void>;
@@ -49,14 +48,12 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
     });
   });
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
-  const address = server.address();
-  const taken = typeof address === 'object' && address !== null ? address.port : port;
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  return { url: `http://127.0.0.1:${taken}`, port: taken, stats, close };
+  const { port: taken } = server.address() as AddressInfo;
+  const close = async () => {
+    server.closeAllConnections();
+    await server[Symbol.asyncDispose]();
+  };
+  return { url: `http://127.0.0.1:${taken}`, stats, close };
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');
@@ -69,9 +66,9 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
     if (request.method !== 'POST' || !DIALECTS.has(path)) {
       return refuse(404, 'not_found', `There is no ${request.method} ${path} here.`);
     }
-    const read = dialect.read(parseJson(await text(request)));
-    if ('wrong' in read) return refuse(400, 'invalid_request', read.wrong);
-    return answer(response, { dialect, request: read.request, stats: statsOf(models, read.request.model) });
+    const read = dialect.request.safeParse(parseJson(await text(request)));
+    if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
+    return answer(response, { dialect, request: read.data, stats: statsOf(models, read.data.model) });
   }
 }
 
