@@ -6,7 +6,6 @@ import { type Price, toPrice } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';
-import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
 import type { Chat } from './wire/chat.ts';
 import { webSearchRefused } from './wire/unmetered-features.ts';
 
@@ -34,58 +33,32 @@ export interface Grant extends Access {
   readonly routing: Snapshot['routing'];
 }
 
-export type Authorize = (caller: Caller, chat: Chat, snapshot: Snapshot) => Result<Grant, Failure>;
-
-/** The accesses of a key: those of its present policy to the models of the present snapshot. */
-interface Compiled {
-  readonly policy: KeyPolicy;
-  readonly snapshot: Snapshot;
-  readonly byModel: Map<string, Access>;
-}
-
-/** The entries of the present snapshot by model name: those with a price. */
+/** Model entries of one snapshot that have a price, and the accesses to them by key: of its present policy, for as long as that lives. */
 interface Served {
-  readonly snapshot: Snapshot;
   readonly byModel: ReadonlyMap<string, ReadonlyArray<Candidate>>;
+  readonly byKey: WeakMap<KeyPolicy, Map<string, Access>>;
 }
 
-export interface AccessMemory {
-  readonly byKey: BoundedMap<string, Compiled>;
-  served: Served | undefined;
-}
+export type AccessMemory = WeakMap<Snapshot, Served>;
 
-/** Keys whose accesses are kept. */
-const MAX_KEYS = 10_000;
-
-export function createAccessMemory(): AccessMemory {
-  return { byKey: createBoundedMap(MAX_KEYS), served: undefined };
-}
-
-export function createAuthorize(memory = createAccessMemory()): Authorize {
-  return function authorize(caller, chat, snapshot) {
-    const compiled = compiledOf(caller, snapshot);
-    const known = compiled.byModel.get(chat.model);
-    const access = known === undefined ? compile(caller, chat.model, servedBy(snapshot)) : ok(known);
+export function createAuthorize(memory: AccessMemory = new WeakMap()) {
+  return function authorize(caller: Caller, chat: Chat, snapshot: Snapshot): Result<Grant, Failure> {
+    const served = servedBy(snapshot);
+    const known = served.byKey.get(caller.key)?.get(chat.model);
+    const access = known === undefined ? compile(caller, chat.model, served) : ok(known);
     if (!access.ok) return access;
-    // Only of models that are served, so that there are few.
-    if (known === undefined) compiled.byModel.set(chat.model, access.value);
     const { payers } = access.value;
     const candidates = payable(access.value.candidates, chat);
     if (candidates.length === 0 && chat.webSearches !== undefined) return err(webSearchRefused(chat.webSearches));
     return ok({ [made]: true, caller, chat, routing: snapshot.routing, candidates, payers });
   };
 
-  function compiledOf({ key }: Caller, snapshot: Snapshot): Compiled {
-    const known = memory.byKey.get(key.scopeId);
-    if (known?.policy === key && known.snapshot === snapshot) return known;
-    const compiled = { policy: key, snapshot, byModel: new Map<string, Access>() };
-    memory.byKey.set(key.scopeId, compiled);
-    return compiled;
-  }
-
   function servedBy(snapshot: Snapshot): Served {
-    if (memory.served?.snapshot !== snapshot) memory.served = { snapshot, byModel: candidatesOf(snapshot) };
-    return memory.served;
+    const known = memory.get(snapshot);
+    if (known !== undefined) return known;
+    const served: Served = { byModel: candidatesOf(snapshot), byKey: new WeakMap() };
+    memory.set(snapshot, served);
+    return served;
   }
 }
 
@@ -95,14 +68,18 @@ export function modelsOf({ scopes }: Caller, snapshot: Snapshot): ReadonlyArray<
   return [...names].filter((name) => scopes.every((scope) => admits(scope, name)));
 }
 
-function compile({ key, scopes }: Caller, model: string, { byModel }: Served): Result<Access, Failure> {
+function compile({ key, scopes }: Caller, model: string, { byModel, byKey }: Served): Result<Access, Failure> {
   const denier = scopes.find((scope) => !admits(scope, model));
   if (denier !== undefined) return err({ code: 'model_access_denied', model, kind: denier.kind });
   const candidates = byModel.get(model);
   if (candidates === undefined) return err({ code: 'model_not_found', model });
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
   const own = key.modelScopes?.find((scope) => scope.name === model);
-  return ok({ candidates, payers: own === undefined ? scopes : [...scopes, own] });
+  const access = { candidates, payers: own === undefined ? scopes : [...scopes, own] };
+  // Only of models that are served, so that there are few.
+  const accesses = byKey.get(key) ?? new Map<string, Access>();
+  byKey.set(key, accesses.set(model, access));
+  return ok(access);
 }
 
 /** An entry without a price is none: it would be free. */

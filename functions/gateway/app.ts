@@ -4,7 +4,6 @@ import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
-import { createAccessMemory } from './access.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
 import { createCooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -26,7 +25,7 @@ export interface GatewayMemory extends RequestMemory {
 
 /** One for as long as the process, or the isolate, lives. */
 export function createMemory(deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>): GatewayMemory {
-  return { policies: createPolicyMemory(), access: createAccessMemory(), cooldowns: createCooldowns(deps) };
+  return { policies: createPolicyMemory(), access: new WeakMap(), cooldowns: createCooldowns(deps) };
 }
 
 /** One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared memory. */

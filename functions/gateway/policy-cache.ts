@@ -5,7 +5,6 @@ import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { createBoundedMap } from './bounded-map.ts';
 import type { GatewayDeps } from './deps.ts';
 
 /** An answer is trusted for so long, counted from its question. */
@@ -26,13 +25,13 @@ interface Answer {
   readonly askedAt: Millis;
 }
 
-export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
-
 /** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
-export const createPolicyMemory = () => ({
-  known: createBoundedMap<string, Answer>(MAX_KEPT),
-  unknown: createBoundedMap<string, Answer>(MAX_KEPT),
-});
+export interface PolicyMemory {
+  readonly known: Map<string, Answer>;
+  readonly unknown: Map<string, Answer>;
+}
+
+export const createPolicyMemory = (): PolicyMemory => ({ known: new Map(), unknown: new Map() });
 
 /**
  * Finds records by hash, immediately where one is fresh. `err`: no fresh answer can be had (the database is away), and why.
@@ -79,8 +78,12 @@ export function createPolicyCache(
     try {
       const record = await withTimeout(timer, MAX_QUESTION, 'the database', policies.find(hash));
       const [kept, other] = record === undefined ? [unknown, known] : [known, unknown];
-      kept.set(hash, { record, askedAt });
       other.delete(hash);
+      kept.delete(hash);
+      kept.set(hash, { record, askedAt });
+      // The answer that was given longest ago makes room.
+      const [oldest] = kept.size > MAX_KEPT ? kept.keys() : [];
+      if (oldest !== undefined) kept.delete(oldest);
       return ok({ record, askedAt });
     } catch (error) {
       return err(reasonOf(error));

@@ -1,7 +1,7 @@
 // Steps of a request cannot be skipped: each of these lines is an error to the type checker, or the check fails.
 import { expect, test } from 'vitest';
 import { keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
-import type { Authorize, Grant } from './access.ts';
+import type { createAuthorize, Grant } from './access.ts';
 import type { Caller } from './authenticate.ts';
 import type { SendReply } from './reply.ts';
 import type { Reservation, Reserve } from './reserve.ts';
@@ -10,7 +10,7 @@ import type { CallUpstream, Exchange } from './upstream.ts';
 import type { Chat } from './wire/chat.ts';
 
 declare const chat: Chat;
-declare const authorize: Authorize;
+declare const authorize: ReturnType<typeof createAuthorize>;
 declare const reserve: Reserve;
 declare const chooseTargets: ChooseTargets;
 declare const callUpstream: CallUpstream;

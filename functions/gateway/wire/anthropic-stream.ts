@@ -3,7 +3,7 @@ import { addUsage, type MessagesUsage, toFinishReason, toOpenAiUsage, toUsage } 
 import { NOTHING, type Piece, type Seconds, type StreamReader } from './dialect.ts';
 import { member, parseJson, textOf } from './json.ts';
 import { bytesIn } from './prompt.ts';
-import { createSplitter, dataOf, toComment, toEvent } from './sse.ts';
+import { dataOf, SseSplitter, toComment, toEvent } from './sse.ts';
 import { anthropicError } from './wire-error.ts';
 
 /** A tool call that is being told. */
@@ -14,7 +14,7 @@ interface Call {
 }
 
 export function createReader(created: Seconds): StreamReader {
-  const splitter = createSplitter();
+  const splitter = new SseSplitter();
   const calls = new Map<unknown, Call>();
   let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
   let head = headOf(frame);

@@ -10,10 +10,9 @@ export interface Member {
   readonly end: number;
 }
 
-/** Offsets of the object's own braces, and its members in the order they are written, repeated names included. */
+/** Where an object opens, and its members in the order they are written, repeated names included. */
 export interface ObjectText {
   readonly open: number;
-  readonly close: number;
   readonly members: ReadonlyArray<Member>;
 }
 
@@ -53,7 +52,7 @@ export function membersOf(bytes: Uint8Array, from = 0): ObjectText {
     at = skipBlanks(bytes, end);
     if (bytes[at] === COMMA) at = skipBlanks(bytes, at + 1);
   }
-  return { open, close: at, members };
+  return { open, members };
 }
 
 /** Offsets of the objects in the list that begins here, or of the object itself. Other elements are left out. */
@@ -70,35 +69,33 @@ export function elementsOf(bytes: Uint8Array, from: number): ReadonlyArray<numbe
 }
 
 /** The text with these changes, everything else byte for byte. A name that is set stands once afterwards. */
-export function splice(bytes: Uint8Array, { open, close, members }: ObjectText, changes: Changes): Uint8Array {
+export function splice(bytes: Uint8Array, { open, members }: ObjectText, changes: Changes): Uint8Array {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
   const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
   const isLast = (name: string, at: number) => members.findLastIndex((other) => other.name === name) === at;
+  const stays = ({ name }: Member, at: number) =>
+    !drop.has(name) && ((!once.has(name) && newValueOf(name) === undefined) || isLast(name, at));
+  const last = members.findLastIndex(stays);
   const pieces: Array<Uint8Array | string> = [];
-  /** From here on nothing is copied yet. */
   let from = 0;
-  let before: Member | undefined;
+  const replace = (start: number, end: number, text: string) => {
+    pieces.push(bytes.subarray(from, start), text);
+    from = end;
+  };
   for (const [at, member] of members.entries()) {
     const { name, start, valueStart, end } = member;
     const value = newValueOf(name);
-    if (drop.has(name) || ((once.has(name) || value !== undefined) && !isLast(name, at))) continue;
-    if (before !== members[at - 1]) {
-      // Neighbours have gone: a comma stands for them, but at the beginning.
-      pieces.push(bytes.subarray(from, before?.end ?? open + 1), before === undefined ? '' : ',');
-      from = start;
-    }
-    if (value !== undefined) {
-      pieces.push(bytes.subarray(from, valueStart), value);
-      from = end;
-    }
-    before = member;
+    // A member goes with the comma behind it, the last ones with the comma before them.
+    if (!stays(member, at)) {
+      if (at < last) replace(start, members[at + 1]?.start ?? end, '');
+      else replace(members[at - 1]?.end ?? start, end, '');
+    } else if (value !== undefined) replace(valueStart, end, value);
   }
-  const last = before?.end ?? open + 1;
-  pieces.push(bytes.subarray(from, last));
   const isNew = ([name]: NewValue) => drop.has(name) || !members.some((member) => member.name === name);
   const added = set.filter(isNew).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
-  if (added.length > 0) pieces.push(before === undefined ? '' : ',', added.join());
-  pieces.push(bytes.subarray(before === members.at(-1) ? last : close));
+  const behind = members.at(-1)?.end ?? open + 1;
+  if (added.length > 0) replace(behind, behind, `${last === -1 ? '' : ','}${added.join()}`);
+  pieces.push(bytes.subarray(from));
   return concat(pieces);
 }
 

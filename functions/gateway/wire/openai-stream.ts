@@ -4,86 +4,43 @@ import { type CreateReader, NOTHING, type Piece } from './dialect.ts';
 import { listOf, member, parseJson } from './json.ts';
 import { lengthOf, soundIn } from './output-size.ts';
 import { bytesIn } from './prompt.ts';
-import { createSplitter, dataOf } from './sse.ts';
+import { dataOf, latin1, SseSplitter } from './sse.ts';
 import { openaiError } from './wire-error.ts';
-
-/** A character for each byte: the engine searches text natively, and offsets in it are offsets in the bytes. */
-const latin1 = new TextDecoder('latin1');
 
 const BLANK_LINE = '\n\n';
 const DONE = '[DONE]';
-/** An event is parsed where a count or an error has a value, where the stream ends, and where a name may be written with escapes. */
-const COUNTED = 'usage"';
-const FAILED = 'error"';
-const ESCAPED = '\\u00';
-const NO_VALUE = /\s*:\s*null/y;
+/**
+ * What tells more than that an answer goes on: the end of the stream, a count or an error with a value (some providers write
+ * `"usage":null` into each event), and a name that may be written with escapes.
+ */
+const TELLING = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
+/** One of these is in all that tells more: the engine finds them faster than the pattern. */
+const MARKS = ['usage"', 'error"', '\\u00', DONE];
 /** Members that all chunks of a stream share. */
 const FRAME = ['id', 'object', 'created', 'model'];
 
 export const createReader: CreateReader = () => {
-  const splitter = createSplitter();
+  const splitter = new SseSplitter();
   return {
     push: (bytes) => {
-      const text = splitter.isBetween ? latin1.decode(bytes) : '';
-      // Nearly all providers end lines with a line feed, and packets with an event.
-      const isWhole = text.endsWith(BLANK_LINE) && !text.includes('\r');
-      return isWhole ? readWhole(bytes, text) : splitter.push(bytes).map(toPiece);
+      const length = splitter.isBetween ? lengthUnread(latin1.decode(bytes)) : 0;
+      if (length === 0) return splitter.push(bytes).map(toPiece);
+      const unread = length === bytes.length ? bytes : bytes.subarray(0, length);
+      const piece = { ...NOTHING, bytes: unread, events: () => new SseSplitter().push(unread).map(toPiece) };
+      return length === bytes.length ? [piece] : [piece, ...splitter.push(bytes.subarray(length)).map(toPiece)];
     },
     end: () => splitter.end().map(toPiece),
   };
 };
 
-/** Whole events: the telling ones are parsed, and what stands between them is one piece each. */
-function readWhole(bytes: Uint8Array, text: string): ReadonlyArray<Piece> {
-  const pieces: Piece[] = [];
-  for (let from = 0; from < bytes.length; ) {
-    const telling = tellingFrom(text, from);
-    const start = telling === text.length ? telling : startOf(text, telling, from);
-    if (start > from)
-      pieces.push(...between(bytes.subarray(from, start), text.slice(from, start).includes('"choices"')));
-    from = start;
-    if (from === text.length) break;
-    from = text.indexOf(BLANK_LINE, telling) + BLANK_LINE.length;
-    pieces.push(toPiece(bytes.subarray(start, from)));
-  }
-  return pieces;
-}
-
-/** The beginning of the event in which this stands. */
-function startOf(text: string, at: number, from: number): number {
-  const before = text.lastIndexOf(BLANK_LINE, at);
-  return before < from ? from : before + BLANK_LINE.length;
-}
-
-/** The next word that tells more than that an answer goes on; the text's length where there is none. */
-function tellingFrom(text: string, from: number): number {
-  const found = [valueFrom(text, COUNTED, from), valueFrom(text, FAILED, from), ...[DONE, ESCAPED].map(find)];
-  return Math.min(...found.map((at) => (at === -1 ? text.length : at)));
-
-  function find(word: string): number {
-    return text.indexOf(word, from);
-  }
-}
-
-/** The next place where this member has a value, or -1. Some providers write `"usage":null` into each event. */
-function valueFrom(text: string, name: string, from: number): number {
-  let at = text.indexOf(name, from);
-  while (at !== -1) {
-    NO_VALUE.lastIndex = at + name.length;
-    if (!NO_VALUE.test(text)) return at;
-    at = text.indexOf(name, at + name.length);
-  }
-  return -1;
-}
-
-/** Comments alone do not begin an answer, so they are told apart. */
-function between(bytes: Uint8Array, hasChoices: boolean): ReadonlyArray<Piece> {
-  return hasChoices ? [{ ...NOTHING, bytes, events: () => eventsOf(bytes) }] : eventsOf(bytes);
-}
-
-function eventsOf(bytes: Uint8Array): ReadonlyArray<Piece> {
-  const splitter = createSplitter();
-  return [...splitter.push(bytes), ...splitter.end()].map(toPiece);
+/** The length of the whole events at the beginning that only go on with answers: they pass as one piece. Comments alone do not begin an answer. */
+function lengthUnread(text: string): number {
+  // Nearly all providers end lines with a line feed.
+  if (text.includes('\r')) return 0;
+  const telling = MARKS.some((mark) => text.includes(mark)) ? text.search(TELLING) : -1;
+  const end = text.lastIndexOf(BLANK_LINE, telling === -1 ? text.length : telling);
+  const choices = text.indexOf('"choices"');
+  return choices !== -1 && choices < end ? end + BLANK_LINE.length : 0;
 }
 
 /** One event, parsed. */

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../test/runs.ts';
 import { concat } from './json-splice.ts';
-import { createSplitter, dataOf } from './sse.ts';
+import { dataOf, SseSplitter } from './sse.ts';
 
 const encoder = new TextEncoder();
 
@@ -25,7 +25,7 @@ const event = fc.tuple(fc.array(field, { minLength: 1, maxLength: 3 }), lineEnd)
 const cuts = fc.array(fc.nat({ max: 4 }), { minLength: 1, maxLength: 200 });
 
 function play(bytes: Uint8Array, sizes: ReadonlyArray<number>): Uint8Array[] {
-  const splitter = createSplitter();
+  const splitter = new SseSplitter();
   const events: Uint8Array[] = [];
   let at = 0;
   for (let turn = 0; at < bytes.length; turn += 1) {
@@ -67,7 +67,7 @@ test.each([
   ['\r', ['data: a\r', '\r']],
   ['\r\n', ['data: a\r\n\r', '\n']],
 ])('an event is handed on as soon as its blank line is there, with lines that end in %j', (_, [first, second]) => {
-  const splitter = createSplitter();
+  const splitter = new SseSplitter();
   expect(splitter.push(encoder.encode(first))).toEqual([]);
   expect(splitter.push(encoder.encode(second))).toEqual([encoder.encode(`${first}${second}`)]);
   expect(dataOf(encoder.encode(`${first}${second}`))).toBe('a');
@@ -75,7 +75,7 @@ test.each([
 });
 
 test('a last event without its blank line still counts', () => {
-  const splitter = createSplitter();
+  const splitter = new SseSplitter();
   expect(splitter.push(encoder.encode('data: [DONE]'))).toEqual([]);
   expect(splitter.end().map(dataOf)).toEqual(['[DONE]']);
   expect(splitter.end()).toEqual([]);

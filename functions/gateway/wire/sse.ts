@@ -1,23 +1,20 @@
 // Events of an event stream, in the very bytes they came in, whatever the packets (WHATWG HTML, 9.2).
 import { concat } from './json-splice.ts';
 
-/** Events keep their blank lines. */
-export interface SseSplitter {
-  /** The events that end in these bytes, the first with what was left over before. */
-  push(bytes: Uint8Array): ReadonlyArray<Uint8Array>;
-  /** The event that the end cut short, if any. Lenient: providers forget the last blank line. */
-  end(): ReadonlyArray<Uint8Array>;
-  /** Nothing is left over: the next byte begins an event. */
-  readonly isBetween: boolean;
-}
-
 /** An upstream that sends no line end for so long is not sending events. */
 const MAX_EVENT = 32 * 1024 * 1024;
-const LF = 0x0a;
-const CR = 0x0d;
+/**
+ * The end of a line that says something, and of an empty one behind it. A carriage return at the end of a packet may be half of a line
+ * end, so it waits for the next byte, but in a stream whose lines end in nothing else.
+ */
+const EVENT_END = /(?<=[^\r\n])(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|(?<=\r)\r|\r(?!$))/g;
+/** No end of an event, with what must stand before it, is longer by more than one character. */
+const MAX_TAIL = 4;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+/** A character for each byte: the engine searches text natively, and offsets in it are offsets in the bytes. */
+export const latin1 = new TextDecoder('latin1');
 
 /** One event in bytes. */
 export function toEvent(data: string): Uint8Array {
@@ -44,72 +41,43 @@ export function dataOf(event: Uint8Array): string | undefined {
   return lines.length === 0 ? undefined : lines.join('\n');
 }
 
-export function createSplitter(): SseSplitter {
-  return new Splitter();
-}
-
-/** A class, because one is made for each stream: methods are shared. */
-class Splitter implements SseSplitter {
+/** Events keep their blank lines. A class, because one is made for each stream: methods are shared. */
+export class SseSplitter {
   #pending: Uint8Array[] = [];
   #pendingLength = 0;
-  /** Whether the line that is being read has no byte yet, and the event no line. */
-  #lineEmpty = true;
-  #eventEmpty = true;
-  #afterCr = false;
-  /** Lines of this stream end in two bytes, so the one that ends an event is waited for. */
-  #pairs = false;
-  #awaitingLf = false;
+  /** The last characters of what is pending: the end of an event may come in two packets. */
+  #tail = '';
 
+  /** Nothing is left over: the next byte begins an event. */
   get isBetween(): boolean {
-    return this.#pendingLength === 0 && this.#lineEmpty && this.#eventEmpty && !this.#afterCr && !this.#awaitingLf;
+    return this.#pendingLength === 0;
   }
 
+  /** The events that end in these bytes, the first with what was left over before. */
   push(bytes: Uint8Array): ReadonlyArray<Uint8Array> {
     const events: Uint8Array[] = [];
-    let start = 0;
-    for (let at = 0; at < bytes.length; at += 1) {
-      const end = this.#read(bytes, at);
-      if (end === undefined) continue;
-      events.push(this.#take(bytes.subarray(start, end)));
-      start = end;
-      at = end - 1;
+    const known = this.#tail.length;
+    const text = this.#tail + latin1.decode(bytes);
+    let taken = 0;
+    for (const { 0: end, index } of text.matchAll(EVENT_END)) {
+      const from = Math.max(taken - known, 0);
+      taken = index + end.length;
+      events.push(this.#take(bytes.subarray(from, taken - known)));
     }
-    this.#keep(bytes.subarray(start));
+    this.#keep(bytes.subarray(Math.max(taken - known, 0)));
+    this.#tail = text.slice(Math.max(taken, text.length - MAX_TAIL));
     return events;
   }
 
+  /** The event that the end cut short, if any. Lenient: providers forget the last blank line. */
   end(): ReadonlyArray<Uint8Array> {
     return this.#pendingLength === 0 ? [] : [this.#take(new Uint8Array(0))];
-  }
-
-  /** The end of the event that this byte ends, if it ends one. */
-  #read(bytes: Uint8Array, at: number): number | undefined {
-    const byte = bytes[at];
-    if (this.#awaitingLf) return byte === LF ? at + 1 : at;
-    if (byte !== LF && byte !== CR) {
-      this.#afterCr = false;
-      this.#lineEmpty = false;
-      this.#eventEmpty = false;
-    } else if (byte === LF && this.#afterCr) {
-      this.#afterCr = false;
-      this.#pairs = true;
-    } else {
-      this.#afterCr = byte === CR;
-      if (!this.#lineEmpty) this.#lineEmpty = true;
-      else if (!this.#eventEmpty && this.#afterCr && this.#pairs) this.#awaitingLf = true;
-      else if (!this.#eventEmpty) return at + 1;
-    }
-    return undefined;
   }
 
   #take(rest: Uint8Array): Uint8Array {
     const event = this.#pending.length === 0 ? rest : concat([...this.#pending, rest]);
     this.#pending = [];
     this.#pendingLength = 0;
-    this.#eventEmpty = true;
-    this.#lineEmpty = true;
-    if (this.#awaitingLf) this.#afterCr = false;
-    this.#awaitingLf = false;
     return event;
   }
 
