@@ -12,8 +12,7 @@ export const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code
   model_not_priced: { code: 'model_not_priced', model: 'gpt' },
   budget_exceeded: {
     code: 'budget_exceeded',
-    kind: 'user',
-    name: 'alice@example.com',
+    scope: { kind: 'user', name: 'alice@example.com' },
     limit: 12_500_000_000n,
     spent: 12_500_000_000n,
     duration: '30d',
@@ -21,7 +20,7 @@ export const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code
     now: NOW,
     needs: 1_200_000n,
   },
-  budget_held: { code: 'budget_held', kind: 'key', name: 'billing' },
+  budget_held: { code: 'budget_held', scope: { kind: 'key', name: 'billing' } },
   rate_limit_exceeded: {
     ...{ code: 'rate_limit_exceeded', scope: { kind: 'key', name: 'billing' }, model: 'gpt' },
     ...{ rate: 'requests', limit: 10, retryIn: 11_001 },

@@ -1,7 +1,7 @@
 // Failures that a client can see: one union, one exhaustive table of what each answers (DESIGN 7).
 import { formatMoney } from './money.ts';
 import type { Millis, Nano } from './ports/money.ts';
-import type { ScopeKind } from './ports/policy.ts';
+import type { ScopeKind, ScopePolicy } from './ports/policy.ts';
 import type { RateKind } from './ports/rates.ts';
 
 export type Failure =
@@ -14,9 +14,7 @@ export type Failure =
   | { readonly code: 'model_not_priced'; readonly model: string }
   | {
       readonly code: 'budget_exceeded';
-      readonly kind: ScopeKind;
-      readonly name: string;
-      readonly of?: string;
+      readonly scope: Named;
       readonly limit: Nano;
       readonly spent: Nano;
       readonly duration: string;
@@ -25,17 +23,17 @@ export type Failure =
       /** The minimum that must be held for this request: its maximum cost with an answer of one token. */
       readonly needs: Nano;
     }
-  | { readonly code: 'budget_held'; readonly kind: ScopeKind; readonly name: string; readonly of?: string }
+  | { readonly code: 'budget_held'; readonly scope: Named }
   /** `scope` absent: all entries of the model are full. */
   | {
       readonly code: 'rate_limit_exceeded';
-      readonly scope?: { readonly kind: ScopeKind; readonly name: string };
+      readonly scope?: Named | undefined;
       readonly model: string;
       readonly rate: RateKind;
       readonly limit: number;
       readonly retryIn: Millis;
       /** About how many tokens this request uses, where that is more than the limit. */
-      readonly needs?: number;
+      readonly needs?: number | undefined;
     }
   | { readonly code: 'invalid_request'; readonly message: string; readonly param?: string }
   | { readonly code: 'request_too_large'; readonly limit: number }
@@ -56,6 +54,8 @@ export type Failure =
   | { readonly code: 'not_found'; readonly path: string; readonly base?: string }
   | { readonly code: 'method_not_allowed'; readonly allow: string }
   | { readonly code: 'internal_error' };
+
+type Named = Pick<ScopePolicy, 'kind' | 'name' | 'of'>;
 
 export type FailureCode = Failure['code'];
 
@@ -122,7 +122,7 @@ export function toReply(failure: Failure): FailureReply {
       return reply(
         failure,
         429,
-        `The budget of ${whose(failure)} is held by requests in flight. Try again when they have ended.`,
+        `The budget of ${whose(failure.scope)} is held by requests in flight. Try again when they have ended.`,
         { headers: { 'retry-after': '1' } },
       );
     case 'rate_limit_exceeded':
@@ -224,8 +224,8 @@ function notFound({ path, base = '' }: Extract<Failure, { code: 'not_found' }>):
 }
 
 function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>): string {
-  const budget = `The budget of ${whose(failure)}`;
-  const field = failure.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
+  const budget = `The budget of ${whose(failure.scope)}`;
+  const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
   const needs = `this request, for which at least ${formatMoney(failure.needs)} dollars must be held`;
@@ -255,7 +255,7 @@ function isHopeless({ needs, limit }: Extract<Failure, { code: 'budget_exceeded'
 }
 
 /** `key "billing"`, `model "gpt" of key "billing"`. */
-function whose({ kind, name, of }: { readonly kind: ScopeKind; readonly name: string; readonly of?: string }): string {
+function whose({ kind, name, of }: Named): string {
   return `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
 }
 

@@ -11,11 +11,11 @@ import { createHandle, type RequestMemory } from './handle.ts';
 import { createListModels } from './models.ts';
 import { createOwnKey } from './own-key.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './policy-cache.ts';
-import { namesOf, type RequestNames, refuse, sendJson, sendText } from './respond.ts';
+import { contextOf, type RequestContext, refuse, sendJson, sendText } from './respond.ts';
 
 interface Route {
   readonly method: 'GET' | 'POST';
-  answer(client: HttpExchange, names: RequestNames): Promise<void>;
+  answer(client: HttpExchange, context: RequestContext): Promise<void>;
 }
 
 /** State of a gateway that outlives a request. Plain data: on Workers, I/O of one request cannot serve another. */
@@ -40,24 +40,24 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
   return async function gateway(client, path = client.path) {
     if (path === '/healthz') return sendText(client, 200, 'ok');
     if (path === '/readyz') return sendReadiness(client);
-    const names = namesOf(client, deps.ids, deps.snapshots.current()?.blockedMessage);
+    const context = contextOf(client, deps.ids, deps.snapshots.current()?.blockedMessage);
     try {
-      await answer(client, path, names);
+      await answer(client, path, context);
     } catch (error) {
-      const { requestId } = names;
+      const { requestId } = context;
       deps.log.error('a request failed for a reason of ours', {
         requestId,
         why: reasonOf(error),
         stack: stackOf(error),
       });
-      fail(client, names);
+      fail(client, context);
     }
   };
 
   /** A reply that has begun cannot become a refusal any more. */
-  function fail(client: HttpExchange, names: RequestNames): void {
+  function fail(client: HttpExchange, context: RequestContext): void {
     if (client.hasBegun()) client.destroy();
-    else refuse(client, { code: 'internal_error' }, names);
+    else refuse(client, { code: 'internal_error' }, context);
   }
 
   function sendReadiness(client: HttpExchange): void {
@@ -65,22 +65,22 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
     else sendText(client, 200, 'ok');
   }
 
-  async function answer(client: HttpExchange, path: string, names: RequestNames): Promise<void> {
+  async function answer(client: HttpExchange, path: string, context: RequestContext): Promise<void> {
     const route = routes.get(path.replace(/^\/v1(?=\/)/, ''));
-    if (route === undefined) return void refuse(client, { code: 'not_found', path }, names);
+    if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
     if (route.method !== client.method)
-      return void refuse(client, { code: 'method_not_allowed', allow: route.method }, names);
-    await route.answer(client, names);
+      return void refuse(client, { code: 'method_not_allowed', allow: route.method }, context);
+    await route.answer(client, context);
   }
 
   /** `waited`: for so long the database was asked who calls. */
   function report(read: (caller: Caller, waited: Millis) => Promise<Result<unknown, Failure>>): Route['answer'] {
-    return async (client, names) => {
+    return async (client, context) => {
       const arrived = deps.clock.now();
       const caller = await authenticate(client);
       const answer = caller.ok ? await read(caller.value, deps.clock.now() - arrived) : caller;
-      if (answer.ok) sendJson(client, { status: 200, names }, answer.value);
-      else refuse(client, answer.failure, names);
+      if (answer.ok) sendJson(client, context, answer.value);
+      else refuse(client, answer.failure, context);
     };
   }
 }

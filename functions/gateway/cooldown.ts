@@ -4,13 +4,15 @@ import type { Snapshot } from '#core/snapshot.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Endpoint } from './wire/dialect.ts';
 
-/** A failed attempt, and the instance's rules for failures. */
-interface Failed extends Readonly<Snapshot['routing']['cooldown']> {
+type Rules = Snapshot['routing']['cooldown'];
+
+/** A failed attempt. */
+interface Failed {
   /** Of this request at this entry. What fails again in one request has failed once. */
   readonly isFirst: boolean;
   /** Seconds for which the provider wants to be left alone. */
-  readonly retryAfter: number | undefined;
-  readonly isRateLimited: boolean;
+  readonly retryAfter?: number | undefined;
+  readonly isRateLimited?: boolean;
 }
 
 /** An entry as it is called now. */
@@ -28,7 +30,7 @@ export interface Cooldowns {
   /** A request goes to the entry. Call the answer once when it is over. */
   enter(identifier: string): () => void;
   /** So many failures within a while, with no success between them, begin a cooldown; a provider's `retry-after` does so alone. */
-  failed(target: Called, failed: Failed): void;
+  failed(target: Called, rules: Rules, failed: Failed): void;
   succeeded(identifier: string): void;
 }
 
@@ -65,7 +67,7 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
       const until = (target: Called) => of(target) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
-    failed: (target, { failures, within, duration, isFirst, retryAfter, isRateLimited }) => {
+    failed: (target, { failures, within, duration }, { isFirst, retryAfter, isRateLimited = false }) => {
       const state = stateOf(target.entry.identifier);
       const now = clock.now();
       if (isFirst) state.failures = [...state.failures.filter((at) => at > now - within), now];

@@ -2,6 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { err, type Result } from '#core/result.ts';
 import { type AccessMemory, createAuthorize } from './access.ts';
 import type { Authenticate } from './authenticate.ts';
 import { type Body, createBodies } from './body.ts';
@@ -10,7 +11,7 @@ import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply.ts';
 import { createRequestLogs, type RequestLog } from './request-log.ts';
 import { createReserve, type Reservation } from './reserve.ts';
-import { type RequestNames, refuse } from './respond.ts';
+import { type RequestContext, refuse } from './respond.ts';
 import { createSettle } from './settle.ts';
 import { createChooseTargets } from './targets.ts';
 import { createCallUpstream } from './upstream.ts';
@@ -22,7 +23,7 @@ export interface RequestMemory {
   readonly cooldowns: Cooldowns;
 }
 
-export type Handle = (client: HttpExchange, names: RequestNames) => Promise<void>;
+export type Handle = (client: HttpExchange, context: RequestContext) => Promise<void>;
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
 export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memory: RequestMemory): Handle {
@@ -35,62 +36,57 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
   const reply = createReply(deps, settle);
   const bodies = createBodies();
 
-  return async function handle(client, names) {
+  return async function handle(client, context) {
     const body = bodies.open();
-    const log = openRequestLog(names, 'chat');
+    const log = openRequestLog(context, 'chat');
+    const fail = (failure: Failure) => log.refused(failure, refuse(client, failure, context));
     try {
-      const reservation = await admit(client, log, body);
-      if (reservation.ok) await settle.owned(reservation.value, () => spend(reservation.value, client, log));
-      else {
-        const { failure, rates } = reservation.failure;
-        log.refused(failure, refuse(client, failure, names, rates));
-      }
+      const admitted = await admit(client, log, body);
+      if (!admitted.ok) return fail(admitted.failure);
+      const reservation = admitted.value;
+      await settle.owned(reservation, async () => {
+        const replied = await spend(reservation, client, log);
+        if (!replied.ok) fail(replied.failure);
+      });
     } finally {
       body.close();
     }
   };
 
   /** Caller, body, grant and money; the first refusal is the answer. */
-  async function admit(client: HttpExchange, log: RequestLog, sent: Body) {
+  async function admit(client: HttpExchange, log: RequestLog, sent: Body): Promise<Result<Reservation, Failure>> {
     const first = await identify(client);
-    if (!first.caller.ok) return refused(first.caller.failure);
+    if (!first.caller.ok) return first.caller;
     log.caller(first.caller.value);
 
     const began = deps.clock.now();
     const body = await sent.read(client);
-    if (!body.ok) return refused(body.failure);
+    if (!body.ok) return body;
     // A client may take minutes to send it: what its key may do is what it may do now.
     const { caller, waited } = deps.clock.now() === began ? first : await identify(client, first.waited);
-    if (!caller.ok) return refused(caller.failure);
+    if (!caller.ok) return caller;
     const chat = toChat(body.value);
-    if (!chat.ok) return refused(chat.failure);
+    if (!chat.ok) return chat;
 
     const snapshot = deps.snapshots.current();
-    if (snapshot === undefined) return refused({ code: 'no_healthy_target', model: chat.value.model });
+    if (snapshot === undefined) return err({ code: 'no_healthy_target', model: chat.value.model });
     const grant = authorize(caller.value, chat.value, snapshot);
-    if (!grant.ok) return refused(grant.failure);
+    if (!grant.ok) return grant;
     log.model(chat.value.model, chat.value.stream);
-    return reserve(grant.value, log.names.requestId, waited);
+    return reserve(grant.value, log.context, waited);
   }
 
   /** Targets, the upstream's answer, and its settlement. */
-  async function spend(reservation: Reservation, client: HttpExchange, log: RequestLog): Promise<void> {
-    const fail = (failure: Failure) => log.refused(failure, refuse(client, failure, log.names, reservation.hold.rates));
+  async function spend(
+    reservation: Reservation,
+    client: HttpExchange,
+    log: RequestLog,
+  ): Promise<Result<void, Failure>> {
     const targets = chooseTargets(reservation, log);
-    if (!targets.ok) {
-      await settle.release(reservation, { called: false });
-      return fail(targets.failure);
-    }
-    const exchange = await callUpstream(targets.value, client, log);
-    if (!exchange.ok) {
-      const { failure, lost, called } = exchange.failure;
-      // Providers are paid for prompts that they took, also where nothing came of it.
-      if (lost === undefined) await settle.release(reservation, { called });
-      else await settle.durably(reservation, lost, log);
-      return fail(failure);
-    }
-    const replied = await reply(exchange.value, client, log);
-    if (!replied.ok) fail(replied.failure);
+    const exchange = targets.ok ? await callUpstream(targets.value, client, log) : targets;
+    if (exchange.ok) return reply(exchange.value, client, log);
+    await settle.unanswered(reservation, log);
+    return exchange;
   }
 
   /** `waited`: for so long the database was asked. What the client takes for its body is the client's time. */
@@ -99,8 +95,4 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     const caller = await authenticate(client);
     return { caller, waited: before + deps.clock.now() - asked };
   }
-}
-
-function refused(failure: Failure) {
-  return { ok: false, failure: { failure, rates: undefined } } as const;
 }

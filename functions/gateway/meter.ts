@@ -1,54 +1,25 @@
 // Costs of replies: counted while they stream, decided when they end (LEDGER 9 and 10).
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
-import { costOf, MAX_COST, type Price } from '#core/price.ts';
+import { costOf, MAX_COST } from '#core/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
-import type { Chat } from './wire/chat.ts';
-import type { OutputLimit, Piece, Reply } from './wire/dialect.ts';
+import type { Candidate } from './access.ts';
+import type { Reservation } from './reserve.ts';
+import type { Piece, Recipient, Reply } from './wire/dialect.ts';
 import { estimateOutput } from './wire/prompt.ts';
 
-export interface Meter {
-  /** Whether the hold may not pay for this piece any more; of an unread piece: for one of its events. Asked before `count`. */
-  exceeds(piece: Piece): boolean;
-  count(piece: Piece): void;
-  /** The charge if nothing more comes. */
-  settlement(): Settlement;
-  /** Every answer that began has ended, or the closing count has come: whatever comes now is not content. */
-  readonly finished: boolean;
-  /** Answers that began and have not ended. */
-  readonly open: ReadonlyArray<number>;
-  readonly counted: boolean;
-  readonly frame: Readonly<Record<string, unknown>>;
-}
-
-/** A request, and the hold that pays for it. */
-interface Paid {
-  readonly grant: { readonly chat: Chat };
-  readonly hold: { readonly amount: Nano };
-}
-
 /** The entry that was called. */
-interface Called {
-  readonly entry: { readonly identifier: string };
-  readonly price: Price;
-  readonly limit: OutputLimit;
-}
+type Called = Candidate & Pick<Recipient, 'limit'>;
 
 /** Unread pieces are kept up to so many bytes: they are read only where no count of the provider's makes that needless. */
 const MAX_UNREAD = 256 * 1024;
 /** No delta is shorter: `{"delta":{"images":[1]}}`. */
 const MIN_DELTA_BYTES = 24;
 
-/** `lost`: the cost of earlier attempts that came to nothing, charged with this one. */
-export function createMeter(reservation: Paid, target: Called, lost?: Settlement): Meter {
-  return new Counter(reservation, target, lost);
-}
-
-/** A class, because one is made for each stream: methods are shared. */
-class Counter implements Meter {
-  readonly #reservation: Paid;
+/** What a stream has brought so far. A class, because one is made for each stream: methods are shared. */
+export class Meter {
+  readonly #reservation: Reservation;
   readonly #target: Called;
-  readonly #lost: Settlement | undefined;
   #unread: Piece[] = [];
   #unreadBytes = 0;
   /** By index, whether it has ended. */
@@ -63,12 +34,12 @@ class Counter implements Meter {
   /** Content has come since the last count. */
   #isBehind = false;
 
-  constructor(reservation: Paid, target: Called, lost: Settlement | undefined) {
+  constructor(reservation: Reservation, target: Called) {
     this.#reservation = reservation;
     this.#target = target;
-    this.#lost = lost;
   }
 
+  /** Whether the hold may not pay for this piece any more; of an unread piece: for one of its events. Asked before `count`. */
   exceeds(piece: Piece): boolean {
     const { cutAt } = this.#target.limit;
     if (cutAt === undefined) return false;
@@ -118,8 +89,9 @@ class Counter implements Meter {
     }
   }
 
+  /** The charge if nothing more comes. */
   settlement(): Settlement {
-    return withLost(this.#reservation, this.#streamed(), this.#lost);
+    return withLost(this.#reservation, this.#streamed());
   }
 
   #streamed(): Settlement {
@@ -133,6 +105,7 @@ class Counter implements Meter {
     return settlementOf(this.#reservation, this.#target, undefined, { ...prompt, ...output });
   }
 
+  /** Every answer that began has ended, or the closing count has come: whatever comes now is not content. */
   get finished(): boolean {
     if (this.#concluded) return true;
     this.#readAll();
@@ -140,6 +113,7 @@ class Counter implements Meter {
     return this.#choices.size > 0;
   }
 
+  /** Answers that began and have not ended. */
   get open(): ReadonlyArray<number> {
     this.#readAll();
     return [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
@@ -168,10 +142,16 @@ class Counter implements Meter {
 }
 
 /** The charge of a whole reply. */
-export function settlementOfReply(reservation: Paid, target: Called, reply: Reply): Settlement {
+export function settlementOfReply(reservation: Reservation, target: Called, reply: Reply): Settlement {
   const { usage, outputBytes, sound } = reply;
   const estimated = usage === undefined ? estimateOf(outputBytes(), sound(), 1) : {};
-  return settlementOf(reservation, target, usage, estimated);
+  return withLost(reservation, settlementOf(reservation, target, usage, estimated));
+}
+
+/** The charge of a prompt that was sent and whose answer never came whole: so many bytes of it did. */
+export function settlementOfUnheard(reservation: Reservation, target: Called, bytes: number): Settlement {
+  const output = estimateOutput(bytes);
+  return withLost(reservation, settlementOf(reservation, target, undefined, { output }));
 }
 
 /** About how many tokens an output is: at least `min`. */
@@ -181,12 +161,8 @@ function estimateOf(bytes: number, sound: number, min: number): Pick<Usage, 'out
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 
-/** A reply's charge together with that of what came to nothing before it: what is estimated is at most the hold. */
-export function withLost(
-  { hold }: Pick<Paid, 'hold'>,
-  settlement: Settlement,
-  lost: Settlement | undefined,
-): Settlement {
+/** A charge together with that of what came to nothing before it: what is estimated is at most the hold. */
+function withLost({ hold, lost }: Reservation, settlement: Settlement): Settlement {
   if (lost === undefined) return settlement;
   const [tokens, more] = [settlement.tokens, lost.tokens];
   return {
@@ -202,20 +178,15 @@ export function withLost(
   };
 }
 
-/** The charge of a prompt that was sent and whose answer never came whole: so many bytes of it did. */
-export function settlementOfUnheard(reservation: Paid, target: Called, bytes: number): Settlement {
-  return settlementOf(reservation, target, undefined, { output: estimateOutput(bytes) });
-}
-
 /** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */
-function settlementAbove(reservation: Paid, target: Called, counted: Usage, output: Partial<Usage>): Settlement {
+function settlementAbove(reservation: Reservation, target: Called, counted: Usage, output: Partial<Usage>): Settlement {
   const least = settlementOf(reservation, target, counted, {});
   const estimate = settlementOf(reservation, target, undefined, { ...counted, ...output });
   return estimate.cost >= least.cost ? estimate : least;
 }
 
 function settlementOf(
-  { grant, hold }: Paid,
+  { grant, hold }: Reservation,
   { entry, price, limit }: Called,
   counted: Usage | undefined,
   estimated: Partial<Usage>,

@@ -3,16 +3,13 @@ import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { GatewayDeps } from './deps.ts';
-import { createMeter, type Meter, settlementOfReply, withLost } from './meter.ts';
+import { Meter, settlementOfReply } from './meter.ts';
 import type { RequestLog } from './request-log.ts';
 import { answerHeaders } from './respond.ts';
 import { type Settle, UNSETTLED } from './settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from './upstream.ts';
 import { NOTHING, type Piece } from './wire/dialect.ts';
 import { endEvents, errorEvent, lengthEnd, type ReplyEnd } from './wire/stream-end.ts';
-
-/** `err`: nothing has gone out, and the client is told why. */
-export type SendReply = (exchange: Exchange, client: HttpExchange, log: RequestLog) => Promise<Result<void, Failure>>;
 
 /** An upstream that has said all is heard for so long: for its count, and so that its connection can be used again. */
 const LINGER = 1_000;
@@ -22,7 +19,6 @@ interface Running {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
   readonly meter: Meter;
-  readonly includeUsage: boolean;
   /** Why it ends, once that is known. */
   end: ReplyEnd | undefined;
   /** Ends the wait for room in the client's connection. */
@@ -31,13 +27,14 @@ interface Running {
   cancelLinger: () => void;
 }
 
-export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'durably'>): SendReply {
-  return (exchange, client, log) =>
+export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'durably'>) {
+  /** `err`: nothing has gone out, and the client is told why. */
+  return (exchange: Exchange, client: HttpExchange, log: RequestLog): Promise<Result<void, Failure>> =>
     exchange.type === 'stream' ? stream(exchange, client, log) : plain(exchange, client, log);
 
   async function plain(exchange: PlainExchange, client: HttpExchange, log: RequestLog): Promise<Result<void, Failure>> {
-    const { reservation, target, lost, reply } = exchange;
-    const settlement = withLost(reservation, settlementOfReply(reservation, target, reply), lost);
+    const { reservation, target, reply } = exchange;
+    const settlement = settlementOfReply(reservation, target, reply);
     if (!(await settle.durably(reservation, settlement, log))) return err(UNSETTLED);
     log.answered(200, 'complete');
     client.begin(200, headersOf(exchange, log));
@@ -63,13 +60,9 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
   }
 
   function open(exchange: StreamExchange, client: HttpExchange): Running {
-    const { reservation, target, lost, deadline } = exchange;
-    const meter = createMeter(reservation, target, lost);
-    const { includeUsage } = reservation.grant.chat;
-    const running: Running = {
-      ...{ exchange, client, meter, includeUsage, end: undefined },
-      ...{ wake: () => {}, cancelLinger: () => {} },
-    };
+    const { reservation, target, deadline } = exchange;
+    const meter = new Meter(reservation, target);
+    const running: Running = { exchange, client, meter, end: undefined, wake: () => {}, cancelLinger: () => {} };
     const interrupt = (end: ReplyEnd) => {
       running.end ??= end;
       stop(running);
@@ -101,7 +94,8 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     exchange.over(end);
     log.answered(200, durable ? end : 'broken');
     if (!durable) client.end([errorEvent(UNSETTLED)]);
-    else if (end === 'cut') client.end([...last, lengthEnd(meter, settlement.tokens, running.includeUsage)]);
+    else if (end === 'cut')
+      client.end([...last, lengthEnd(meter, settlement.tokens, reservation.grant.chat.includeUsage)]);
     else client.end(isWhole ? last : [...last, ...endEvents(end)]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
   }
@@ -175,7 +169,8 @@ async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Pie
 
 /** Counts these pieces and collects what the client is shown of them. Answers how the reply ends, where it does. */
 function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
-  const { meter, includeUsage } = running;
+  const { meter, exchange } = running;
+  const { includeUsage } = exchange.reservation.grant.chat;
   for (const [at, piece] of pieces.entries()) {
     // The provider's own words about its failure stay with us: they may name its account.
     if (piece.error !== undefined) return 'broken';
@@ -199,10 +194,9 @@ function countLate(meter: Meter, pieces: ReadonlyArray<Piece>): void {
   for (const { usage } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage });
 }
 
-function headersOf({ headers, target, reservation }: Exchange, { names }: RequestLog): Record<string, string> {
+function headersOf({ headers, target }: Exchange, { context }: RequestLog): Record<string, string> {
   const { clamped, send } = target.limit;
-  const clampedTo = clamped ? send : undefined;
-  return answerHeaders({ upstream: headers, names, rates: reservation.hold.rates, clampedTo });
+  return answerHeaders(headers, context, clamped ? send : undefined);
 }
 
 function stop({ exchange }: Running): void {

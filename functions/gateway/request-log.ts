@@ -2,15 +2,15 @@
 import type { Failure, FailureReply } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Hold, Settlement } from '#core/ports/ledger.ts';
-import type { KeyRecord } from '#core/ports/policy.ts';
+import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { RequestNames } from './respond.ts';
+import type { RequestContext } from './respond.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
 
 /** Facts about one request, collected on its way. */
 export interface RequestLog {
-  readonly names: RequestNames;
+  readonly context: RequestContext;
   caller(caller: KeyRecord): void;
   /** The model, once it is known to be one of ours: it becomes a label, and labels must be few. */
   model(name: string, stream: boolean): void;
@@ -25,7 +25,7 @@ export interface RequestLog {
   answered(status: number, end: ReplyEnd): void;
 }
 
-export type OpenRequestLog = (names: RequestNames, route: string) => RequestLog;
+export type OpenRequestLog = (context: RequestContext, route: string) => RequestLog;
 
 /** A refused model may be any text. */
 const MAX_NAME = 256;
@@ -53,9 +53,9 @@ export function createRequestLogs({
   const tokenLabels = keep((route = '', model = '', kind = '') => ({ route, model, kind }));
   const attemptLabels = keep((identifier = '', outcome = '') => ({ identifier, outcome }));
 
-  return function openRequestLog(names, route) {
+  return function openRequestLog(context, route) {
     const began = clock.now();
-    const { requestId, clientRequestId } = names;
+    const { requestId, clientRequestId } = context;
     const fields: Record<string, unknown> = { requestId, route };
     if (clientRequestId !== undefined) fields.clientRequestId = clientRequestId;
     let model = '';
@@ -63,7 +63,7 @@ export function createRequestLogs({
     const skipped: string[] = [];
 
     return {
-      names,
+      context,
       caller: ({ key, scopes }) => {
         fields.alias = key.name;
         fields.key = `${key.object.namespace}/${key.object.name}`;
@@ -129,13 +129,11 @@ function wordingOf({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>
 /** Details of a failure for the log, not for the client. */
 function detailsOf(failure: Failure): Readonly<Record<string, unknown>> {
   if (failure.code === 'ledger_unavailable') return { why: failure.why };
-  if (failure.code === 'rate_limit_exceeded') {
-    const { scope, rate } = failure;
-    return { rate, ...(scope === undefined ? {} : { scope: `${scope.kind}/${scope.name}` }) };
-  }
+  if (failure.code === 'rate_limit_exceeded') return { rate: failure.rate, ...scopeIn(failure) };
   if ('model' in failure) return { model: failure.model.slice(0, MAX_NAME) };
-  if (failure.code === 'budget_exceeded' || failure.code === 'budget_held') {
-    return { scope: `${failure.kind}/${failure.name}` };
-  }
-  return {};
+  return 'scope' in failure ? scopeIn(failure) : {};
+}
+
+function scopeIn({ scope }: { readonly scope?: Pick<ScopePolicy, 'kind' | 'name'> | undefined }) {
+  return scope === undefined ? {} : { scope: `${scope.kind}/${scope.name}` };
 }

@@ -1,13 +1,13 @@
 // Reservations: the maximum cost of a request, held before any provider is called (LEDGER 9).
 import type { Failure } from '#core/failure.ts';
-import type { Hold, HoldRefusal, RateView } from '#core/ports/ledger.ts';
+import type { Hold, HoldRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import type { ScopePolicy } from '#core/ports/policy.ts';
 import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/price.ts';
 import { providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Candidate, Grant } from './access.ts';
 import type { GatewayDeps } from './deps.ts';
+import type { RequestContext } from './respond.ts';
 import type { Chat } from './wire/chat.ts';
 import type { OutputLimit } from './wire/dialect.ts';
 import { growthOf } from './wire/prompt.ts';
@@ -22,6 +22,8 @@ export interface Reservation {
   readonly hold: Hold;
   /** A provider was called: from then on the hold is charged, whatever is thrown. */
   isCalled: boolean;
+  /** The cost of attempts that were taken and came to nothing: charged with whatever comes of the request. */
+  lost: Settlement | undefined;
 }
 
 /** A candidate, with the bounds of this request at it. */
@@ -32,15 +34,6 @@ export interface Option extends Candidate {
   readonly maxCost: Nano;
 }
 
-/** Why nothing is held, and what is left of the caller's rates where that is known. */
-export interface Unreserved {
-  readonly failure: Failure;
-  readonly rates?: RateView | undefined;
-}
-
-/** `id`: the request's own. `waited`: for so long the database was asked who calls. */
-export type Reserve = (grant: Grant, id: string, waited: Millis) => Promise<Result<Reservation, Unreserved>>;
-
 /** Tokens of output where neither the client nor the entry names a limit. The default is sent then, so that it is a limit. */
 const DEFAULT_OUTPUT = 16_384;
 /** Tokens of an answer whose client names no limit, as far as limits per minute go (decision: rate limits). */
@@ -48,8 +41,13 @@ const USUAL_OUTPUT = 1024;
 /** The room of a limited entry is taken when a target is chosen, after the hold. */
 const NO_ENTRY_YET = [undefined];
 
-export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>): Reserve {
-  return async function reserve(grant, id, waited) {
+export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
+  /** `waited`: for so long the database was asked who calls. */
+  return async function reserve(
+    grant: Grant,
+    context: RequestContext,
+    waited: Millis,
+  ): Promise<Result<Reservation, Failure>> {
     const { chat, candidates, payers } = grant;
     const options = optionsOf(grant);
     const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
@@ -58,19 +56,22 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     const tokens = tokensOf(chat, options);
     const money = { scopes: payers, amount, minAmount, model: chat.model, identifier: costliest.entry.identifier };
     const isLimited = candidates.some(({ rate }) => rate !== undefined);
-    const held = await ledger.hold({ id, ...money, tokens, waited, ...(isLimited ? { entries: NO_ENTRY_YET } : {}) });
-    if (held.ok) return ok({ [made]: true, grant, options, hold: held.value, isCalled: false });
-    const rates = 'rates' in held.failure ? held.failure.rates : undefined;
-    const needs = { money: minAmount, tokens };
-    return err({ failure: toFailure(held.failure, { model: chat.model, now: clock.now(), needs }), rates });
+    const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
+    const held = await ledger.hold({ id: context.requestId, ...money, tokens, waited, ...entries });
+    if (held.ok) {
+      context.rates = held.value.rates;
+      return ok({ [made]: true, grant, options, hold: held.value, isCalled: false, lost: undefined });
+    }
+    if ('rates' in held.failure) context.rates = held.failure.rates;
+    return err(toFailure(held.failure, chat.model, { money: minAmount, tokens, now: clock.now() }));
   };
 }
 
-/** The output that a target may produce within the rest of the hold, of which so much is spent. */
-export function outputLimit({ grant, hold }: Reservation, option: Option, spent = 0n): OutputLimit {
+/** The output that a target may produce within the rest of the hold. */
+export function outputLimit({ grant, hold, lost }: Reservation, option: Option): OutputLimit {
   const { chat } = grant;
   const { maxOutput } = option;
-  const affordable = maxOutputFor(hold.amount - spent, option.prompt, option.price);
+  const affordable = maxOutputFor(hold.amount - (lost?.cost ?? 0n), option.prompt, option.price);
   if (affordable === undefined) return { max: maxOutput, clamped: false };
   const perAnswer = Number(affordable / BigInt(chat.n));
   if (perAnswer < maxOutput) return { max: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
@@ -132,37 +133,26 @@ function smaller(a: Nano, b: Nano): Nano {
   return a < b ? a : b;
 }
 
-const named = ({ kind, name, of }: ScopePolicy) => ({ kind, name, ...(of === undefined ? {} : { of }) });
-
-interface Asked {
-  readonly model: string;
-  readonly now: number;
-  readonly needs: { readonly money: Nano; readonly tokens: number };
+/** What the request needs at least, and when it was refused. */
+interface Needs {
+  readonly money: Nano;
+  readonly tokens: number;
+  readonly now: Millis;
 }
 
-function toFailure(refusal: HoldRefusal, { model, now, needs }: Asked): Failure {
+function toFailure(refusal: HoldRefusal, model: string, { money, tokens, now }: Needs): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
-      const { limit, spent, resetAt } = refusal;
-      const duration = refusal.scope.budget?.duration ?? 'window';
-      return {
-        code: 'budget_exceeded',
-        ...named(refusal.scope),
-        limit,
-        spent,
-        duration,
-        resetAt,
-        now,
-        needs: needs.money,
-      };
+      const { scope, limit, spent, resetAt } = refusal;
+      const duration = scope.budget?.duration ?? 'window';
+      return { code: 'budget_exceeded', scope, limit, spent, duration, resetAt, now, needs: money };
     }
     case 'busy':
-      return { code: 'budget_held', ...named(refusal.scope) };
+      return { code: 'budget_held', scope: refusal.scope };
     case 'limited': {
       const { scope, rate, limit, retryIn } = refusal;
-      const whose = scope === undefined ? {} : { scope: { kind: scope.kind, name: scope.name } };
-      const tooMany = rate === 'tokens' && needs.tokens > limit ? { needs: needs.tokens } : {};
-      return { code: 'rate_limit_exceeded', ...whose, model, rate, limit, retryIn, ...tooMany };
+      const needs = rate === 'tokens' && tokens > limit ? tokens : undefined;
+      return { code: 'rate_limit_exceeded', scope, model, rate, limit, retryIn, needs };
     }
     case 'unavailable':
       return { code: 'ledger_unavailable', why: refusal.why };

@@ -7,31 +7,35 @@ import type { Millis } from '#core/ports/money.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
-/** Our id, never the client's: what it calls the request is only echoed and logged. */
-export interface RequestNames {
+/** A request as its replies name it. Our id, never the client's: what it calls the request is only echoed and logged. */
+export interface RequestContext {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
   /** `spec.blockedMessage` of the instance. */
-  readonly blockedMessage?: string | undefined;
+  readonly blockedMessage: string | undefined;
+  /** What is left of the key's rates, once that is known. */
+  rates: RateView | undefined;
 }
 
 /** A client's name for its request: printable, and short enough for a header. */
 const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
 
-export function namesOf(client: Pick<HttpExchange, 'header'>, ids: Ids, blockedMessage?: string): RequestNames {
+export function contextOf(client: HttpExchange, ids: Ids, blockedMessage?: string): RequestContext {
   const name = client.header('x-client-request-id') ?? client.header('x-request-id');
   return {
     requestId: ids.next(),
     clientRequestId: name !== undefined && CLIENT_NAME.test(name) ? name : undefined,
     blockedMessage,
+    rates: undefined,
   };
 }
 
 /** Answers what was sent, for the log. */
-export function refuse(client: HttpExchange, failure: Failure, names: RequestNames, rates?: RateView): FailureReply {
+export function refuse(client: HttpExchange, failure: Failure, context: RequestContext): FailureReply {
   const reply = toReply(failure);
-  const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, names) };
-  sendJson(client, { status: reply.status, names, headers: { ...reply.headers, ...rateHeaders(rates) } }, { error });
+  const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
+  client.begin(reply.status, { ...JSON_TYPE, ...namesOf(context), ...reply.headers, ...rateHeaders(context.rates) });
+  client.end(JSON.stringify({ error }));
   return reply;
 }
 
@@ -41,18 +45,14 @@ const OF_KEYS: ReadonlySet<FailureCode> = new Set<FailureCode>([
   ...(['model_not_priced', 'budget_exceeded', 'rate_limit_exceeded'] as const),
 ]);
 
-function withBlockedMessage(message: string, { code }: Failure, { blockedMessage }: RequestNames): string {
+function withBlockedMessage(message: string, { code }: Failure, { blockedMessage }: RequestContext): string {
   return blockedMessage !== undefined && OF_KEYS.has(code) ? `${message} ${blockedMessage}` : message;
 }
 
-interface Head {
-  readonly status: number;
-  readonly names: RequestNames;
-  readonly headers?: HeaderRecord;
-}
+const JSON_TYPE = { 'content-type': 'application/json' };
 
-export function sendJson(client: HttpExchange, { status, names, headers }: Head, body: unknown): void {
-  client.begin(status, { 'content-type': 'application/json', ...nameHeaders(names), ...headers });
+export function sendJson(client: HttpExchange, context: RequestContext, body: unknown): void {
+  client.begin(200, { ...JSON_TYPE, ...namesOf(context) });
   client.end(JSON.stringify(body));
 }
 
@@ -61,30 +61,28 @@ export function sendText(client: HttpExchange, status: number, text: string): vo
   client.end(text);
 }
 
-/** Of an answer. */
-export interface Answered {
-  /** As the provider sent them: all of them stay behind but the content type, the request id and `retry-after`. */
-  readonly upstream: HeaderRecord;
-  readonly names: RequestNames;
-  readonly rates: RateView | undefined;
-  /** The limit that was lowered to what can be paid. */
-  readonly clampedTo: number | undefined;
-}
-
-export function answerHeaders({ upstream, names, rates, clampedTo }: Answered): Record<string, string> {
+/**
+ * Headers of an answer. `upstream`: as the provider sent them; all of them stay behind but the content type, the request id and
+ * `retry-after`. `clampedTo`: the limit that was lowered to what can be paid.
+ */
+export function answerHeaders(
+  upstream: HeaderRecord,
+  context: RequestContext,
+  clampedTo: number | undefined,
+): Record<string, string> {
   const upstreamId = upstream['x-request-id'] ?? upstream['request-id'];
   const retryAfter = upstream['retry-after'];
   return {
     'content-type': upstream['content-type'] ?? 'application/json',
-    ...nameHeaders(names),
+    ...namesOf(context),
     ...(upstreamId === undefined ? {} : { 'x-upstream-request-id': upstreamId }),
     ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
-    ...rateHeaders(rates),
+    ...rateHeaders(context.rates),
     ...(clampedTo === undefined ? {} : { 'x-gateway-clamped-to': String(clampedTo) }),
   };
 }
 
-function nameHeaders({ requestId, clientRequestId }: RequestNames): HeaderRecord {
+function namesOf({ requestId, clientRequestId }: RequestContext): HeaderRecord {
   const named = { 'x-request-id': requestId };
   return clientRequestId === undefined ? named : { ...named, 'x-client-request-id': clientRequestId };
 }

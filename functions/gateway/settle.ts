@@ -15,18 +15,18 @@ export interface Settle {
   owned(reservation: Reservation, work: () => Promise<void>): Promise<void>;
   /** Settles, and says whether that is durable. A hold that cannot be settled is charged when its lease ends. */
   durably(reservation: Reservation, settlement: Settlement, log: RequestLog): Promise<boolean>;
-  /** Gives the money back: nothing was consumed. A release that fails is the lease's business. */
-  release(reservation: Reservation, how: { readonly called: boolean }): Promise<void>;
+  /** Ends a request that nobody answers: providers are paid for prompts that they took; else the money goes back. */
+  unanswered(reservation: Reservation, log: RequestLog): Promise<void>;
 }
 
 export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>): Settle {
-  return { owned, durably, release };
+  return { owned, durably, unanswered };
 
   async function owned(reservation: Reservation, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      if (!reservation.isCalled) await release(reservation, { called: false });
+      if (!reservation.isCalled) await release(reservation);
       else await ledger.settle(reservation.hold, settlementOfHold(reservation));
       throw error;
     }
@@ -36,16 +36,22 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     try {
       await ledger.settle(reservation.hold, settlement);
     } catch (error) {
-      out.error('a reply could not be settled', { requestId: log.names.requestId, why: reasonOf(error) });
+      out.error('a reply could not be settled', { requestId: log.context.requestId, why: reasonOf(error) });
       return false;
     }
     log.settled(reservation.hold, settlement);
     return true;
   }
 
-  async function release({ hold }: Reservation, how: { readonly called: boolean }): Promise<void> {
+  async function unanswered(reservation: Reservation, log: RequestLog): Promise<void> {
+    if (reservation.lost === undefined) await release(reservation);
+    else await durably(reservation, reservation.lost, log);
+  }
+
+  /** Nothing was consumed. A release that fails is the lease's business. */
+  async function release({ hold, isCalled }: Reservation): Promise<void> {
     try {
-      await ledger.release(hold, how);
+      await ledger.release(hold, { called: isCalled });
     } catch (error) {
       out.error('a hold could not be released', { hold: hold.id, why: reasonOf(error) });
     }

@@ -28,15 +28,13 @@ export interface Targets {
   readonly order: ReadonlyArray<Target>;
 }
 
-export type ChooseTargets = (reservation: Reservation, log: RequestLog) => Result<Targets, Failure>;
-
 const DIALECTS: Readonly<Record<DialectName, Dialect>> = { openai, anthropic };
 
 export function createChooseTargets(
   { credentials, random }: Pick<GatewayDeps, 'credentials' | 'random'>,
   cooldowns: Cooldowns,
-): ChooseTargets {
-  return function chooseTargets(reservation, log) {
+) {
+  return function chooseTargets(reservation: Reservation, log: RequestLog): Result<Targets, Failure> {
     const { grant, options } = reservation;
     const reachable = options.flatMap((option) => {
       const reached = reach(option.entry, credentials);

@@ -3,34 +3,35 @@ import { expect, test } from 'vitest';
 import { keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import type { createAuthorize, Grant } from './access.ts';
 import type { Caller } from './authenticate.ts';
-import type { SendReply } from './reply.ts';
-import type { Reservation, Reserve } from './reserve.ts';
-import type { ChooseTargets, Targets } from './targets.ts';
-import type { CallUpstream, Exchange } from './upstream.ts';
+import type { createReply } from './reply.ts';
+import type { createReserve, Reservation } from './reserve.ts';
+import type { createChooseTargets, Targets } from './targets.ts';
+import type { createCallUpstream, Exchange } from './upstream.ts';
 import type { Chat } from './wire/chat.ts';
 
 declare const chat: Chat;
 declare const authorize: ReturnType<typeof createAuthorize>;
-declare const reserve: Reserve;
-declare const chooseTargets: ChooseTargets;
-declare const callUpstream: CallUpstream;
-declare const reply: SendReply;
+declare const reserve: ReturnType<typeof createReserve>;
+declare const chooseTargets: ReturnType<typeof createChooseTargets>;
+declare const callUpstream: ReturnType<typeof createCallUpstream>;
+declare const reply: ReturnType<typeof createReply>;
 
-type Log = Parameters<CallUpstream>[2];
-type Client = Parameters<CallUpstream>[1];
+type Log = Parameters<typeof callUpstream>[2];
+type Client = Parameters<typeof callUpstream>[1];
 
 /** Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that nothing else in it is the error. */
 function skippingSteps(log: Log, client: Client): void {
   const snapshot = snapshotOf([]);
+  const { context } = log;
   // @ts-expect-error A record that was only looked up is no caller.
   authorize(keyRecord(), chat, snapshot);
   const caller = {} as Caller;
   authorize(caller, chat, snapshot);
   // @ts-expect-error A caller has not been granted anything.
-  reserve(caller, 'id', 0);
+  reserve(caller, context, 0);
   const grant = {} as Grant;
-  reserve(grant, 'id', 0);
-  const byHand = { grant, options: [], hold: { id: '1', amount: 1n, charges: [] }, isCalled: false };
+  reserve(grant, context, 0);
+  const byHand = { grant, options: [], hold: { id: '1', amount: 1n, charges: [] }, isCalled: false, lost: undefined };
   // @ts-expect-error A grant without money has no targets.
   chooseTargets(grant, log);
   // @ts-expect-error Money cannot be made by hand.

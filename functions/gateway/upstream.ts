@@ -2,14 +2,14 @@
 import type { Failure } from '#core/failure.ts';
 import { MAX_REQUEST } from '#core/ledger/lease.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import type { HoldRefusal, Settlement } from '#core/ports/ledger.ts';
+import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type AttemptFailure, BROKEN, TIMED_OUT, UNREACHABLE, UNSENT, unsupported } from './attempt-failure.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
-import { settlementOfUnheard, withLost } from './meter.ts';
+import { settlementOfUnheard } from './meter.ts';
 import type { RequestLog } from './request-log.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
 import type { Target, Targets } from './targets.ts';
@@ -26,8 +26,6 @@ interface Answered {
   readonly [made]: true;
   readonly reservation: Reservation;
   readonly target: Target;
-  /** The cost of earlier attempts that were taken and came to nothing. */
-  readonly lost: Settlement | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -41,20 +39,6 @@ export interface StreamExchange extends Answered, StreamReply {
   over(end: ReplyEnd): void;
 }
 
-/** Why there is no exchange. `lost`: what the attempts cost that were taken all the same. */
-export interface NoExchange {
-  readonly failure: Failure;
-  readonly lost: Settlement | undefined;
-  /** Any provider was called at all. */
-  readonly called: boolean;
-}
-
-export type CallUpstream = (
-  targets: Targets,
-  client: HttpExchange,
-  log: RequestLog,
-) => Promise<Result<Exchange, NoExchange>>;
-
 /** Before an upstream is called again; twice as long each time. */
 const PAUSE = 100;
 const FULL = 'full: its requests or tokens per minute are used up';
@@ -64,8 +48,7 @@ interface Attempts {
   left: ReadonlyArray<Target>;
   /** Failures of each. */
   readonly failures: Map<Target, number>;
-  last: Omit<NoExchange, 'lost'> | undefined;
-  lost: Settlement | undefined;
+  last: Failure | undefined;
   /** Why an entry that was passed over had no room: of the one that has room first. */
   full: HoldRefusal | undefined;
 }
@@ -74,30 +57,33 @@ interface Attempts {
 interface Attempt {
   readonly reservation: Reservation;
   readonly target: Target;
-  readonly lost: Settlement | undefined;
   readonly deadline: Deadline;
-  readonly isFirst: boolean;
   leave(): void;
 }
 
 export function createCallUpstream(
   deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger'>,
   cooldowns: Cooldowns,
-): CallUpstream {
-  return async function callUpstream({ reservation, order }, client, log) {
+) {
+  return async function callUpstream(
+    { reservation, order }: Targets,
+    client: HttpExchange,
+    log: RequestLog,
+  ): Promise<Result<Exchange, Failure>> {
     const { chat, routing } = reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = chat.stream ? client : undefined;
     const deadline = openDeadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
-    const attempts: Attempts = { left: order, failures: new Map(), last: undefined, lost: undefined, full: undefined };
+    const attempts: Attempts = { left: order, failures: new Map(), last: undefined, full: undefined };
     for (let tries = 0; tries <= routing.retries; ) {
       const next = nextOf(attempts);
       if (next === undefined) break;
       const failed = attempts.failures.get(next) ?? 0;
       if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
       if (client.hasLeft() || deadline.ended !== undefined) break;
+      const { identifier } = next.entry;
       // From here on the entry counts as busy with this request, for whichever request chooses its targets meanwhile.
-      const leave = cooldowns.enter(next.entry.identifier);
+      const leave = cooldowns.enter(identifier);
       const room = await deps.ledger.move(reservation.hold, next.rate);
       if (!room.ok) {
         leave();
@@ -105,20 +91,24 @@ export function createCallUpstream(
         continue;
       }
       tries += 1;
+      const { isCalled, lost } = reservation;
       reservation.isCalled = true;
-      const { lost } = attempts;
-      const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next, lost.cost) };
-      const attempt = { reservation, target, lost, deadline, isFirst: failed === 0, leave };
+      const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
+      const attempt = { reservation, target, deadline, leave };
       const result = await exchange(attempt);
-      report(result, attempt);
-      log.attempt(target.entry.identifier, result.ok ? undefined : result.failure);
-      if (result.ok) return result;
-      note(attempts, next, { ...attempt, failure: result.failure });
+      log.attempt(identifier, result.ok ? undefined : result.failure);
+      if (result.ok) {
+        cooldowns.succeeded(identifier);
+        return result;
+      }
+      leave();
+      reservation.isCalled = isCalled || result.failure.unsent !== true;
+      note(attempts, next, { ...attempt, failed: result.failure });
       if (deadline.ended !== undefined || result.failure.again === 'never') break;
     }
     deadline.close();
-    const { lost } = attempts;
-    return err({ ...outcome(attempts, chat.model, client), lost });
+    if (client.hasLeft()) return err({ code: 'client_left' });
+    return err(attempts.last ?? uncalled(attempts.full, chat.model));
   };
 
   /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
@@ -129,22 +119,31 @@ export function createCallUpstream(
     return ready.reduce((least, target) => (tried(target) < tried(least) ? target : least));
   }
 
-  function report(
-    result: Result<Exchange, AttemptFailure>,
-    { reservation, target, deadline, ...attempt }: Attempt,
+  function note(
+    attempts: Attempts,
+    next: Target,
+    { reservation, target, deadline, failed }: Attempt & { readonly failed: AttemptFailure },
   ): void {
-    if (!result.ok || result.value.type === 'plain') attempt.leave();
-    if (result.ok) cooldowns.succeeded(target.entry.identifier);
+    const { failure, outputBytes, again, retryAfter, blameless } = failed;
+    const { grant, hold } = reservation;
+    const failures = attempts.failures.get(next) ?? 0;
+    attempts.last = failure;
+    attempts.failures.set(next, failures + 1);
+    if (again === 'elsewhere') attempts.left = attempts.left.filter((other) => other !== next);
     // An attempt whose client has left before the answer has not failed.
-    if (result.ok || result.failure.blameless === true || deadline.ended === 'left') return;
-    const { retryAfter, failure } = result.failure;
-    const isRateLimited = failure.code === 'upstream_rate_limited';
-    const { cooldown } = reservation.grant.routing;
-    cooldowns.failed(target, { ...cooldown, retryAfter, isRateLimited, isFirst: attempt.isFirst });
+    if (blameless !== true && deadline.ended !== 'left') {
+      const isRateLimited = failure.code === 'upstream_rate_limited';
+      cooldowns.failed(target, grant.routing.cooldown, { isFirst: failures === 0, retryAfter, isRateLimited });
+    }
+    if (outputBytes === undefined) return;
+    reservation.lost = settlementOfUnheard(reservation, target, outputBytes);
+    // An attempt that was taken is paid for: only targets that the rest of the hold covers whole may follow (LEDGER 10).
+    const { cost } = reservation.lost;
+    if (cost > 0n) attempts.left = attempts.left.filter(({ maxCost }) => cost + maxCost <= hold.amount);
   }
 
   async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
-    const { reservation, target, lost, deadline } = attempt;
+    const { reservation, target, deadline } = attempt;
     const { chat, routing } = reservation.grant;
     const request = target.dialect.toRequest(chat, target);
     if (!request.ok) return err(unsupported(request.failure));
@@ -160,11 +159,12 @@ export function createCallUpstream(
       const opened = await openReply(response, { endpoint: target, stream: chat.stream, clock: deps.clock });
       if (!opened.ok) return opened;
       isOpen = true;
-      const answered: Answered = { [made]: true, reservation, target, lost, headers: response.headers };
+      const answered: Answered = { [made]: true, reservation, target, headers: response.headers };
       if (opened.value.type === 'stream') {
         return ok({ ...answered, ...opened.value, deadline, stop, over: (end) => over(end, attempt) });
       }
       deadline.close();
+      attempt.leave();
       return ok({ ...answered, ...opened.value });
     } catch (error) {
       return err(toFailure(error, signal));
@@ -177,9 +177,7 @@ export function createCallUpstream(
 
   function over(end: ReplyEnd, { reservation, target, leave }: Attempt): void {
     leave();
-    if (end !== 'broken') return;
-    const { cooldown } = reservation.grant.routing;
-    cooldowns.failed(target, { ...cooldown, isFirst: true, retryAfter: undefined, isRateLimited: false });
+    if (end === 'broken') cooldowns.failed(target, reservation.grant.routing.cooldown, { isFirst: true });
   }
 }
 
@@ -190,27 +188,6 @@ function passOver(attempts: Attempts, target: Target, full: HoldRefusal, log: Re
   if (isSooner(attempts.full)) attempts.full = full;
   log.skipped(target.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
   attempts.left = attempts.left.filter((other) => other !== target);
-}
-
-function note(
-  attempts: Attempts,
-  next: Target,
-  { reservation, target, failure: failed }: Attempt & { readonly failure: AttemptFailure },
-): void {
-  const { failure, unsent, outputBytes, again } = failed;
-  attempts.last = { failure, called: attempts.last?.called === true || unsent !== true };
-  attempts.failures.set(next, (attempts.failures.get(next) ?? 0) + 1);
-  if (again === 'elsewhere') attempts.left = attempts.left.filter((other) => other !== next);
-  if (outputBytes === undefined) return;
-  attempts.lost = withLost(reservation, settlementOfUnheard(reservation, target, outputBytes), attempts.lost);
-  // An attempt that was taken is paid for: only targets that the rest of the hold covers whole may follow (LEDGER 10).
-  const { cost } = attempts.lost;
-  if (cost > 0n) attempts.left = attempts.left.filter(({ maxCost }) => cost + maxCost <= reservation.hold.amount);
-}
-
-function outcome({ last, full }: Attempts, model: string, client: HttpExchange): Omit<NoExchange, 'lost'> {
-  const end = last ?? { failure: uncalled(full, model), called: false };
-  return client.hasLeft() ? { ...end, failure: { code: 'client_left' } } : end;
 }
 
 /** No provider was called. */

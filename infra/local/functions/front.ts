@@ -3,7 +3,7 @@ import type { Failure } from '../../../functions/core/failure.ts';
 import type { Ids, Log, Metrics } from '../../../functions/core/ports/clock.ts';
 import type { HttpExchange, HttpHandler } from '../../../functions/core/ports/http-exchange.ts';
 import { reasonOf } from '../../../functions/core/reason.ts';
-import { namesOf, type RequestNames, refuse, sendText } from '../../../functions/gateway/respond.ts';
+import { contextOf, type RequestContext, refuse, sendText } from '../../../functions/gateway/respond.ts';
 import type { OpenGateway } from '../../node/gateway.ts';
 import type { Gateways } from './gateways.ts';
 
@@ -23,13 +23,13 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
     const { method, path } = client;
     if (method === 'GET' && (path === '/healthz' || path === '/readyz')) return sendText(client, 200, 'ok');
     if (method === 'GET' && path === '/metrics') return sendText(client, 200, metrics.render());
-    const names = namesOf(client, ids);
+    const context = contextOf(client, ids);
     try {
       const runtime = await find(path);
-      if (typeof runtime === 'string') refuse(client, failureOf(runtime, path), names);
+      if (typeof runtime === 'string') refuse(client, failureOf(runtime, path), context);
       else await runtime.handle(client, pathBelow(path));
     } catch (error) {
-      fail(client, names, error);
+      fail(client, context, error);
     }
   };
 
@@ -40,11 +40,11 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
       : gateways.find(namespace, name);
   }
 
-  function fail(client: HttpExchange, names: RequestNames, error: unknown): void {
-    const { requestId } = names;
+  function fail(client: HttpExchange, context: RequestContext, error: unknown): void {
+    const { requestId } = context;
     log.error('a request failed for a reason of ours', { requestId, why: reasonOf(error) });
     if (client.hasBegun()) client.destroy();
-    else refuse(client, { code: 'internal_error' }, names);
+    else refuse(client, { code: 'internal_error' }, context);
   }
 }
 
