@@ -1,4 +1,5 @@
 // Usage: tokens as a provider counts them, from the OpenAI `usage` object in the spellings of several providers.
+import { countIn as count, member } from './json.ts';
 import type { Tokens } from './ports/books.ts';
 
 /** Tokens that are charged, and those of them that have prices of their own. An absent kind was not counted apart. */
@@ -88,13 +89,4 @@ function besides(total: number, other: number | undefined): number | undefined {
 /** What the total has beside prompt and answer was reasoning, also where the provider does not say so (Gemini, in OpenAI's dialect). */
 function reasoningOnTop(reported: number, completed: number, onTop: number): number {
   return Math.max(onTop, reported > completed ? reported : 0);
-}
-
-function count(of: unknown, name: string): number | undefined {
-  const value = member(of, name);
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
-}
-
-function member(of: unknown, name: string): unknown {
-  return typeof of === 'object' && of !== null ? Reflect.get(of, name) : undefined;
 }

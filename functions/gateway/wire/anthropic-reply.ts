@@ -1,7 +1,8 @@
 // Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons and counts of tokens.
+
+import { countIn, member, textOf } from '#core/json.ts';
 import type { Usage } from '#core/usage.ts';
 import type { Reply, Seconds } from './dialect.ts';
-import { member, textOf } from './json.ts';
 import { bytesIn } from './prompt.ts';
 
 const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
@@ -35,14 +36,14 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
           role: 'assistant',
           content: text === '' && calls.length > 0 ? null : text,
           refusal: null,
-          ...(thoughts === '' ? {} : { reasoning_content: thoughts }),
-          ...(calls.length === 0 ? {} : { tool_calls: calls }),
+          reasoning_content: thoughts || undefined,
+          tool_calls: calls.length === 0 ? undefined : calls,
         },
         logprobs: null,
         finish_reason: stopReason === undefined ? 'stop' : toFinishReason(stopReason),
       },
     ],
-    ...(usage === undefined ? {} : { usage: toOpenAiUsage(usage) }),
+    usage: usage && toOpenAiUsage(usage),
   };
   const outputBytes = () =>
     calls.reduce(
@@ -80,23 +81,22 @@ function toToolCall(block: unknown) {
 
 /** Counts as they came so far. A stream tells some of them first and others last; of each the last word counts. */
 export interface MessagesUsage {
-  readonly input?: number;
-  readonly cacheRead?: number;
-  readonly cacheWrite?: number;
+  readonly input?: number | undefined;
+  readonly cacheRead?: number | undefined;
+  readonly cacheWrite?: number | undefined;
   /** Of `cacheWrite`: for an hour. */
-  readonly cacheWriteLong?: number;
-  readonly output?: number;
+  readonly cacheWriteLong?: number | undefined;
+  readonly output?: number | undefined;
 }
 
 /** Known counts, and those that this `usage` object adds or replaces. */
 export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
   return {
-    ...known,
-    ...counted('input', member(usage, 'input_tokens')),
-    ...counted('cacheRead', member(usage, 'cache_read_input_tokens')),
-    ...counted('cacheWrite', member(usage, 'cache_creation_input_tokens')),
-    ...counted('cacheWriteLong', member(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens')),
-    ...counted('output', member(usage, 'output_tokens')),
+    input: countIn(usage, 'input_tokens') ?? known.input,
+    cacheRead: countIn(usage, 'cache_read_input_tokens') ?? known.cacheRead,
+    cacheWrite: countIn(usage, 'cache_creation_input_tokens') ?? known.cacheWrite,
+    cacheWriteLong: countIn(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens') ?? known.cacheWriteLong,
+    output: countIn(usage, 'output_tokens') ?? known.output,
   };
 }
 
@@ -121,8 +121,4 @@ export function toOpenAiUsage({ input, output, cachedInput, cacheWrite }: Usage)
     total_tokens: input + output,
     prompt_tokens_details: { cached_tokens: cachedInput, cache_write_tokens: cacheWrite },
   };
-}
-
-function counted(name: keyof MessagesUsage, value: unknown): MessagesUsage {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? { [name]: value } : {};
 }

@@ -1,7 +1,7 @@
 // Chat completion requests in the words of Anthropic's Messages API. What has no counterpart there is left out.
 import type { Failure } from '#core/failure.ts';
+import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { listOf, member, parseJson, textOf } from './json.ts';
 
 /** Members that the gateway decides, whatever the client wrote. */
 interface Decided {
@@ -24,62 +24,55 @@ export function toMessagesBody(request: unknown, { model, maxTokens, stream }: D
   };
   const { system, turns } = toTurns(listOf(member(request, 'messages')), refuse);
   const tools = listOf(member(request, 'tools')).flatMap(toTool);
+  const user = textOf(member(request, 'user')) ?? '';
   const body = {
     model,
     max_tokens: maxTokens,
-    ...(system.length === 0 ? {} : { system }),
+    system: some(system),
     messages: turns,
-    ...(tools.length === 0 ? {} : { tools, ...toToolChoice(request) }),
-    ...toStop(member(request, 'stop')),
-    ...toTemperature(member(request, 'temperature')),
-    ...Object.assign({}, ...PASSED_ON.map((name) => present(name, member(request, name)))),
-    ...toMetadata(member(request, 'user')),
-    ...(stream ? { stream } : {}),
+    tools: some(tools),
+    tool_choice: tools.length === 0 ? undefined : toToolChoice(request),
+    stop_sequences: some(toStop(member(request, 'stop'))),
+    temperature: toTemperature(member(request, 'temperature')),
+    ...Object.fromEntries(PASSED_ON.map((name) => [name, member(request, name) ?? undefined])),
+    metadata: user === '' ? undefined : { user_id: user },
+    stream: stream || undefined,
   };
   return problem === undefined ? ok(body) : err(problem);
 }
 
-function toTool(tool: unknown): ReadonlyArray<object> {
+/** A list that holds something. A member that is undefined is not written. */
+function some<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
+  return list.length === 0 ? undefined : list;
+}
+
+function toTool(tool: unknown): Blocks {
   const declared = member(tool, 'function');
   const name = textOf(member(declared, 'name'));
   if (member(tool, 'type') !== 'function' || name === undefined) return [];
   const description = textOf(member(declared, 'description'));
-  return [
-    {
-      name,
-      ...(description === undefined ? {} : { description }),
-      input_schema: member(declared, 'parameters') ?? { type: 'object', properties: {} },
-      ...cacheOf(tool),
-    },
-  ];
+  const parameters = member(declared, 'parameters') ?? { type: 'object', properties: {} };
+  return [{ name, description, input_schema: parameters, cache_control: cacheOf(tool) }];
 }
 
-function toToolChoice(request: unknown): object {
+function toToolChoice(request: unknown): object | undefined {
   const asked = member(request, 'tool_choice');
-  const alone = member(request, 'parallel_tool_calls') === false ? { disable_parallel_tool_use: true } : {};
+  const isAlone = member(request, 'parallel_tool_calls') === false;
+  const alone = isAlone ? { disable_parallel_tool_use: true } : {};
   const name = textOf(member(member(asked, 'function'), 'name'));
-  if (name !== undefined) return { tool_choice: { type: 'tool', name, ...alone } };
-  if (asked === 'none') return { tool_choice: { type: 'none' } };
-  if (asked === 'required') return { tool_choice: { type: 'any', ...alone } };
-  return asked === 'auto' || 'disable_parallel_tool_use' in alone ? { tool_choice: { type: 'auto', ...alone } } : {};
+  if (name !== undefined) return { type: 'tool', name, ...alone };
+  if (asked === 'none') return { type: 'none' };
+  if (asked === 'required') return { type: 'any', ...alone };
+  return asked === 'auto' || isAlone ? { type: 'auto', ...alone } : undefined;
 }
 
 /** Blank sequences would be refused there. */
-function toStop(stop: unknown): object {
-  const sequences = [stop, ...listOf(stop)].map(textOf).filter((text) => text !== undefined && text.trim() !== '');
-  return sequences.length === 0 ? {} : { stop_sequences: sequences };
+function toStop(stop: unknown): ReadonlyArray<unknown> {
+  return [stop, ...listOf(stop)].filter((text) => typeof text === 'string' && text.trim() !== '');
 }
 
-function toTemperature(temperature: unknown): object {
-  return typeof temperature === 'number' ? { temperature: Math.min(temperature, HOTTEST) } : {};
-}
-
-function toMetadata(user: unknown): object {
-  return typeof user === 'string' && user !== '' ? { metadata: { user_id: user } } : {};
-}
-
-function present(name: string, value: unknown): object {
-  return value === undefined || value === null ? {} : { [name]: value };
+function toTemperature(temperature: unknown): number | undefined {
+  return typeof temperature === 'number' ? Math.min(temperature, HOTTEST) : undefined;
 }
 
 type Blocks = ReadonlyArray<object>;
@@ -89,13 +82,8 @@ interface Turn {
   readonly content: Blocks;
 }
 
-interface Turns {
-  readonly system: Blocks;
-  readonly turns: ReadonlyArray<Turn>;
-}
-
 /** Results of tools are told by the user there. Neighbours of one role are one turn: so all results of a turn stand together. */
-function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse): Turns {
+function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
   const system: object[] = [];
   const turns: Turn[] = [];
   for (const [index, message] of messages.entries()) {
@@ -120,8 +108,7 @@ function toAnswer(message: unknown, at: string, refuse: Refuse): Blocks {
   if ((member(message, 'function_call') ?? undefined) !== undefined)
     refuse(`${at}.function_call`, 'must be tool_calls for this model.');
   const refusal = textOf(member(message, 'refusal')) ?? '';
-  const refused = refusal === '' ? [] : [{ type: 'text', text: refusal }];
-  return [...toBlocks(message, at, refuse), ...refused, ...toCalls(message, at, refuse)];
+  return [...toBlocks(message, at, refuse), ...toText(refusal, undefined), ...toCalls(message, at, refuse)];
 }
 
 function toCalls(message: unknown, at: string, refuse: Refuse): Blocks {
@@ -137,12 +124,8 @@ function toCalls(message: unknown, at: string, refuse: Refuse): Blocks {
 }
 
 function toResult(message: unknown, at: string, refuse: Refuse): object {
-  const content = toBlocks(message, at, refuse);
-  return {
-    type: 'tool_result',
-    tool_use_id: member(message, 'tool_call_id'),
-    ...(content.length === 0 ? {} : { content }),
-  };
+  const content = some(toBlocks(message, at, refuse));
+  return { type: 'tool_result', tool_use_id: member(message, 'tool_call_id'), content };
 }
 
 /** Says what in the request has no words there. The first one told is what the client hears. */
@@ -152,7 +135,7 @@ type Refuse = (param: string, message: string) => void;
 const DATA_URL = /^data:([^;,]+);base64,(.*)$/s;
 
 /** The blocks of a message's content. Empty texts are left out: they would be refused there. */
-function toBlocks(message: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+function toBlocks(message: unknown, at: string, refuse: Refuse): Blocks {
   const content = member(message, 'content');
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return toText(content, undefined);
@@ -160,24 +143,24 @@ function toBlocks(message: unknown, at: string, refuse: Refuse): ReadonlyArray<o
   return listOf(content).flatMap((part, index) => toBlock(part, `${at}.content[${index}]`, refuse));
 }
 
-function toBlock(part: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+function toBlock(part: unknown, at: string, refuse: Refuse): Blocks {
   switch (member(part, 'type')) {
     case 'text':
       return toText(textOf(member(part, 'text')) ?? '', part);
     case 'refusal':
       return toText(textOf(member(part, 'refusal')) ?? '', part);
     case 'image_url':
-      return [{ type: 'image', source: toImage(member(part, 'image_url'), at, refuse), ...cacheOf(part) }];
+      return [{ type: 'image', source: toImage(member(part, 'image_url'), at, refuse), cache_control: cacheOf(part) }];
     case 'file':
-      return [{ type: 'document', source: toFile(member(part, 'file'), at, refuse), ...cacheOf(part) }];
+      return [{ type: 'document', source: toFile(member(part, 'file'), at, refuse), cache_control: cacheOf(part) }];
     default:
       refuse(`${at}.type`, 'must be text, image_url or file for this model.');
       return [];
   }
 }
 
-function toText(text: string, part: unknown): ReadonlyArray<object> {
-  return text === '' ? [] : [{ type: 'text', text, ...cacheOf(part) }];
+function toText(text: string, part: unknown): Blocks {
+  return text === '' ? [] : [{ type: 'text', text, cache_control: cacheOf(part) }];
 }
 
 function toImage(image: unknown, at: string, refuse: Refuse): object | undefined {
@@ -201,6 +184,6 @@ function toBase64(url: string): object | undefined {
 }
 
 /** A mark of Anthropic's own, which clients set on parts: up to here the prompt is kept in the cache. */
-function cacheOf(part: unknown): object {
-  return present('cache_control', member(part, 'cache_control'));
+function cacheOf(part: unknown): unknown {
+  return member(part, 'cache_control') ?? undefined;
 }

@@ -1,12 +1,12 @@
 // Anthropic's Messages API: bodies are translated both ways; only OpenAI's dialect passes bytes through.
 import type { Failure } from '#core/failure.ts';
+import { parseJson } from '#core/json.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { toMessagesBody } from './anthropic-request.ts';
 import { createReader } from './anthropic-stream.ts';
 import type { Chat } from './chat.ts';
 import type { Dialect, Recipient, WireRequest } from './dialect.ts';
-import { parseJson } from './json.ts';
 import { anthropicError } from './wire-error.ts';
 
 export const anthropic: Dialect = {

@@ -1,7 +1,8 @@
 // Streams of OpenAI's dialect: what only goes on with an answer passes unread, everything else is parsed event by event.
+
+import { listOf, member, parseJson } from '#core/json.ts';
 import { toUsage } from '#core/usage.ts';
 import { type CreateReader, NOTHING, type Piece } from './dialect.ts';
-import { listOf, member, parseJson } from './json.ts';
 import { lengthOf, soundIn } from './output-size.ts';
 import { bytesIn } from './prompt.ts';
 import { dataOf, latin1, SseSplitter } from './sse.ts';

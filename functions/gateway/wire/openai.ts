@@ -1,10 +1,10 @@
 // OpenAI's chat completions API: bytes pass through; a few members are changed on the way in and read on the way out.
 import type { Failure } from '#core/failure.ts';
+import { member, parseJson } from '#core/json.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
 import { type Chat, isLookalike, LIMIT_NAMES, type LimitName, OWN_MEMBERS } from './chat.ts';
 import type { Dialect, Recipient, Reply, WireRequest } from './dialect.ts';
-import { member, parseJson } from './json.ts';
 import { membersOf, type NewValue, splice } from './json-splice.ts';
 import { createReader } from './openai-stream.ts';
 import { lengthOf, soundIn } from './output-size.ts';

@@ -1,5 +1,5 @@
 // Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, whatever a provider bills as output.
-import { listOf, member, textOf } from './json.ts';
+import { listOf, member, textOf } from '#core/json.ts';
 import { BYTES_PER_PICTURE, bytesIn } from './prompt.ts';
 
 /** Members that say something. */

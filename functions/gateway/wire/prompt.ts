@@ -1,5 +1,5 @@
 // Tokens of a prompt, at most and about, without a tokenizer (LEDGER 9).
-import { member } from './json.ts';
+import { member } from '#core/json.ts';
 
 export interface Measure {
   /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MAX_PER_PART`. */

@@ -1,6 +1,6 @@
 // Features of a request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price (LEDGER 10).
 import type { Failure } from '#core/failure.ts';
-import { listOf, member } from './json.ts';
+import { listOf, member } from '#core/json.ts';
 import { elementsOf, type Member, membersOf } from './json-splice.ts';
 
 type Members = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 // Refusals of providers, read by dialect: what was wrong, in the provider's words and by its code.
-import { member, textOf } from './json.ts';
+import { member, textOf } from '#core/json.ts';
 
 export interface WireError {
   readonly message: string | undefined;

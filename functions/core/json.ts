@@ -19,3 +19,9 @@ export function textOf(value: unknown): string | undefined {
 export function listOf(value: unknown): ReadonlyArray<unknown> {
   return Array.isArray(value) ? value : [];
 }
+
+/** A whole number from 0. */
+export function countIn(of: unknown, name: string): number | undefined {
+  const value = member(of, name);
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
