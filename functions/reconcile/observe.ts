@@ -3,61 +3,113 @@ import { toText } from '#core/finding.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { reasonOf } from '#core/reason.ts';
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { mapConcurrent, withTimeout } from './concurrent.ts';
-import type { Link } from './memory.ts';
 import type { Draft, ObserveContext, Observed } from './observe/context.ts';
+import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
-import { observeKeys } from './observe/keys.ts';
-import type { Objects } from './observe/objects.ts';
+import { readKeys, selectKeys, unreadKey } from './observe/keys.ts';
 import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
-import { instancePathOf, type Member, type Path, pathOf } from './world.ts';
+import type { Collection } from './observe/own.ts';
+import { observeObject, type Touched } from './observe/touched.ts';
+import { aliasOf, idOf, instancePathOf, membersOf, objectIn, type Path, pathOf } from './world.ts';
 
 /** Plans of one run, this one included; a run that never ends is a bug that must not go on for ever. */
 export const MAX_ROUNDS = 8;
 
-const WIDTH = 16;
+const WIDTH = 32;
 /** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
 const LONGEST: Millis = 60_000;
 
-/** Throws only when the API server does not say what there is: then nothing is known, and nothing is planned. */
-export async function observe(context: ObserveContext, part: Objects, all: Objects): Promise<Observed> {
-  const { deps } = context;
-  const members = [...part.keys.values(), ...part.users.values(), ...part.teams.values()];
-  const byInstance = Map.groupBy(members, instancePathOf);
+export async function observe(context: ObserveContext, part: Collection): Promise<Observed> {
+  const { deps, all, knative } = context;
   const { gatewayImage, version, manyProcesses } = deps.platform;
   const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
   const world: Draft = {
-    ...{ instances: new Map(), keys: new Map(), users: part.users, teams: part.teams },
+    ...{ instances: new Map(), users: part.users, teams: part.teams },
+    keys: new Map([...part.keys].map(([path, key]) => [path, unreadKey(deps, key)])),
     ...{ malformed: part.malformed, violations: part.violations },
     unobserved: new Map(malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)])),
-    namespaces: await observeNamespaces(context, part, members),
+    namespaces: await observeNamespaces(context, part),
     ...{ failures: new Map(), attempts: new Map(), roundsLeft: MAX_ROUNDS },
-    platform: { gatewayImage, version, manyProcesses, knative: await context.offersKnative() },
+    platform: { gatewayImage, version, manyProcesses, knative },
   };
-  const links = new Map<Path, Link>();
-  await mapConcurrent(part.instances, WIDTH, async ([path, object]) => {
+  const observed = { world, links: new Map() };
+  await observeInstances(context, observed, [...part.instances.values()]);
+  await readKeys(context, world, selectKeys(context, world));
+  return observed;
+}
+
+/** Looks again at what a run has touched: the objects, their claims, the Secrets of keys, and all of an instance. */
+export async function observeTouched(
+  context: ObserveContext,
+  observed: Observed,
+  touched: ReadonlyArray<Touched>,
+): Promise<void> {
+  const { world } = observed;
+  // A claim may be that of an object in another part of the run, or of none: only the claim is looked at then.
+  const known = touched.filter(
+    ({ kind, isOwned, ...at }) => isOwned || objectIn(world, kind, pathOf(at)) || world.malformed.has(idOf(kind, at)),
+  );
+  await mapConcurrent(
+    Map.groupBy(known, (one) => idOf(one.kind, one)),
+    WIDTH,
+    ([id, group]) => observeObject(context, world, id, group),
+  );
+  const changed = new Map(
+    touched.flatMap(({ kind, isReport, ...at }) => {
+      const object = isReport ? undefined : objectIn(world, kind, pathOf(at));
+      return object === undefined ? [] : [[idOf(kind, at), object]];
+    }),
+  );
+  const objects = [...changed.values()];
+  const ofMembers = objects.flatMap((object) =>
+    object.kind === 'GatewayInstance' ? [] : [{ ...aliasOf(object), instance: instancePathOf(object) }],
+  );
+  await observeClaims(context, observed, [...ofMembers, ...touched.flatMap(({ claim }) => claim ?? [])]);
+  await observeInstances(
+    context,
+    observed,
+    objects.filter((object) => object.kind === 'GatewayInstance'),
+  );
+  await readKeys(
+    context,
+    world,
+    objects.filter((object) => object.kind === 'VirtualKey'),
+  );
+}
+
+/** Each with its database, and before the Secrets of its keys: a value that a Secret has and its claim does not was published meanwhile, or is forged. */
+async function observeInstances(
+  context: ObserveContext,
+  { world, links }: Observed,
+  instances: ReadonlyArray<GatewayInstance>,
+): Promise<void> {
+  if (instances.length === 0) return;
+  const { deps } = context;
+  const members = Map.groupBy(membersOf(world), instancePathOf);
+  await mapConcurrent(instances, WIDTH, async (object) => {
+    const path: Path = pathOf(object.metadata);
     try {
-      const isComplete = part.complete === 'all' || part.complete === path;
-      const looking = observeInstance(context, object, isComplete);
-      const { view, link } = await withTimeout(deps.timer, LONGEST, looking);
-      const orphanedClaims = await findOrphanedClaims(context, view, byInstance.get(path) ?? []);
-      const orphans = await findOrphanedInstances(context, view, link, all);
+      const { view, link } = await withTimeout(deps.timer, LONGEST, observeInstance(context, object));
+      const orphanedClaims = await findOrphanedClaims(context, view, members.get(path) ?? []);
+      const orphans = await findOrphanedInstances(context, view, link);
       world.instances.set(path, { ...view, orphanedClaims, orphans });
-      if (link !== undefined) links.set(path, link);
+      if (link === undefined) links.delete(path);
+      else links.set(path, link);
     } catch (error) {
       deps.log.error('an instance could not be looked at', { instance: path, why: reasonOf(error) });
       world.unobserved.set(path, reasonOf(error));
+      world.instances.delete(path);
     }
   });
-  for (const [path, view] of await observeKeys(context, part.keys, world.instances, all.keys.size))
-    world.keys.set(path, view);
-  return { world, links };
 }
 
 /** Labels of the namespaces whose members an instance selects by label. */
-async function observeNamespaces({ deps }: ObserveContext, objects: Objects, members: ReadonlyArray<Member>) {
+async function observeNamespaces({ deps }: ObserveContext, { instances, ...part }: Collection) {
+  const members = [part.keys, part.users, part.teams].flatMap((map) => [...map.values()]);
   const selected = members.filter(
-    (member) => objects.instances.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
+    (member) => instances.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
   );
   const names = new Set(selected.map(({ metadata }) => metadata.namespace));
   const labels = await mapConcurrent(names, WIDTH, async (name) => {

@@ -6,10 +6,9 @@ import { keepCertificate, planCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type ObserveContext, type Observed } from './observe/context.ts';
-import { loadObjects } from './observe/objects.ts';
 import { eachPart } from './observe/parts.ts';
-import { observeTouched, type Touched } from './observe/touched.ts';
-import { MAX_ROUNDS, observe } from './observe.ts';
+import type { Touched } from './observe/touched.ts';
+import { MAX_ROUNDS, observe, observeTouched } from './observe.ts';
 import { plan } from './plan.ts';
 import { type PartEnd, type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
 import type { Scope } from './scope.ts';
@@ -20,14 +19,16 @@ const NEVER_AGAIN = 99;
 
 /** Rejects only when the API server cannot say what there is. */
 export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<Report> {
-  const context = createObserveContext(deps, memory, scope, false);
+  const from = deps.clock.now();
   // First: without it nothing new gets in, and nothing else has to be read for it.
-  const certificate = context.isSweep && deps.certificates ? await keepCertificate(deps, deps.certificates) : undefined;
-  const all = await loadObjects(deps.cluster, scope);
-  const parts = await eachPart(all, async (part) => converge(context, await observe(context, part, all)));
+  const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
+  const certificate = keeps && (await keepCertificate(deps, keeps));
+  const context = await createObserveContext(deps, memory, scope, false);
+  const { all } = context;
+  const parts = await eachPart(all, async (part) => converge(context, await observe(context, part)));
   const end = { scope, all, parts, certificate };
   const report = toReport(end);
-  record(deps, report, end, { from: context.now, now: deps.clock.now() });
+  record(deps, report, end, { from, now: deps.clock.now() });
   return report;
 }
 
@@ -76,11 +77,11 @@ function toTouched({ action, outcome }: Result): ReadonlyArray<Touched> {
 
 /** The next plan, with what waits and why. Rejects as a run does. */
 export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
-  const context = createObserveContext(deps, memory, scope, true);
-  const first = context.isSweep && deps.certificates ? await planCertificate(deps, deps.certificates) : [];
-  const all = await loadObjects(deps.cluster, scope);
-  const rows = await eachPart(all, async (part) => {
-    const { world } = await observe(context, part, all);
+  const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
+  const first = keeps ? await planCertificate(deps, keeps) : [];
+  const context = await createObserveContext(deps, memory, scope, true);
+  const rows = await eachPart(context.all, async (part) => {
+    const { world } = await observe(context, part);
     // A workload is stated whole in every run: the API server says whether that would change anything.
     const { actions } = plan(world, context.now);
     const same = await findUnchanged(actions, { deps, world });

@@ -1,4 +1,4 @@
-// The context of observing: the platform, the scope, the instant.
+// The context of observing: the platform, what the run has listed, the instant.
 import type { Millis } from '#core/ports/money.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { ReconcileDeps } from '../deps.ts';
@@ -6,6 +6,7 @@ import type { Link, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
 import { PARTS } from '../workload/parts.ts';
 import type { Path, World } from '../world.ts';
+import { loadObjects, type Objects } from './objects.ts';
 
 /** `Draft`: the world while it is observed. */
 export interface Observed {
@@ -20,24 +21,21 @@ export interface ObserveContext {
   readonly deps: ReconcileDeps;
   readonly memory: Memory;
   readonly now: Millis;
-  /** Whether the run looks everywhere. */
-  readonly isSweep: boolean;
+  readonly all: Objects;
   /** Whether nothing may be written, not even bookings. */
   readonly isDry: boolean;
-  /** Whether the cluster serves Knative; a text says why that could not be found out. Asked once in a run. */
-  offersKnative(): Promise<boolean | string>;
+  /** Whether the cluster serves Knative; a text says why that could not be found out. */
+  readonly knative: boolean | string;
 }
 
-export function createObserveContext(
+/** Lists what the scope holds. Rejects when the API server does not say what there is: then nothing is known, and nothing is planned. */
+export async function createObserveContext(
   deps: ReconcileDeps,
   memory: Memory,
   scope: Scope,
   isDry: boolean,
-): ObserveContext {
-  let knative: Promise<boolean | string> | undefined;
-  const offersKnative = () => {
-    knative ??= deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
-    return knative;
-  };
-  return { deps, memory, now: deps.clock.now(), isSweep: scope.look === 'everywhere', isDry, offersKnative };
+): Promise<ObserveContext> {
+  const now = deps.clock.now();
+  const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
+  return { deps, memory, now, isDry, all: await loadObjects(deps.cluster, scope), knative: await knative };
 }

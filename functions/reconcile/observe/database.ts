@@ -11,10 +11,13 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { mapConcurrent } from '../concurrent.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import type { Link, Memory } from '../memory.ts';
 import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';
 import type { ObserveContext, Observed } from './context.ts';
+
+const WIDTH = 32;
 
 /** Where database and store are, or what is wrong with their Secrets. */
 export interface Connections {
@@ -101,20 +104,28 @@ async function readSums(books: Books, claims: Iterable<Claim>, now: Millis): Pro
   return new Map(spent.map(({ scopeId, window, spent: amount }) => [sumKey(scopeId, window), amount]));
 }
 
-/** Looks again at what an instance's database holds of some aliases. */
+/** Looks again at what the databases of instances hold of some aliases. */
 export async function observeClaims(
-  { now }: Pick<ObserveContext, 'now'>,
+  { now }: ObserveContext,
   { world, links }: Observed,
-  instance: Path,
-  aliases: ReadonlyArray<Alias>,
+  touched: ReadonlyArray<Alias & { readonly instance: Path }>,
 ): Promise<void> {
-  const [view, link] = [world.instances.get(instance), links.get(instance)];
-  if (view === undefined || link === undefined) return;
-  const found = await link.registry.claimsOf(link.uid, aliases);
-  const spent = await readSums(link.registry, found, now);
-  // In place: there may be a hundred thousand of them, and only observing writes to them.
-  const [claims, sums] = [view.claims as Map<string, Claim>, view.sums as Map<string, Nano>];
-  for (const { kind, alias } of aliases) claims.delete(claimKey(kind, alias));
-  for (const claim of found) claims.set(claimKey(claim.kind, claim.alias), claim);
-  for (const [key, sum] of spent) sums.set(key, sum);
+  const byInstance = Map.groupBy(touched, ({ instance }) => instance);
+  await mapConcurrent(byInstance, WIDTH, async ([path, aliases]) => {
+    const [view, link] = [world.instances.get(path), links.get(path)];
+    if (view === undefined || link === undefined) return;
+    const wanted = new Map(aliases.map((one) => [claimKey(one.kind, one.alias), one]));
+    try {
+      const found = await link.registry.claimsOf(link.uid, [...wanted.values()]);
+      const spent = await readSums(link.registry, found, now);
+      // In place: there may be a hundred thousand of them, and only observing writes to them.
+      const [claims, sums] = [view.claims as Map<string, Claim>, view.sums as Map<string, Nano>];
+      for (const key of wanted.keys()) claims.delete(key);
+      for (const claim of found) claims.set(claimKey(claim.kind, claim.alias), claim);
+      for (const [key, sum] of spent) sums.set(key, sum);
+    } catch (error) {
+      const problem = { reason: 'DatabaseUnreachable', message: reasonOf(error) };
+      world.instances.set(path, { ...view, database: { ok: false, ...problem } });
+    }
+  });
 }

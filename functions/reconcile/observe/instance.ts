@@ -16,22 +16,22 @@ import {
 } from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { OWNED, OWNED_LABEL } from '#crds/group.ts';
-import { gatewayInstances } from '#crds/kinds.ts';
-import { validate } from '#crds/validate.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { Link } from '../memory.ts';
 import { PARTS, PARTS_OF, type PartName, partName } from '../workload/parts.ts';
-import type { InstanceView, Problem, Reached, SnapshotView } from '../world.ts';
+import { type InstanceView, idOf, type Problem, pathOf, type Reached, type SnapshotView } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
 const WIDTH = 8;
 
+/** All but what is looked for in other objects. */
+export type ObservedInstance = Omit<InstanceView, 'orphans' | 'orphanedClaims'>;
+
 export async function observeInstance(
   context: ObserveContext,
   object: GatewayInstance,
-  isComplete: boolean,
-): Promise<{ readonly view: InstanceView; readonly link: Link | undefined }> {
+): Promise<{ readonly view: ObservedInstance; readonly link: Link | undefined }> {
   const secrets = await readSecrets(context, object);
   const connections = connectionsOf(context, object, secrets);
   const { database, store } = connections;
@@ -43,14 +43,15 @@ export async function observeInstance(
   ]);
   const { databaseSecretRef, redisSecretRef } = object.spec;
   const secretProblem = [database, store].find((one) => 'reason' in one);
-  const view: InstanceView = {
-    ...{ object, isComplete, ...reach.view, orphans: [], orphanedClaims: new Set<string>() },
+  const { complete } = context.all;
+  const view: ObservedInstance = {
+    ...{ object, isComplete: complete === 'all' || complete === pathOf(object.metadata), ...reach.view },
     ...{ store: health, ...('reason' in store ? {} : { storeType: store.type }) },
     ...(secretProblem === undefined ? {} : { secretProblem }),
     secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]
       .map((name) => secrets.get(name)?.version ?? '')
       .join('.'),
-    entryProblems: entryProblems(object, secrets),
+    entryProblems: entryProblems(context, object, secrets),
     snapshot,
     ...('reason' in parts ? { parts: new Map(), partsProblem: parts } : { parts }),
     servedAt: context.deps.platform.servedAt(object as unknown as KubeObject),
@@ -136,14 +137,16 @@ async function probe({ deps }: ObserveContext, object: GatewayInstance, store: S
   }
 }
 
-function entryProblems(object: GatewayInstance, secrets: Secrets): ReadonlyMap<string, Problem> {
-  const { metadata, spec } = object;
+function entryProblems(
+  { all }: ObserveContext,
+  { kind, metadata, spec }: GatewayInstance,
+  secrets: Secrets,
+): ReadonlyMap<string, Problem> {
+  const violations = all.violations.get(idOf(kind, metadata)) ?? [];
   const problemOf = ({ identifier, modelCredentials: ref }: (typeof spec.models)[number], index: number) =>
     ref === undefined
       ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
-        toProblem(
-          validate(gatewayInstances, object).violations.filter(({ path }) => path.startsWith(`spec.models[${index}].`)),
-        )
+        toProblem(violations.filter(({ path }) => path.startsWith(`spec.models[${index}].`)))
       : checkSecret(secrets, ref.nameRef, (secret) =>
           checkCredentials(ref, { index, identifier }, metadata.namespace, secret),
         );
@@ -172,25 +175,18 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
   return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, older };
 }
 
-/** Of all types that the instance may have, or have had. What runs elsewhere, or in the platform's own process, leaves at most the first of them. */
+/** Of all types that the instance may have, or have had. */
 async function observeParts(
-  context: ObserveContext,
-  instance: GatewayInstance,
+  { deps: { cluster }, knative }: ObserveContext,
+  { metadata: { namespace, name } }: GatewayInstance,
 ): Promise<ReadonlyMap<PartName, KubeObject> | Problem> {
-  const { cluster, platform } = context.deps;
-  const { namespace, name } = instance.metadata;
-  const get = async (part: PartName): Promise<ReadonlyArray<readonly [PartName, KubeObject]>> => {
-    const object = await cluster.get(PARTS[part], namespace, partName(part, name));
-    return object === undefined ? [] : [[part, object]];
-  };
-  const { type } = instance.spec.workload;
-  const isElsewhere = type === 'External' || (type === 'Auto' && platform.servedAt(instance as unknown as KubeObject));
-  const [first, ...others] = PARTS_OF.Deployment;
+  const parts: PartName[] = [...(knative === true ? PARTS_OF.Knative : []), ...PARTS_OF.Deployment];
   try {
-    const knative = (await context.offersKnative()) === true ? await get('KnativeService') : [];
-    const deployment = await get(first);
-    const rest = isElsewhere && deployment.length === 0 ? [] : await mapConcurrent(others, WIDTH, get);
-    return new Map([...knative, ...deployment, ...rest.flat()]);
+    const objects = await mapConcurrent(parts, WIDTH, async (part) => {
+      const object = await cluster.get(PARTS[part], namespace, partName(part, name));
+      return object === undefined ? [] : [[part, object] as const];
+    });
+    return new Map(objects.flat());
   } catch (error) {
     if (!(error instanceof ClusterError && error.status === 403)) throw error;
     const message = `what runs the gateway may not be read: ${reasonOf(error)}: apply the operator's access.yaml of this version`;

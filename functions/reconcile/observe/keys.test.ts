@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeKey } from '../../../test/reconcile/objects.ts';
-import type { ObserveContext } from './context.ts';
-import { observeKeys } from './keys.ts';
+import type { Draft, ObserveContext } from './context.ts';
+import { readKeys, selectKeys, unreadKey } from './keys.ts';
 import { toOwn } from './own.ts';
 
 const COUNT = 12_000;
@@ -22,21 +22,25 @@ function createKeys(): Map<string, VirtualKey> {
   return new Map(keys);
 }
 
-const createContext = (isSweep: boolean) => {
+/** A run that has listed so many keys, of which these are in its world. */
+const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey>) => {
   const { cluster, log } = createHarness();
-  const context = { deps: { cluster, log, hash: sha256 }, now: 0, isSweep } as unknown as ObserveContext;
-  return { cluster, context };
+  const deps = { cluster, log, hash: sha256 } as unknown as ObserveContext['deps'];
+  const context = { deps, now: 0, all: { keys: { size: COUNT }, complete } } as unknown as ObserveContext;
+  const views = new Map([...keys].map(([path, key]) => [path, unreadKey(deps, key)]));
+  return { cluster, context, world: { keys: views, instances: new Map() } as unknown as Draft };
 };
 
 test('when more changed than a batch holds, the oldest come first, and the others with the next runs', async () => {
-  const { cluster, context } = createContext(true);
+  const keys = createKeys();
+  const { cluster, context, world } = createContext('all', keys);
   let read = 0;
   cluster.inject(({ verb }) => {
     if (verb === 'get') read += 1;
     return undefined;
   });
-  const keys = createKeys();
-  const views = await observeKeys(context, keys, new Map(), COUNT);
+  await readKeys(context, world, selectKeys(context, world));
+  const views = world.keys;
   expect([...views.keys()]).toEqual([...keys.keys()]);
   expect(read).toBe(BATCH);
   const deferred = [...views].filter(([, view]) => view.isDeferred === true).map(([path]) => path);
@@ -47,7 +51,7 @@ test('what is not known of a database that is yet to be migrated makes no key on
   const [path, key] = [...createKeys()][0] as [string, VirtualKey];
   const conditions = [{ type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' }];
   const settled = { ...key, status: { observedGeneration: 1, keySecretRef: 'key-0-key', keyID: 'a', conditions } };
-  const { context } = createContext(false);
-  const views = await observeKeys(context, new Map([[path, settled as VirtualKey]]), new Map(), COUNT);
-  expect(views.get(path)?.secret).toEqual({ state: 'unread' });
+  const { context, world } = createContext(undefined, new Map([[path, settled as VirtualKey]]));
+  expect(selectKeys(context, world)).toEqual([]);
+  expect(world.keys.get(path)?.secret).toEqual({ state: 'unread' });
 });

@@ -15,12 +15,11 @@ import {
   type InstanceView,
   instancePathOf,
   type KeyView,
-  type Path,
   type PresentSecret,
   pathOf,
   type SecretView,
 } from '../world.ts';
-import type { ObserveContext } from './context.ts';
+import type { Draft, ObserveContext } from './context.ts';
 
 const WIDTH = 32;
 /** Up to so many keys a run reads every Secret; beyond, an hour's sweeps together do. */
@@ -29,29 +28,25 @@ const ALL = 500;
 const BATCH = 5000;
 const MINUTE: Millis = 60_000;
 
-/** After the claims: a value that the Secret has and its claim does not was published meanwhile, or is forged. `count`: of the whole run. */
-export async function observeKeys(
-  context: ObserveContext,
-  keys: ReadonlyMap<Path, VirtualKey>,
-  instances: ReadonlyMap<Path, InstanceView>,
-  count: number,
-): Promise<Map<Path, KeyView>> {
-  const { deps } = context;
-  const views = new Map<Path, KeyView>();
-  const changed: VirtualKey[] = [];
-  const share: VirtualKey[] = [];
-  for (const [path, key] of keys) {
-    // In the order of the list, whichever are read.
-    views.set(path, unreadKey(deps, key));
-    if (count <= ALL || isChanged(context, key, instances.get(instancePathOf(key)))) changed.push(key);
-    else if (context.isSweep && isItsMinute(context, key)) share.push(key);
-  }
+/** The keys whose Secrets the run reads. Those that come with one of the next runs are marked in the world. */
+export function selectKeys(context: ObserveContext, world: Draft): ReadonlyArray<VirtualKey> {
+  const { all, deps } = context;
+  const keys = [...world.keys.values()].map(({ object }) => object);
+  if (all.keys.size <= ALL) return keys;
+  const { changed = [], settled = [] } = Object.groupBy(keys, (key) =>
+    isChanged(context, key, world.instances.get(instancePathOf(key))) ? 'changed' : 'settled',
+  );
   const sorted = changed.length <= BATCH ? changed : changed.toSorted(byRank);
-  for (const key of sorted.slice(BATCH)) views.set(pathOf(key.metadata), { ...unreadKey(deps, key), isDeferred: true });
-  await mapConcurrent([...sorted.slice(0, BATCH), ...share], WIDTH, async (key) => {
-    views.set(pathOf(key.metadata), await readKey(deps, key));
+  for (const key of sorted.slice(BATCH))
+    world.keys.set(pathOf(key.metadata), { ...unreadKey(deps, key), isDeferred: true });
+  const share = all.complete === 'all' ? settled.filter((key) => isItsMinute(context, key)) : [];
+  return [...sorted.slice(0, BATCH), ...share];
+}
+
+export async function readKeys({ deps }: ObserveContext, world: Draft, keys: ReadonlyArray<VirtualKey>): Promise<void> {
+  await mapConcurrent(keys, WIDTH, async (key) => {
+    world.keys.set(pathOf(key.metadata), await readKey(deps, key));
   });
-  return views;
 }
 
 /** Edits come before what was looked at already and is still not as it should be. */
@@ -96,11 +91,11 @@ function secretNameOf({ hash }: ReconcileDeps, { metadata, spec, status }: Virtu
 
 const UNREAD: SecretView = { state: 'unread' };
 
-const unreadKey = (deps: ReconcileDeps, object: VirtualKey): KeyView => ({
+export const unreadKey = (deps: ReconcileDeps, object: VirtualKey): KeyView => ({
   ...{ object, secretName: secretNameOf(deps, object), secret: UNREAD },
 });
 
-export async function readKey(deps: ReconcileDeps, object: VirtualKey): Promise<KeyView> {
+async function readKey(deps: ReconcileDeps, object: VirtualKey): Promise<KeyView> {
   const { keySecretRef: published, keyValue: text } = object.status ?? {};
   const { namespace } = object.metadata;
   const unread = unreadKey(deps, object);

@@ -7,9 +7,10 @@ import { gatewayInstances, kindOf } from '#crds/kinds.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { clusterOf, type Link } from '../memory.ts';
-import { aliasOf, type InstanceView, instancePathOf, KIND_OF, type Member, pathOf, retainedSecret } from '../world.ts';
+import { aliasOf, instancePathOf, KIND_OF, type Member, pathOf, retainedSecret } from '../world.ts';
 import type { ObserveContext } from './context.ts';
-import { type Objects, whereServed } from './objects.ts';
+import type { ObservedInstance } from './instance.ts';
+import { whereServed } from './objects.ts';
 import { toOwn } from './own.ts';
 
 const WIDTH = 16;
@@ -17,7 +18,7 @@ const WIDTH = 16;
 /** Claims whose holder is gone: among all of a complete instance, else among those whose aliases the members here want. */
 export async function findOrphanedClaims(
   { deps }: ObserveContext,
-  view: InstanceView,
+  view: ObservedInstance,
   members: ReadonlyArray<Member>,
 ): Promise<ReadonlySet<ScopeId>> {
   const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
@@ -58,10 +59,10 @@ async function isGone({ cluster }: ReconcileDeps, claim: Claim, at: Place): Prom
 /** Instances of this cluster that the database still counts as open, though they are gone. */
 export async function findOrphanedInstances(
   context: ObserveContext,
-  view: InstanceView,
+  view: ObservedInstance,
   link: Link | undefined,
-  all: Objects,
 ): Promise<ReadonlyArray<InstanceRow>> {
+  const { all, deps } = context;
   // Only where everything was listed: an instance that is not there is then gone, or younger than the list.
   if (all.complete !== 'all' || link === undefined || !view.database.ok || !view.database.isKnown) return [];
   const cluster = await clusterOf(context);
@@ -70,13 +71,13 @@ export async function findOrphanedInstances(
   try {
     const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
     const gone = await mapConcurrent(suspects, WIDTH, async (row) => {
-      const found = await context.deps.cluster.get(gatewayInstances, row.namespace, row.name);
+      const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];
     });
     return gone.flat();
   } catch (error) {
     const instance = pathOf(view.object.metadata);
-    context.deps.log.info('no instances could be looked for', { instance, why: reasonOf(error) });
+    deps.log.info('no instances could be looked for', { instance, why: reasonOf(error) });
     return [];
   }
 }

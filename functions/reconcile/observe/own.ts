@@ -2,15 +2,21 @@
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { kinds } from '#crds/kinds.ts';
+import type { Team } from '#crds/team.ts';
+import type { User } from '#crds/user.ts';
 import { validate } from '#crds/validate.ts';
+import type { Violation } from '#crds/violation.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { idOf, type Malformed, type OwnObject, type Path, pathOf } from '../world.ts';
-import type { Draft } from './context.ts';
+import { idOf, type Malformed, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
 
 /** Objects by kind. */
-export interface Collection extends Pick<Draft, 'users' | 'teams' | 'malformed' | 'violations'> {
+export interface Collection {
   readonly instances: Map<Path, GatewayInstance>;
   readonly keys: Map<Path, VirtualKey>;
+  readonly users: Map<Path, User>;
+  readonly teams: Map<Path, Team>;
+  readonly malformed: Map<ObjectId, Malformed>;
+  readonly violations: Map<ObjectId, ReadonlyArray<Violation>>;
 }
 
 /** Puts an object where it belongs. What is not of our kinds is passed over. */
@@ -19,13 +25,9 @@ export function collect(into: Collection, object: KubeObject): void {
   if (own === undefined) return;
   const id = idOf(own.kind, own.metadata);
   if (own.violations.length > 0) into.violations.set(id, own.violations);
-  const read = own.object;
-  if (read === undefined) {
-    into.malformed.set(id, own);
-    return;
-  }
-  const path = pathOf(read.metadata);
-  if (read.kind === 'GatewayInstance') into.instances.set(path, read);
+  const [read, path] = [own.object, pathOf(own.metadata)];
+  if (read === undefined) into.malformed.set(id, own);
+  else if (read.kind === 'GatewayInstance') into.instances.set(path, read);
   else if (read.kind === 'VirtualKey') into.keys.set(path, read);
   else if (read.kind === 'User') into.users.set(path, read);
   else into.teams.set(path, read);

@@ -2,13 +2,13 @@
 import { userKeyName } from '#core/names.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
-import type { Objects } from './objects.ts';
+import { type Collection, emptyCollection } from './own.ts';
 
 /** Beyond this many that are slow, the others wait. */
 const WIDTH = 64;
 
 /** All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
-export async function eachPart<T>(all: Objects, visit: (part: Objects) => Promise<T>): Promise<ReadonlyArray<T>> {
+export async function eachPart<T>(all: Collection, visit: (part: Collection) => Promise<T>): Promise<ReadonlyArray<T>> {
   const ended = await mapConcurrent(partition(all), WIDTH, (part) => Promise.allSettled([visit(part)]));
   return ended.map(([outcome]) => {
     if (outcome.status === 'rejected') throw outcome.reason;
@@ -17,7 +17,7 @@ export async function eachPart<T>(all: Objects, visit: (part: Objects) => Promis
 }
 
 /** Each object is in one part; malformed objects have one of their own. */
-export function partition(objects: Objects): ReadonlyArray<Objects> {
+export function partition(objects: Collection): ReadonlyArray<Collection> {
   const { keys, users, teams } = objects;
   const roots = new Map<Path, Path>();
   const rootOf = (path: Path): Path => {
@@ -43,10 +43,12 @@ export function partition(objects: Objects): ReadonlyArray<Objects> {
   }
   for (const team of teams.values()) for (const { name } of team.spec.members) join(team, users, name);
 
-  const parts = new Map<Path, Objects>();
-  const partOf = (path: Path): Objects => {
+  // What is known of all objects stays known to each part.
+  const emptyPart = (): Collection => ({ ...emptyCollection(), violations: objects.violations });
+  const parts = new Map<Path, Collection>();
+  const partOf = (path: Path): Collection => {
     const root = rootOf(path);
-    const part = parts.get(root) ?? emptyPart(objects);
+    const part = parts.get(root) ?? emptyPart();
     parts.set(root, part);
     return part;
   };
@@ -55,11 +57,5 @@ export function partition(objects: Objects): ReadonlyArray<Objects> {
   for (const [path, user] of users) partOf(instancePathOf(user)).users.set(path, user);
   for (const [path, team] of teams) partOf(instancePathOf(team)).teams.set(path, team);
   const { malformed } = objects;
-  return [...parts.values(), ...(malformed.size === 0 ? [] : [{ ...emptyPart(objects), malformed }])];
+  return [...parts.values(), ...(malformed.size === 0 ? [] : [{ ...emptyPart(), malformed }])];
 }
-
-/** What is known of all objects stays known to each part. */
-const emptyPart = (objects: Objects): Objects => ({
-  ...objects,
-  ...{ instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), malformed: new Map() },
-});
