@@ -20,6 +20,7 @@ export const MANAGED_BY = 'gateway-operator';
 /** Marks what the operator made and may delete; together with an owner reference or a matching key hash. */
 export const OWNED_LABEL = 'gateway-operator.dev/managed';
 export const OWNED = 'true';
+export const OWNED_LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
 
 /** On the Secret of a key that outlived its VirtualKey (`deletionPolicy: Retain`), until one adopts it; its value is `true`. */
 export const RETAINED_LABEL = 'gateway-operator.dev/retained';

@@ -35,3 +35,9 @@ export interface KubeObject<ApiVersion extends string, Kind extends string, Spec
   readonly spec: Spec;
   readonly status?: Status;
 }
+
+/** The object as the owner of what goes with it. */
+export const controllerOf = (object: KubeObject<string, string, unknown, unknown>): OwnerReference => ({
+  ...{ apiVersion: object.apiVersion, kind: object.kind, name: object.metadata.name, uid: object.metadata.uid },
+  ...{ controller: true, blockOwnerDeletion: true },
+});

@@ -1,10 +1,10 @@
 // Doing a plan: objects concurrently, the actions of one object in their order. Each is caught once.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
-import { type ActContext, failed, type Outcome } from './act/context.ts';
+import { type ActContext, failed, type Handlers, type Outcome } from './act/context.ts';
 import { databaseHandlers } from './act/database.ts';
 import { objectHandlers } from './act/objects.ts';
-import { secretHandlers } from './act/secret.ts';
+import { putSecret } from './act/secret.ts';
 import type { Action } from './action.ts';
 import { mapConcurrent } from './concurrent.ts';
 import { idOf } from './world.ts';
@@ -15,7 +15,7 @@ export interface Result {
 }
 
 const WIDTH = 32;
-const handlers = { ...objectHandlers, ...databaseHandlers, ...secretHandlers };
+const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
 
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */
 export async function act(actions: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {

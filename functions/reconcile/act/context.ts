@@ -1,29 +1,15 @@
 // What doing an action needs, and how an action ends.
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { KubeObject, Written } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { kindOf } from '#crds/kinds.ts';
 import type { Action, ActionName, ActionOf } from '../action.ts';
-import type { ReconcileDeps } from '../deps.ts';
-import type { Link, Memory } from '../memory.ts';
-import {
-  idOf,
-  type Malformed,
-  type OwnObject,
-  objectIn,
-  type Path,
-  type Problem,
-  pathOf,
-  type World,
-} from '../world.ts';
+import type { Link } from '../memory.ts';
+import type { ObserveContext, Observed } from '../observe/context.ts';
+import { idOf, type Malformed, type OwnObject, objectIn, type Problem, pathOf } from '../world.ts';
 
-export interface ActContext {
-  readonly deps: ReconcileDeps;
-  /** As it was planned for. */
-  readonly world: World;
-  /** The databases of instances, by path. */
-  readonly links: ReadonlyMap<Path, Link>;
-  readonly memory: Memory;
-  readonly now: number;
+/** The world is as it was planned for. */
+export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now'>, Observed {
   /** New values of keys and their scopes, by path, between row and Secret. */
   readonly minted: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
 }
@@ -39,7 +25,10 @@ export type Outcome =
   /** No failure: its namespace is being deleted. */
   | { readonly ended: 'skipped'; readonly why: string };
 
-export type Handler<Name extends ActionName> = (action: ActionOf<Name>, context: ActContext) => Promise<Outcome>;
+/** Some of the handlers, by the name of the action that each does. */
+export type Handlers = {
+  readonly [Name in ActionName]?: (action: ActionOf<Name>, context: ActContext) => Promise<Outcome>;
+};
 
 export const done = (object?: KubeObject): Outcome => ({ ended: 'done', ...(object === undefined ? {} : { object }) });
 export const conflict: Outcome = { ended: 'conflict' };
@@ -59,7 +48,14 @@ export function toOutcome(written: Written<unknown>): Outcome {
 export const toRemoved = (written: Written<unknown>): Outcome =>
   !written.ok && written.refusal === 'gone' ? done() : toOutcome(written);
 
-type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
+/** The database of the action's instance. */
+export function linkOf(action: Action, { links }: ActContext): Link {
+  const link = links.get('instance' in action ? action.instance : pathOf(action));
+  if (link === undefined) throw new DatabaseUnreachable('its database cannot be reached');
+  return link;
+}
+
+export type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
 
 /** The object that an action is about, as the world has it. */
 export const objectOf = (at: At, { world }: ActContext): OwnObject | Malformed | undefined =>

@@ -6,35 +6,29 @@ import type { ScopeId } from '#core/ports/policy.ts';
 import type { Adoption, PolicyWrite } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
-import { type ActionName, type ActionOf, identify } from '../action.ts';
+import { type ActionOf, identify } from '../action.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
-import { clusterOf, type Link } from '../memory.ts';
+import { clusterOf } from '../memory.ts';
 import { claimKey, hasFinalizer, type Problem, pathOf, present } from '../world.ts';
 import {
   type ActContext,
+  type At,
   conflict,
   done,
   failed,
-  type Handler,
+  type Handlers,
   isAsPlanned,
-  type Outcome,
+  linkOf,
   objectOf,
 } from './context.ts';
 
 const KEY_BYTES = 32;
 
-type At = Pick<ActionOf<ActionName>, 'namespace' | 'name'>;
-
-/** Runs `work` with the database of an instance. */
-async function on(instance: string, { links }: ActContext, work: (link: Link) => Promise<Outcome>): Promise<Outcome> {
-  const link = links.get(instance);
-  return link === undefined ? failed('its database cannot be reached', 'DatabaseUnreachable') : work(link);
-}
-
-/** Opening would bring a deleted instance's row back to life. */
-const openInstance: Handler<'OpenInstance'> = (action, context) =>
-  on(pathOf(action), context, async ({ uid, registry }) => {
+export const databaseHandlers = {
+  /** Opening would bring a deleted instance's row back to life. */
+  OpenInstance: async (action, context) => {
     const { namespace, name, ledger } = action;
+    const { uid, registry } = linkOf(action, context);
     if (!(await isAsPlanned(action, context))) return conflict;
     const { from, to } = await registry.migrate();
     if (from !== to) context.deps.log.info('a database was migrated', { instance: pathOf(action), from, to });
@@ -42,49 +36,21 @@ const openInstance: Handler<'OpenInstance'> = (action, context) =>
     const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
     const adoption = await registry.openInstance(row, ledger);
     return adoption.ok ? done() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
-  });
-
-/** Why a new instance is not opened: with an empty ledger every budget would be whole again. */
-function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: string): Problem {
-  const why = {
-    same: `is this instance's own uid: write that of the instance before it`,
-    absent: `is no instance whose keys are in this database: correct it, or spec.databaseSecretRef`,
-    open: `is an instance that is not closed: delete it first; if its whole cluster is gone, write "${ledger} lost"`,
-    adopted: `goes on already with the instance ${'by' in adoption ? adoption.by : ''}: if that is gone too, write its uid`,
-  }[adoption.why];
-  const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or take the annotation away for a new ledger`;
-  return { reason: 'LedgerNotAdopted', message };
-}
-
-const closeInstance: Handler<'CloseInstance'> = (action, context) =>
-  on(pathOf(action), context, async ({ uid, registry }) => {
+  },
+  CloseInstance: async (action, context) => {
+    const { uid, registry } = linkOf(action, context);
     const database = context.world.instances.get(pathOf(action))?.database;
     // A database without our schema holds nothing of it.
     if (database?.ok === true && database.isKnown) await registry.closeInstance(uid);
     await forget(uid, context);
     return done();
-  });
-
-/** Its counters are in PostgreSQL: a store that is away keeps some keys that nothing reads any more. */
-async function forget(uid: string, { deps, memory }: ActContext): Promise<void> {
-  const store = memory.stores.get(uid);
-  memory.databases.delete(uid);
-  memory.stores.delete(uid);
-  try {
-    if (store !== undefined) await deps.backends.clearStore(uid, store);
-  } catch (error) {
-    deps.log.warn('the keys of a deleted instance stay in its store', { instanceUid: uid, why: reasonOf(error) });
-  }
-}
-
-const closeOrphan: Handler<'CloseOrphan'> = (action, context) =>
-  on(pathOf(action), context, async ({ registry }) => {
-    await registry.closeInstance(action.uid);
+  },
+  CloseOrphan: async (action, context) => {
+    await linkOf(action, context).registry.closeInstance(action.uid);
     return done();
-  });
-
-const putScope: Handler<'PutScope'> = (action, context) =>
-  on(action.instance, context, async ({ uid: instanceUid, registry }) => {
+  },
+  PutScope: async (action, context) => {
+    const { uid: instanceUid, registry } = linkOf(action, context);
     const { scope: kind, alias, namespace, name, proof, isNew } = action;
     const object = objectOf(action, context);
     // A list is older than this call: what was deleted meanwhile must not come back as a claim. What this run has just given its
@@ -106,7 +72,47 @@ const putScope: Handler<'PutScope'> = (action, context) =>
     const secret = present(context.world.keys.get(pathOf(action))?.secret)?.name;
     const message = `Secret "${secret}" holds a value that another key has: delete it, or put in another value`;
     return failed(message, 'SecretConflict');
-  });
+  },
+  RetireScope: async (action, context) => {
+    await linkOf(action, context).registry.retire([action.scopeId]);
+    return done();
+  },
+  RetireValues: async (action, context) => {
+    const { scopeId, hashes, overlap } = action;
+    const { registry } = linkOf(action, context);
+    const planned = present(context.world.keys.get(pathOf(action))?.secret);
+    // This run has just published another value in its place.
+    const isReplaced = planned?.hash !== undefined && hashes.includes(planned.hash);
+    // A slow run never replaces what a faster one has published meanwhile by a value that is in no Secret any more.
+    if (overlap !== undefined && !isReplaced && !(await isStillPublished(action, context))) return conflict;
+    await registry.retireValues(scopeId, hashes, overlap);
+    return done();
+  },
+} satisfies Handlers;
+
+/** Why a new instance is not opened: with an empty ledger every budget would be whole again. */
+function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: string): Problem {
+  const why = {
+    same: `is this instance's own uid: write that of the instance before it`,
+    absent: `is no instance whose keys are in this database: correct it, or spec.databaseSecretRef`,
+    open: `is an instance that is not closed: delete it first; if its whole cluster is gone, write "${ledger} lost"`,
+    adopted: `goes on already with the instance ${'by' in adoption ? adoption.by : ''}: if that is gone too, write its uid`,
+  }[adoption.why];
+  const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or take the annotation away for a new ledger`;
+  return { reason: 'LedgerNotAdopted', message };
+}
+
+/** Its counters are in PostgreSQL: a store that is away keeps some keys that nothing reads any more. */
+async function forget(uid: string, { deps, memory }: ActContext): Promise<void> {
+  const store = memory.stores.get(uid);
+  memory.databases.delete(uid);
+  memory.stores.delete(uid);
+  try {
+    if (store !== undefined) await deps.backends.clearStore(uid, store);
+  } catch (error) {
+    deps.log.warn('the keys of a deleted instance stay in its store', { instanceUid: uid, why: reasonOf(error) });
+  }
+}
 
 /**
  * The policy with the ids of new scopes, and with the windows that are counted otherwise than before: their sums are made anew from the entries
@@ -139,24 +145,6 @@ function mint(at: At, scopeId: ScopeId, { deps, minted }: ActContext): string {
   return deps.hash(value);
 }
 
-const retireScope: Handler<'RetireScope'> = (action, context) =>
-  on(action.instance, context, async ({ registry }) => {
-    await registry.retire([action.scopeId]);
-    return done();
-  });
-
-const retireValues: Handler<'RetireValues'> = (action, context) =>
-  on(action.instance, context, async ({ registry }) => {
-    const { scopeId, hashes, overlap } = action;
-    const planned = present(context.world.keys.get(pathOf(action))?.secret);
-    // This run has just published another value in its place.
-    const isReplaced = planned?.hash !== undefined && hashes.includes(planned.hash);
-    // A slow run never replaces what a faster one has published meanwhile by a value that is in no Secret any more.
-    if (overlap !== undefined && !isReplaced && !(await isStillPublished(action, context))) return conflict;
-    await registry.retireValues(scopeId, hashes, overlap);
-    return done();
-  });
-
 /** Whether the key's Secret is the one that was planned with. */
 async function isStillPublished(at: At, { deps, world }: ActContext): Promise<boolean> {
   const planned = present(world.keys.get(pathOf(at))?.secret);
@@ -164,12 +152,3 @@ async function isStillPublished(at: At, { deps, world }: ActContext): Promise<bo
   const found = await deps.cluster.get(RESOURCES.secrets, at.namespace, planned.name);
   return found?.metadata.resourceVersion === planned.resourceVersion;
 }
-
-export const databaseHandlers = {
-  OpenInstance: openInstance,
-  CloseInstance: closeInstance,
-  CloseOrphan: closeOrphan,
-  PutScope: putScope,
-  RetireScope: retireScope,
-  RetireValues: retireValues,
-} satisfies { readonly [Name in ActionName]?: Handler<Name> };

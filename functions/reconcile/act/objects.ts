@@ -2,38 +2,122 @@
 import { toTimestamp } from '#core/conditions.ts';
 import { eventName } from '#core/names.ts';
 import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
-import {
-  AUTH_API_VERSION,
-  FINALIZER,
-  MANAGED_BY,
-  MANAGED_BY_LABEL,
-  OWNED,
-  OWNED_LABEL,
-  REQUESTED_BY_ANNOTATION,
-} from '#crds/group.ts';
+import { AUTH_API_VERSION, FINALIZER, MANAGED_BY, OWNED_LABELS, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import { kindOf, virtualKeys } from '#crds/kinds.ts';
-import { type Action, type ActionName, identify } from '../action.ts';
+import { controllerOf } from '#crds/object-meta.ts';
+import { type Action, identify } from '../action.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { displayOf } from '../key/secret-shape.ts';
 import { PARTS } from '../workload/parts.ts';
 import { pathOf, present } from '../world.ts';
 import {
   type ActContext,
+  type At,
   conflict,
   done,
   failed,
-  type Handler,
+  type Handlers,
   isAsPlanned,
   objectOf,
   toOutcome,
   toRemoved,
 } from './context.ts';
 
-const LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
 const MAX_EVENT = 1024;
 const WIDTH = 16;
 
-type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
+export const objectHandlers = {
+  AddFinalizer: async (action, context) => {
+    const finalizers = [...(objectOf(action, context)?.metadata.finalizers ?? []), FINALIZER];
+    return toAnswered(await patch(action, context, { metadata: { finalizers } }));
+  },
+  /** Asked for again afterwards: without its last finalizer the object is gone. */
+  RemoveFinalizer: async (action, context) => {
+    const { kind, namespace, name, left } = action;
+    const before = objectOf(action, context)?.metadata.finalizers ?? [];
+    const finalizers = before.filter((finalizer) => finalizer !== FINALIZER);
+    const outcome = toRemoved(await patch(action, context, { metadata: { finalizers } }));
+    if (outcome.ended === 'done' && left !== undefined) {
+      context.deps.log.warn('a deletion was forced', { kind, namespace, name, left });
+      context.deps.metrics.add('gateway_operator_reconcile_forced_finalizations_total', { kind });
+    }
+    return outcome;
+  },
+  WriteStatus: async (action, context) => {
+    const { members, keyValue } = action.patch;
+    const value = keyValue === undefined ? {} : { keyValue: shownValue(action, context, keyValue) };
+    return toAnswered(await patch(action, context, { status: { ...members, ...value } }, 'status'));
+  },
+  /** The same event twice has the same name: the API server takes the first. */
+  RecordEvent: async (action, context) => {
+    const { deps, now } = context;
+    const { kind, namespace, name, type, reason, message, once } = action;
+    const uid = objectOf(action, context)?.metadata.uid ?? '';
+    const at = toTimestamp(now);
+    const written = await deps.cluster.create(RESOURCES.events, {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: eventName(name, uid, once, deps.hash), namespace },
+      involvedObject: { apiVersion: kindOf[kind].apiVersion, kind, namespace, name, uid },
+      ...{ type, reason, message: message.slice(0, MAX_EVENT), count: 1, firstTimestamp: at, lastTimestamp: at },
+      source: { component: MANAGED_BY },
+      reportingComponent: MANAGED_BY,
+      reportingInstance: 'reconcile',
+    });
+    return !written.ok && written.refusal === 'exists' ? done() : toOutcome(written);
+  },
+  PublishSnapshot: async (action, { deps, world }) => {
+    const { namespace, snapshot: name } = action;
+    const view = world.instances.get(pathOf(action));
+    if (view === undefined) return conflict;
+    const written = await deps.cluster.create(RESOURCES.configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name, namespace, labels: OWNED_LABELS, ownerReferences: [controllerOf(view.object)] },
+      immutable: true,
+      data: { 'snapshot.json': view.snapshot.text },
+    });
+    // The first time, another run may just have published it: that is observed again.
+    const isFirst = !world.attempts.has(identify(action));
+    if (written.ok || written.refusal !== 'exists' || isFirst) return toOutcome(written);
+    return failed(`ConfigMap "${name}" is there and is not ours: delete it`);
+  },
+  DeleteSnapshot: async ({ namespace, snapshot, uid }, { deps }) =>
+    toRemoved(await deps.cluster.delete(RESOURCES.configMaps, namespace, snapshot, uid)),
+  CreateKey: async ({ namespace, key: name, owner, requestedBy, spec }, { deps }) => {
+    const annotations = requestedBy === undefined ? {} : { annotations: { [REQUESTED_BY_ANNOTATION]: requestedBy } };
+    const metadata = { name, namespace, labels: OWNED_LABELS, ...annotations, ownerReferences: [owner] };
+    const key = { apiVersion: AUTH_API_VERSION, kind: 'VirtualKey', metadata, spec };
+    return toOutcome(await deps.cluster.create(virtualKeys, key));
+  },
+  UpdateKey: async ({ namespace, key: name, spec }, context) =>
+    toOutcome(await patch({ kind: 'VirtualKey', namespace, name }, context, { spec })),
+  DeleteKey: async ({ namespace, key, uid }, { deps }) =>
+    toRemoved(await deps.cluster.delete(virtualKeys, namespace, key, uid)),
+  DeleteSecret: async ({ namespace, secret, uid }, { deps }) =>
+    toRemoved(await deps.cluster.delete(RESOURCES.secrets, namespace, secret, uid)),
+  /** By server-side apply: fields and annotations of others stay. */
+  ApplyWorkload: async (action, context) => {
+    const { part, object, uid } = action;
+    const { metadata } = object;
+    const before = context.world.instances.get(pathOf(action))?.parts.get(part);
+    if (!(await isAsPlanned(action, context))) return conflict;
+    const aimed = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
+    const written = await context.deps.cluster.apply(PARTS[part], aimed);
+    if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict') {
+      const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${written.message}`;
+      return failed(why, 'WorkloadRefused');
+    }
+    // Controllers write the status of what runs at any time: the version says nothing.
+    const isSame = written.ok && before !== undefined && stated(written.object) === stated(before);
+    return isSame ? { ended: 'unchanged' } : toOutcome(written);
+  },
+  DeleteWorkload: async (action, context) => {
+    const { part, object, uid, namespace } = action;
+    if (!(await isAsPlanned(action, context))) return conflict;
+    return toRemoved(await context.deps.cluster.delete(PARTS[part], namespace, object, uid));
+  },
+} satisfies Handlers;
 
 /** Only the version that the world has. */
 async function patch(
@@ -50,30 +134,6 @@ async function patch(
 /** The answer is the object as it is now: it is not asked for again. */
 const toAnswered = (written: Written<KubeObject>) => (written.ok ? done(written.object) : toOutcome(written));
 
-const addFinalizer: Handler<'AddFinalizer'> = async (action, context) => {
-  const finalizers = [...(objectOf(action, context)?.metadata.finalizers ?? []), FINALIZER];
-  return toAnswered(await patch(action, context, { metadata: { finalizers } }));
-};
-
-/** Asked for again afterwards: without its last finalizer the object is gone. */
-const removeFinalizer: Handler<'RemoveFinalizer'> = async (action, context) => {
-  const { kind, namespace, name, left } = action;
-  const before = objectOf(action, context)?.metadata.finalizers ?? [];
-  const finalizers = before.filter((finalizer) => finalizer !== FINALIZER);
-  const outcome = toRemoved(await patch(action, context, { metadata: { finalizers } }));
-  if (outcome.ended === 'done' && left !== undefined) {
-    context.deps.log.warn('a deletion was forced', { kind, namespace, name, left });
-    context.deps.metrics.add('gateway_operator_reconcile_forced_finalizations_total', { kind });
-  }
-  return outcome;
-};
-
-const writeStatus: Handler<'WriteStatus'> = async (action, context) => {
-  const { members, keyValue } = action.patch;
-  const value = keyValue === undefined ? {} : { keyValue: shownValue(action, context, keyValue) };
-  return toAnswered(await patch(action, context, { status: { ...members, ...value } }, 'status'));
-};
-
 /** The key itself, which no plan holds. */
 function shownValue(at: At, { world }: ActContext, mode: 'full' | 'redacted'): string | null {
   const view = world.keys.get(pathOf(at));
@@ -82,81 +142,6 @@ function shownValue(at: At, { world }: ActContext, mode: 'full' | 'redacted'): s
   if (value === undefined) return null;
   return mode === 'full' ? value : displayOf(value);
 }
-
-/** The same event twice has the same name: the API server takes the first. */
-const recordEvent: Handler<'RecordEvent'> = async (action, context) => {
-  const { deps, now } = context;
-  const { kind, namespace, name, type, reason, message, once } = action;
-  const uid = objectOf(action, context)?.metadata.uid ?? '';
-  const at = toTimestamp(now);
-  const written = await deps.cluster.create(RESOURCES.events, {
-    apiVersion: 'v1',
-    kind: 'Event',
-    metadata: { name: eventName(name, uid, once, deps.hash), namespace },
-    involvedObject: { apiVersion: kindOf[kind].apiVersion, kind, namespace, name, uid },
-    ...{ type, reason, message: message.slice(0, MAX_EVENT), count: 1, firstTimestamp: at, lastTimestamp: at },
-    source: { component: MANAGED_BY },
-    reportingComponent: MANAGED_BY,
-    reportingInstance: 'reconcile',
-  });
-  return !written.ok && written.refusal === 'exists' ? done() : toOutcome(written);
-};
-
-const publishSnapshot: Handler<'PublishSnapshot'> = async (action, { deps, world }) => {
-  const { namespace, name, snapshot } = action;
-  const view = world.instances.get(pathOf(action));
-  if (view === undefined) return conflict;
-  const { apiVersion, kind, metadata } = view.object;
-  const { uid } = metadata;
-  const written = await deps.cluster.create(RESOURCES.configMaps, {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: {
-      ...{ name: snapshot, namespace, labels: LABELS },
-      ownerReferences: [{ apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true }],
-    },
-    immutable: true,
-    data: { 'snapshot.json': view.snapshot.text },
-  });
-  // The first time, another run may just have published it: that is observed again.
-  const isFirst = !world.attempts.has(identify(action));
-  if (written.ok || written.refusal !== 'exists' || isFirst) return toOutcome(written);
-  return failed(`ConfigMap "${snapshot}" is there and is not ours: delete it`);
-};
-
-const deleteSnapshot: Handler<'DeleteSnapshot'> = async ({ namespace, snapshot, uid }, { deps }) =>
-  toRemoved(await deps.cluster.delete(RESOURCES.configMaps, namespace, snapshot, uid));
-
-const createKey: Handler<'CreateKey'> = async (action, { deps }) => {
-  const { namespace, key: name, owner, requestedBy, spec } = action;
-  const annotations = requestedBy === undefined ? {} : { annotations: { [REQUESTED_BY_ANNOTATION]: requestedBy } };
-  const metadata = { name, namespace, labels: LABELS, ...annotations, ownerReferences: [owner] };
-  const key = { apiVersion: AUTH_API_VERSION, kind: 'VirtualKey', metadata, spec };
-  return toOutcome(await deps.cluster.create(virtualKeys, key));
-};
-
-const updateKey: Handler<'UpdateKey'> = async ({ namespace, key: name, spec }, context) =>
-  toOutcome(await patch({ kind: 'VirtualKey', namespace, name }, context, { spec }));
-
-const deleteKey: Handler<'DeleteKey'> = async ({ namespace, key, uid }, { deps }) =>
-  toRemoved(await deps.cluster.delete(virtualKeys, namespace, key, uid));
-
-/** By server-side apply: fields and annotations of others stay. */
-const applyWorkload: Handler<'ApplyWorkload'> = async (action, context) => {
-  const { part, object, uid } = action;
-  const { metadata } = object;
-  const before = context.world.instances.get(pathOf(action))?.parts.get(part);
-  if (!(await isAsPlanned(action, context))) return conflict;
-  const aimed = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
-  const written = await context.deps.cluster.apply(PARTS[part], aimed);
-  if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict') {
-    const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${written.message}`;
-    return failed(why, 'WorkloadRefused');
-  }
-  // Controllers write the status of what runs at any time: the version says nothing.
-  const isSame = written.ok && before !== undefined && stated(written.object) === stated(before);
-  return isSame ? { ended: 'unchanged' } : toOutcome(written);
-};
 
 /** The applies that would change nothing: asked of the API server. */
 export async function findUnchanged(
@@ -175,23 +160,3 @@ export async function findUnchanged(
 
 const stated = ({ metadata: { labels, annotations, ownerReferences }, spec }: KubeObject): string =>
   JSON.stringify([labels, annotations, ownerReferences, spec]);
-
-const deleteWorkload: Handler<'DeleteWorkload'> = async (action, context) => {
-  const { part, object, uid, namespace } = action;
-  if (!(await isAsPlanned(action, context))) return conflict;
-  return toRemoved(await context.deps.cluster.delete(PARTS[part], namespace, object, uid));
-};
-
-export const objectHandlers = {
-  AddFinalizer: addFinalizer,
-  RemoveFinalizer: removeFinalizer,
-  WriteStatus: writeStatus,
-  RecordEvent: recordEvent,
-  PublishSnapshot: publishSnapshot,
-  DeleteSnapshot: deleteSnapshot,
-  CreateKey: createKey,
-  UpdateKey: updateKey,
-  DeleteKey: deleteKey,
-  ApplyWorkload: applyWorkload,
-  DeleteWorkload: deleteWorkload,
-} satisfies { readonly [Name in ActionName]?: Handler<Name> };

@@ -1,16 +1,16 @@
 // Writes of a key's Secret. Values are handled here, and where a new one is made for its row.
 import { encode } from '#core/base64.ts';
 import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
-import type { ActionName, ActionOf, SecretShape } from '../action.ts';
+import type { ActionOf, SecretShape } from '../action.ts';
 import { dataOf, metadataOf, ownersAfter } from '../key/secret-shape.ts';
 import { type PresentSecret, pathOf, present } from '../world.ts';
-import { type ActContext, conflict, done, type Handler, toOutcome, toRemoved } from './context.ts';
+import { type ActContext, conflict, done, type Outcome, toOutcome } from './context.ts';
 
 /**
  * Created, never taken over: a Secret of that name which is there already is looked at, and planned with. One that is there is
  * written over only as it was seen. A new value that is not published is taken back: nobody was ever given it.
  */
-const putSecret: Handler<'PutSecret'> = async (action, context) => {
+export async function putSecret(action: ActionOf<'PutSecret'>, context: ActContext): Promise<Outcome> {
   const { deps, world, links, minted } = context;
   const secret = present(world.keys.get(pathOf(action))?.secret);
   const fresh = minted.get(pathOf(action));
@@ -24,7 +24,7 @@ const putSecret: Handler<'PutSecret'> = async (action, context) => {
   if ((there?.data as Readonly<Record<string, string>> | undefined)?.key === encode(value)) return done();
   await links.get(action.instance)?.registry.retireValues(fresh.scopeId, [deps.hash(value)]);
   return toOutcome(written);
-};
+}
 
 function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world }: ActContext): string | undefined {
   const path = pathOf(at);
@@ -70,12 +70,3 @@ function toPatch(secret: PresentSecret, shape: SecretShape, value: string): Read
 
 const encoded = (data: ReadonlyMap<string, string>): Readonly<Record<string, string>> =>
   Object.fromEntries([...data].map(([entry, text]) => [entry, encode(text)]));
-
-const deleteSecret: Handler<'DeleteSecret'> = async ({ namespace, secret, uid }, { deps }) => {
-  return toRemoved(await deps.cluster.delete(RESOURCES.secrets, namespace, secret, uid));
-};
-
-export const secretHandlers = {
-  PutSecret: putSecret,
-  DeleteSecret: deleteSecret,
-} satisfies { readonly [Name in ActionName]?: Handler<Name> };

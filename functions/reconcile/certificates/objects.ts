@@ -3,7 +3,7 @@ import { decode, encode } from '#core/base64.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource, type Written } from '#core/ports/cluster.ts';
 import type { Issuer, Pair, Signed, Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { OWNED, OWNED_LABEL, OWNED_LABELS } from '#crds/group.ts';
 
 /** A platform without these leaves certificates to others. */
 export interface CertificateDeps {
@@ -96,7 +96,7 @@ export function writeSecret(
     const metadata = { resourceVersion: over.resourceVersion };
     return cluster.patch(RESOURCES.secrets, namespace, SECRET, { metadata, data });
   }
-  const metadata = { name: SECRET, namespace, labels: { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED } };
+  const metadata = { name: SECRET, namespace, labels: OWNED_LABELS };
   return cluster.create(RESOURCES.secrets, {
     apiVersion: 'v1',
     kind: 'Secret',

@@ -1,7 +1,7 @@
 // The Secret of a key: what it should look like, whether the one that is there is ours, and what differs.
 import * as z from 'zod';
-import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/group.ts';
-import type { OwnerReference } from '#crds/object-meta.ts';
+import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/group.ts';
+import { controllerOf, type OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { SecretShape } from '../action.ts';
 import { type KeyView, type PresentSecret, present } from '../world.ts';
@@ -23,9 +23,9 @@ export function shapeOf(key: VirtualKey, name: string, url: string | undefined):
   );
   return {
     name,
-    labels: { ...template?.labels, [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED },
+    labels: { ...template?.labels, ...OWNED_LABELS },
     annotations: { ...template?.annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(template) },
-    owners: key.spec.deletionPolicy === 'Retain' ? [] : [ownerOf(key)],
+    owners: key.spec.deletionPolicy === 'Retain' ? [] : [controllerOf(key)],
     entries: {
       ...Object.fromEntries(further.map(([entry, text]) => [entry, text.replaceAll(URL_MARK, () => url ?? '')])),
       ...(template?.entry === undefined ? {} : { [template.entry]: KEY_MARK }),
@@ -71,12 +71,6 @@ function parse(text = 'null'): z.output<typeof Recorded> {
     return none;
   }
 }
-
-const ownerOf = ({ apiVersion, kind, metadata: { name, uid } }: VirtualKey): OwnerReference => ({
-  ...{ apiVersion, kind, name, uid },
-  controller: true,
-  blockOwnerDeletion: true,
-});
 
 /** The data that a shape makes of a value. */
 export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, string> {

@@ -2,7 +2,8 @@
 import { gatewayName, knativeServiceName } from '#core/names.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL, VERSION_ANNOTATION } from '#crds/group.ts';
+import { OWNED, OWNED_LABEL, OWNED_LABELS, VERSION_ANNOTATION } from '#crds/group.ts';
+import { controllerOf } from '#crds/object-meta.ts';
 
 export const PARTS = {
   Deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },
@@ -38,8 +39,6 @@ export const partName = (part: PartName, instance: string): string =>
 export const partTitle = (part: PartName, instance: string): string =>
   `${part === 'KnativeService' ? 'Knative Service' : part} "${partName(part, instance)}"`;
 
-const apiVersionOf = ({ group, version }: Resource) => (group === '' ? version : `${group}/${version}`);
-
 /** Selects the Pods of one instance. */
 export const selectorOf = (instance: string) => ({
   'app.kubernetes.io/name': 'gateway',
@@ -52,14 +51,13 @@ export function toPart(
   { instance, version }: { readonly instance: GatewayInstance; readonly version: string },
   body: Readonly<Record<string, unknown>>,
 ): KubeObject {
-  const { apiVersion, kind, metadata: of } = instance;
-  const { namespace, name, uid } = of;
-  const resource = PARTS[part];
-  const labels = { ...selectorOf(name), [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
-  const owner = { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
+  const { namespace, name } = instance.metadata;
+  const { group, version: apiVersion, kind } = PARTS[part];
+  const labels = { ...selectorOf(name), ...OWNED_LABELS };
   const annotations = { [VERSION_ANNOTATION]: version };
-  const metadata = { name: partName(part, name), namespace, labels, annotations, ownerReferences: [owner] };
-  return { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata, ...body };
+  const ownerReferences = [controllerOf(instance)];
+  const metadata = { name: partName(part, name), namespace, labels, annotations, ownerReferences };
+  return { apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`, kind, metadata, ...body };
 }
 
 /** The version of the operator that wrote a part, where that is later than ours. */
