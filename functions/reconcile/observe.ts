@@ -1,18 +1,19 @@
 // Observing: the world of one part of a run, and again what the run has touched.
 import { toText } from '#core/finding.ts';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { Alias } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { type KindName, kindOf } from '#crds/kinds.ts';
 import { mapConcurrent, withTimeout } from './concurrent.ts';
 import type { Draft, ObserveContext, Observed } from './observe/context.ts';
 import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
 import { readKeys, selectKeys, unreadKey } from './observe/keys.ts';
+import { type Collection, collect, emptyCollection } from './observe/objects.ts';
 import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
-import type { Collection } from './observe/own.ts';
-import { observeObject, type Touched } from './observe/touched.ts';
-import { aliasOf, idOf, instancePathOf, membersOf, objectIn, type Path, pathOf } from './world.ts';
+import { aliasOf, idOf, instancePathOf, membersOf, type ObjectId, objectIn, type Path, pathOf } from './world.ts';
 
 /** Plans of one run, this one included; a run that never ends is a bug that must not go on for ever. */
 export const MAX_ROUNDS = 8;
@@ -38,6 +39,21 @@ export async function observe(context: ObserveContext, part: Collection): Promis
   await observeInstances(context, observed, [...part.instances.values()]);
   await readKeys(context, world, selectKeys(context, world));
   return observed;
+}
+
+/** An object that an action was about. */
+export interface Touched {
+  readonly kind: KindName;
+  readonly namespace: string;
+  readonly name: string;
+  /** The object as the API server answered it: it is not asked for again. */
+  readonly answer?: KubeObject;
+  /** Nothing but its status was written. */
+  readonly isReport: boolean;
+  /** A user's key, which this run may have made. */
+  readonly isOwned?: true;
+  /** The claim that the action was about. */
+  readonly claim?: Alias & { readonly instance: Path };
 }
 
 /** Looks again at what a run has touched: the objects, their claims, the Secrets of keys, and all of an instance. */
@@ -77,6 +93,39 @@ export async function observeTouched(
     world,
     objects.filter((object) => object.kind === 'VirtualKey'),
   );
+}
+
+/** An object that cannot be looked at again is left alone for the rest of the run. */
+async function observeObject(
+  { deps }: ObserveContext,
+  world: Draft,
+  id: ObjectId,
+  group: ReadonlyArray<Touched>,
+): Promise<void> {
+  const last = group.at(-1);
+  if (last === undefined) return;
+  const { kind, namespace, name } = last;
+  const path = pathOf(last);
+  const found = emptyCollection();
+  try {
+    const object = last.answer ?? (await deps.cluster.get(kindOf[kind], namespace, name));
+    const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
+    if (object === undefined) maps[kind].delete(path);
+    else collect(found, object);
+  } catch (error) {
+    world.failures.set(id, { reason: 'ReconcileFailed', message: reasonOf(error) });
+    return;
+  }
+  world.malformed.delete(id);
+  world.violations.delete(id);
+  for (const [, malformed] of found.malformed) world.malformed.set(id, malformed);
+  for (const [, violations] of found.violations) world.violations.set(id, violations);
+  for (const [, user] of found.users) world.users.set(path, user);
+  for (const [, team] of found.teams) world.teams.set(path, team);
+  for (const [, object] of found.keys)
+    world.keys.set(path, { ...unreadKey(deps, object), ...world.keys.get(path), object });
+  const view = world.instances.get(path);
+  for (const [, object] of found.instances) if (view !== undefined) world.instances.set(path, { ...view, object });
 }
 
 /** Each with its database, and before the Secrets of its keys: a value that a Secret has and its claim does not was published meanwhile, or is forged. */

@@ -7,7 +7,7 @@ import type { Database } from '../../test/reconcile/databases.ts';
 import { createHarness, START } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 import type { Objects } from './observe/objects.ts';
-import { toOwn } from './observe/own.ts';
+import { toOwn } from './observe/objects.ts';
 import { partition } from './observe/parts.ts';
 
 const INSTANCES = 50;

@@ -5,7 +5,7 @@ import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeKey } from '../../../test/reconcile/objects.ts';
 import type { Draft, ObserveContext } from './context.ts';
 import { readKeys, selectKeys, unreadKey } from './keys.ts';
-import { toOwn } from './own.ts';
+import { toOwn } from './objects.ts';
 
 const COUNT = 12_000;
 const BATCH = 5000;

@@ -10,8 +10,7 @@ import { clusterOf, type Link } from '../memory.ts';
 import { aliasOf, instancePathOf, KIND_OF, type Member, pathOf, retainedSecret } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
-import { whereServed } from './objects.ts';
-import { toOwn } from './own.ts';
+import { toOwn, whereServed } from './objects.ts';
 
 const WIDTH = 16;
 

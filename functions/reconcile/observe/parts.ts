@@ -2,7 +2,7 @@
 import { userKeyName } from '#core/names.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
-import { type Collection, emptyCollection } from './own.ts';
+import { type Collection, emptyCollection } from './objects.ts';
 
 /** Beyond this many that are slow, the others wait. */
 const WIDTH = 64;

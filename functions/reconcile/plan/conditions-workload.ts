@@ -2,8 +2,8 @@
 import * as z from 'zod';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/group.ts';
-import { scaleOf, serviceUrl } from '../workload/deployment.ts';
 import { isOurPart, laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
+import { scaleOf, serviceUrl } from '../workload/wanted.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
 
 export interface WorkloadConditions {

@@ -8,12 +8,7 @@ import { controllerOf } from '#crds/object-meta.ts';
 export const PARTS = {
   Deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },
   Service: { group: '', version: 'v1', plural: 'services', kind: 'Service' },
-  PodDisruptionBudget: {
-    group: 'policy',
-    version: 'v1',
-    plural: 'poddisruptionbudgets',
-    kind: 'PodDisruptionBudget',
-  },
+  PodDisruptionBudget: { group: 'policy', version: 'v1', plural: 'poddisruptionbudgets', kind: 'PodDisruptionBudget' },
   HorizontalPodAutoscaler: {
     group: 'autoscaling',
     version: 'v2',
@@ -45,19 +40,22 @@ export const selectorOf = (instance: string) => ({
   'app.kubernetes.io/instance': instance,
 });
 
+/** Not on Knative's public ingress: whoever wants that maps a domain to it. */
+const CLUSTER_LOCAL = { 'networking.knative.dev/visibility': 'cluster-local' };
+
 /** A part with what every part has: our labels, and the instance as its owner, so that it goes with it. */
 export function toPart(
   part: PartName,
   { instance, version }: { readonly instance: GatewayInstance; readonly version: string },
-  body: Readonly<Record<string, unknown>>,
+  spec: object,
 ): KubeObject {
   const { namespace, name } = instance.metadata;
   const { group, version: apiVersion, kind } = PARTS[part];
-  const labels = { ...selectorOf(name), ...OWNED_LABELS };
+  const labels = { ...selectorOf(name), ...OWNED_LABELS, ...(part === 'KnativeService' ? CLUSTER_LOCAL : {}) };
   const annotations = { [VERSION_ANNOTATION]: version };
   const ownerReferences = [controllerOf(instance)];
   const metadata = { name: partName(part, name), namespace, labels, annotations, ownerReferences };
-  return { apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`, kind, metadata, ...body };
+  return { apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`, kind, metadata, spec };
 }
 
 /** The version of the operator that wrote a part, where that is later than ours. */

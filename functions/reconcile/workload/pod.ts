@@ -30,48 +30,55 @@ export const PORT = 8080;
 /** Of metrics, which are not a client's business: no Service has it. */
 export const METRICS_PORT = 9464;
 const RESOURCES = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } };
+/** What the restricted profile asks of a container. */
+const SECURITY = {
+  ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, runAsNonRoot: true },
+  ...{ capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } },
+};
 
-/** Labels and annotations of its Pods; `own`, by which they are selected, stay as they are. */
-export function podMetadata({ instance, snapshot, connections }: PodInput, own: Readonly<Record<string, string>>) {
-  const { podLabels, podAnnotations } = instance.spec.workload;
-  return {
-    labels: { ...podLabels, ...own },
-    annotations: { ...podAnnotations, [SNAPSHOT_ANNOTATION]: snapshot.hash, [CONNECTIONS_ANNOTATION]: connections },
-  };
+/** What Deployment and Knative Service say each in its own way. Pods are selected by `labels`. */
+interface Shell {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly pod: object;
+  readonly container: object;
 }
 
-/** What Deployment and Knative Service have in common; `securityContext` is what the restricted profile asks of a container. */
-export function container(input: PodInput) {
-  const { env = [], image, resources = RESOURCES } = input.instance.spec.workload;
-  const own = Object.values(MOUNTS).map(({ variable, path, file }) => ({ name: variable, value: `${path}${file}` }));
-  return {
+/** The gateway speaks to no API server, so no Pod gets a token; a named account is for what webhooks and clouds give it. */
+export function podTemplate(input: PodInput, { labels, annotations, pod, container }: Shell) {
+  const { instance, snapshot, connections } = input;
+  const {
+    podLabels,
+    podAnnotations,
+    serviceAccountName,
+    env = [],
+    image,
+    resources = RESOURCES,
+  } = instance.spec.workload;
+  const files = Object.values(MOUNTS).map(({ variable, path, file }) => ({ name: variable, value: `${path}${file}` }));
+  const mounted = volumes(input);
+  const own = { [SNAPSHOT_ANNOTATION]: snapshot.hash, [CONNECTIONS_ANNOTATION]: connections };
+  const gateway = {
     name: 'gateway',
     image: image ?? input.image,
     command: ['node', 'dist/node/gateway.mjs'],
-    env: [...own, ...env.filter(({ name }) => !isOwnVariable(name))],
+    env: [...files, ...env.filter(({ name }) => !isOwnVariable(name))],
     resources,
-    securityContext: {
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      runAsNonRoot: true,
-      capabilities: { drop: ['ALL'] },
-      seccompProfile: { type: 'RuntimeDefault' },
-    },
-    volumeMounts: volumes(input).map(({ name }) => ({
+    securityContext: SECURITY,
+    volumeMounts: mounted.map(({ name }) => ({
       name,
       mountPath: MOUNTS[name].path,
       ...(name === 'outbox' ? {} : { readOnly: true }),
     })),
   };
-}
-
-/** The gateway speaks to no API server, so no Pod gets a token; a named account is for what webhooks and clouds give it. */
-export function account({ instance }: PodInput) {
-  const { serviceAccountName } = instance.spec.workload;
   return {
-    automountServiceAccountToken: false,
-    enableServiceLinks: false,
-    ...(serviceAccountName === undefined ? {} : { serviceAccountName }),
+    metadata: { labels: { ...podLabels, ...labels }, annotations: { ...podAnnotations, ...own, ...annotations } },
+    spec: {
+      ...pod,
+      ...{ automountServiceAccountToken: false, enableServiceLinks: false },
+      ...(serviceAccountName === undefined ? {} : { serviceAccountName }),
+      ...{ containers: [{ ...gateway, ...container }], volumes: mounted },
+    },
   };
 }
 
@@ -80,7 +87,7 @@ interface Volume {
   readonly [source: string]: unknown;
 }
 
-export function volumes({ instance, snapshot, store }: PodInput): Volume[] {
+function volumes({ instance, snapshot, store }: PodInput): Volume[] {
   const { redisSecretRef } = instance.spec;
   const sources = credentialSources(instance);
   return [
