@@ -119,15 +119,8 @@ function rateAt(price: ModelPrice[string], above: number): number {
 
 /** The shortest decimals that stand for the number are those that were written. Requests are counted by the million here. */
 function decimal(value: number, name: string): string {
-  const [digits = '', exponent = '0'] = String(value).split('e');
-  const [whole = '0', fraction = ''] = digits.split('.');
-  const shift = Number(exponent) + (name.endsWith('_kcount') ? 3 : 0);
-  const all = whole + fraction;
-  const point = whole.length + shift;
-  const padded = all.padStart(all.length + Math.max(0, 1 - point), '0').padEnd(Math.max(point, 1), '0');
-  const at = Math.max(point, 1);
-  const text = `${padded.slice(0, at)}.${padded.slice(at)}`.replace(/\.?0*$/, '').replace(/^0+(?=\d)/, '');
-  return text;
+  const count = name.endsWith('_kcount') ? 1000 : 1;
+  return (value * count).toLocaleString('en', { useGrouping: false, maximumFractionDigits: 20 });
 }
 
 /** Alternatives with blanks between them, each of parts with `&` between them. */
