@@ -52,8 +52,7 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
     ...(tls !== undefined && { files: { 'server.cert': tls.cert, 'server.key': tls.key } }),
     settings: [...settings, ...(tls === undefined ? [] : WITH_TLS)],
   });
-  const { host, port, username, password } = server;
-  const connection = { host, port, username, password, dbname: 'postgres' };
+  const { connection } = server;
   const pids = () => [server.pid(), ...childrenOf(server.pid())];
   return {
     connection,

@@ -11,9 +11,7 @@ export interface Start {
   readonly interrupted: AbortSignal;
 }
 
-export interface StartContext {
-  readonly options: Options;
-  readonly state: State;
+export interface StartContext extends Pick<Start, 'options' | 'state'> {
   readonly log: Log;
   /** Registers what undoes a step: called when the stack stops, or a later step fails; the last one first. */
   readonly onStop: (stop: () => Promise<unknown>) => void;
@@ -32,16 +30,12 @@ export async function unless<T>(interrupted: AbortSignal, result: Promise<T>): P
   }
 }
 
-/** One line per step, with the seconds since the start. */
-export interface Progress {
-  step(text: string): void;
-  say(text: string): void;
-}
+export type Progress = ReturnType<typeof createProgress>;
 
-export function createProgress(write: (text: string) => void, now: () => number): Progress {
-  const start = now();
-  return {
-    step: (text) => write(`${`${((now() - start) / 1000).toFixed(1)}s`.padStart(6)}  ${text}\n`),
-    say: (text) => write(`${text}\n`),
-  };
+/** One line per step, with the seconds since the start. */
+export function createProgress() {
+  const start = Date.now();
+  const say = (text: string): void => void process.stdout.write(`${text}\n`);
+  const step = (text: string): void => say(`${`${((Date.now() - start) / 1000).toFixed(1)}s`.padStart(6)}  ${text}`);
+  return { say, step };
 }

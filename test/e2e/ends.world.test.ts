@@ -54,6 +54,25 @@ async function interrupt(pattern: string, command: ReadonlyArray<string>): Promi
 const OPTIONS = ['--port', '0', '--empty'];
 const newFolder = () => join(temporaryFolder(), 'state');
 
+test('an interrupt while the program loads ends the start, says so, and leaves nothing', async () => {
+  const early = `import { registerHooks } from 'node:module';
+    registerHooks({ load: (url, context, next) => {
+      if (url.endsWith('/local/stack.ts')) process.kill(process.pid, 'SIGINT');
+      return next(url, context);
+    } });`;
+  const folder = newFolder();
+  const program = ['infra/local/main.ts', '--state', folder, ...OPTIONS];
+  const child = startChild(process.execPath, [
+    '--import',
+    `data:text/javascript,${encodeURIComponent(early)}`,
+    ...program,
+  ]);
+  children.push(child);
+  const { code, stdout } = await child.ended;
+  expect([code, stdout]).toEqual([0, '\nstopping …\nstopped\n']);
+  expect(existsSync(folder)).toBe(false);
+});
+
 describeUnless(NO_PYTHON, 'Ctrl-C in a terminal', () => {
   const NODE = [process.execPath, 'infra/local/main.ts'];
 

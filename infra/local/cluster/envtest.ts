@@ -1,6 +1,6 @@
 // A real kube-apiserver with etcd on this machine (`--cluster envtest`), and the controller manager where the binaries have one.
 import { generateKeyPairSync } from 'node:crypto';
-import { createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createWriteStream, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -78,7 +78,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   try {
     launch('etcd', etcdArgs(options, etcd, file));
     const server = launch('kube-apiserver', apiServerArgs(options, etcd, file));
-    await ready(`${url}/readyz`, options.tls.ca, server, file('kube-apiserver.log'));
+    await ready(`${url}/readyz`, options.tls.ca, server);
     writeKubeconfig(kubeconfig, { url, ca: options.tls.ca, token: options.token });
     const isManaged = options.controllers?.length !== 0 && existsSync(join(assets, 'kube-controller-manager'));
     if (isManaged) launch('kube-controller-manager', managerArgs(options, kubeconfig, file));
@@ -151,7 +151,7 @@ function managerArgs({ controllers }: ControlPlaneOptions, kubeconfig: string, f
 }
 
 /** Polls /readyz for at most 45 s; the error has the last lines of the API server's log. */
-async function ready(url: string, ca: string, server: Child, log: string): Promise<void> {
+async function ready(url: string, ca: string, server: Child): Promise<void> {
   let isOver = false;
   void server.ended.then(() => {
     isOver = true;
@@ -159,8 +159,7 @@ async function ready(url: string, ca: string, server: Child, log: string): Promi
   for (const until = Date.now() + 45_000; !isOver && Date.now() < until; await pause(50)) {
     if (await isReady(url, ca)) return;
   }
-  const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n').slice(-3).join(' | ') : 'it did not run';
-  throw new Error(`kube-apiserver did not become ready: ${lines}`);
+  throw new Error(`kube-apiserver did not become ready: ${server.lastLines() || 'it did not run'}`);
 }
 
 function isReady(url: string, ca: string): Promise<boolean> {

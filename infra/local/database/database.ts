@@ -27,10 +27,9 @@ export async function openDatabase({ options, state, log, onStop }: StartContext
     password: state.remembered.databasePassword,
   });
   onStop(keepRunning(server, log));
-  const { host, port, username, password } = server;
-  const connection = { host, port, username, password, dbname: NAME };
-  await createIfAbsent(connection);
-  return { connection, description: `PostgreSQL on 127.0.0.1:${port}` };
+  await createIfAbsent(server.connection);
+  const connection = { ...server.connection, dbname: NAME };
+  return { connection, description: `PostgreSQL on 127.0.0.1:${connection.port}` };
 }
 
 /** Milliseconds between two tries to start a server that died: twice as long each time. */
@@ -64,7 +63,7 @@ export function keepRunning(server: PostgresServer, log: Log): () => Promise<voi
 }
 
 async function createIfAbsent(connection: DatabaseConnection): Promise<void> {
-  const client = clientOf({ ...connection, dbname: 'postgres' });
+  const client = clientOf(connection);
   await client.connect();
   try {
     const found = await client.query('select 1 from pg_database where datname = $1', [NAME]);
@@ -93,6 +92,6 @@ async function reach(url: URL): Promise<OpenDatabase> {
   return { connection, description: `PostgreSQL on ${where}` };
 }
 
-function clientOf({ host, port, username, password, dbname }: DatabaseConnection): pg.Client {
-  return new pg.Client({ host, port, user: username, password, database: dbname, connectionTimeoutMillis: 5000 });
+function clientOf({ username: user, dbname: database, ...at }: DatabaseConnection): pg.Client {
+  return new pg.Client({ ...at, user, database, connectionTimeoutMillis: 5000 });
 }

@@ -5,6 +5,7 @@ import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmS
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { DatabaseConnection } from '../../../functions/core/ports/backends.ts';
 import { reasonOf } from '../../../functions/core/reason.ts';
 import { UsageError } from '../options.ts';
 import type { Child, Children, Program } from '../state/children.ts';
@@ -27,10 +28,8 @@ export interface PostgresOptions {
 }
 
 export interface PostgresServer {
-  readonly host: string;
-  readonly port: number;
-  readonly username: string;
-  readonly password: string;
+  /** The superuser's, to the database `postgres`. */
+  readonly connection: DatabaseConnection;
   /** The id of the process that was started last. */
   pid(): number;
   /** Resolves when the server that runs now has ended. */
@@ -47,10 +46,7 @@ interface Binaries {
 }
 
 /** PostgreSQL refuses to run as root: then it runs as this user. */
-interface Identity {
-  readonly uid: number;
-  readonly gid: number;
-}
+type Identity = NonNullable<Program['identity']>;
 
 /** Starts PostgreSQL on `folder` (made at the first start), on 127.0.0.1 only. Throws with the server's own words when it will not start. */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
@@ -60,48 +56,40 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   if (!existsSync(join(folder, 'PG_VERSION'))) await initialise(binaries, folder, options, identity);
   for (const [name, text] of Object.entries(options.files ?? {})) writePrivate(join(folder, name), text, identity);
   const { port, username, password, children } = options;
-  const launching = { children, command: binaries.postgres, args: argsOf(folder, options), folder, identity };
-  let child = await launch(launching);
+  const program = { command: binaries.postgres, args: argsOf(folder, options), identity };
+  const start = () => launch(children, folder, program);
+  let child = await start();
   return {
-    host: '127.0.0.1',
-    port,
-    username,
-    password,
+    connection: { host: '127.0.0.1', port, username, password, dbname: 'postgres' },
     pid: () => child.pid,
     ended: async () => void (await child.ended),
     start: async () => {
-      child = await launch(launching);
+      child = await start();
     },
     stop: () => child.stop(8000),
   };
 }
 
+const SETTINGS = [
+  'listen_addresses=127.0.0.1',
+  'unix_socket_directories=',
+  'max_connections=200',
+  'logging_collector=off',
+];
 const NOT_DURABLE = ['fsync=off', 'full_page_writes=off'];
 
 function argsOf(folder: string, { port, isDurable = true, settings = [] }: PostgresOptions): ReadonlyArray<string> {
-  const own = [
-    'listen_addresses=127.0.0.1',
-    'unix_socket_directories=',
-    'max_connections=200',
-    'logging_collector=off',
-  ];
-  const all = [...own, ...(isDurable ? [] : NOT_DURABLE), ...settings];
+  const all = [...SETTINGS, ...(isDurable ? [] : NOT_DURABLE), ...settings];
   return ['-D', folder, '-p', String(port), ...all.flatMap((setting) => ['-c', setting])];
 }
 
-interface Launch {
-  readonly children: Children;
-  readonly command: string;
-  readonly args: ReadonlyArray<string>;
-  readonly folder: string;
-  readonly identity: Identity | undefined;
-}
+type Command = Pick<Program, 'command' | 'args' | 'identity'>;
 
 /** Orphans of a server that was killed hold its shared memory for a moment: PostgreSQL refuses to start beside them. */
-async function launch(options: Launch): Promise<Child> {
+async function launch(children: Children, folder: string, command: Command): Promise<Child> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await launchOnce(options);
+      return await launchOnce(children, folder, command);
     } catch (error) {
       if (attempt === 50 || !reasonOf(error).includes('still in use')) throw error;
       await pause(100);
@@ -109,21 +97,19 @@ async function launch(options: Launch): Promise<Child> {
   }
 }
 
-async function launchOnce({ children, command, args, folder, identity }: Launch): Promise<Child> {
+async function launchOnce(children: Children, folder: string, command: Command): Promise<Child> {
   // No server runs here: the folder is the stack's, and what an earlier one left running has been ended. PostgreSQL itself
   // would take a zombie, or a stranger that got the same id, for the server of this file, and refuse to start.
   rmSync(join(folder, 'postmaster.pid'), { force: true });
   const ready = Promise.withResolvers<void>();
-  let output = '';
+  // The server writes a line in one piece.
   const onOutput = (chunk: Buffer) => {
-    output = (output + chunk).slice(-4000);
-    if (output.includes('ready to accept connections')) ready.resolve();
+    if (chunk.includes('ready to accept connections')) ready.resolve();
   };
   // Stopped by SIGQUIT it recovers at the next start, as after a crash.
-  const signals = { stopSignal: 'SIGINT', killSignal: 'SIGQUIT' } as const;
-  const child = children.start({ command, args, identity, onOutput, ...signals });
+  const child = children.start({ ...command, onOutput, stopSignal: 'SIGINT', killSignal: 'SIGQUIT' });
   const ended = child.ended.then((how) => {
-    throw new Error(`PostgreSQL ended (${how}): ${output.trim().split('\n').slice(-3).join(' | ')}`);
+    throw new Error(`PostgreSQL ended (${how}): ${child.lastLines()}`);
   });
   await Promise.race([ready.promise, ended]);
   ended.catch(() => undefined);
@@ -160,22 +146,20 @@ const ELSEWHERE = '/var/lib/gateway-operator';
 
 function reachableFolder(folder: string, identity: Identity | undefined): string {
   mkdirSync(dirname(folder), { recursive: true });
-  if (identity === undefined || may(identity, '-x', dirname(folder))) return folder;
-  const moved = join(ELSEWHERE, createHash('sha256').update(folder).digest('hex').slice(0, 16));
+  if (identity === undefined || mayEnter(identity, dirname(folder))) return folder;
+  const moved = placeElsewhere('', folder);
   const pointer = `${folder}.moved`;
   // A state folder that is new (or was reset) starts with new data.
   if (!existsSync(pointer)) rmSync(moved, { recursive: true, force: true });
-  mkdirSync(ELSEWHERE, { recursive: true, mode: 0o755 });
   writeFileSync(pointer, `${moved}\n`);
   return moved;
 }
 
 function reachableBinaries(binaries: Binaries, identity: Identity | undefined): Binaries {
-  if (identity === undefined || may(identity, '-x', binaries.postgres)) return binaries;
+  if (identity === undefined || mayEnter(identity, binaries.postgres)) return binaries;
   const native = dirname(dirname(binaries.postgres));
-  const moved = join(ELSEWHERE, `bin-${createHash('sha256').update(native).digest('hex').slice(0, 16)}`);
+  const moved = placeElsewhere('bin-', native);
   if (!existsSync(moved)) {
-    mkdirSync(ELSEWHERE, { recursive: true, mode: 0o755 });
     const fresh = `${moved}.${process.pid}`;
     cpSync(native, fresh, { recursive: true, verbatimSymlinks: true });
     renameSync(fresh, moved);
@@ -183,8 +167,14 @@ function reachableBinaries(binaries: Binaries, identity: Identity | undefined): 
   return { initdb: join(moved, 'bin', 'initdb'), postgres: join(moved, 'bin', 'postgres') };
 }
 
-function may(identity: Identity, what: string, path: string): boolean {
-  return spawnSync('/usr/bin/env', ['test', what, path], { ...identity, cwd: '/' }).status === 0;
+function placeElsewhere(prefix: string, path: string): string {
+  mkdirSync(ELSEWHERE, { recursive: true, mode: 0o755 });
+  return join(ELSEWHERE, `${prefix}${createHash('sha256').update(path).digest('hex').slice(0, 16)}`);
+}
+
+/** Enter a folder, or run a program. */
+function mayEnter(identity: Identity, path: string): boolean {
+  return spawnSync('/usr/bin/env', ['test', '-x', path], { ...identity, cwd: '/' }).status === 0;
 }
 
 /** Made beside its place and moved in when whole: a start that was killed leaves nothing half-made. */
@@ -199,7 +189,10 @@ async function initialise(binaries: Binaries, folder: string, options: PostgresO
   if (options.isDurable === false) flags.push('--no-sync');
   try {
     flags.push('--auth=scram-sha-256', '--encoding=UTF8', '--no-locale', '--no-instructions');
-    await run(options.children, { command: binaries.initdb, args: flags, identity });
+    const initdb = { command: binaries.initdb, args: flags, identity };
+    const child = options.children.start({ ...initdb, stopSignal: 'SIGTERM', killSignal: 'SIGKILL' });
+    const how = await child.ended;
+    if (how !== 'exit code 0') throw new Error(`${initdb.command} ended (${how}): ${child.lastLines()}`);
     rmSync(folder, { recursive: true, force: true });
     renameSync(fresh, folder);
   } finally {
@@ -210,13 +203,4 @@ async function initialise(binaries: Binaries, folder: string, options: PostgresO
 function writePrivate(file: string, text: string, identity: Identity | undefined): void {
   writeFileSync(file, text, { mode: 0o600 });
   if (identity !== undefined) chownSync(file, identity.uid, identity.gid);
-}
-
-async function run(children: Children, program: Pick<Program, 'command' | 'args' | 'identity'>): Promise<void> {
-  let output = '';
-  const onOutput = (chunk: Buffer) => {
-    output = (output + chunk).slice(-4000);
-  };
-  const how = await children.start({ ...program, onOutput, stopSignal: 'SIGTERM', killSignal: 'SIGKILL' }).ended;
-  if (how !== 'exit code 0') throw new Error(`${program.command} ended (${how}): ${output.trim()}`);
 }

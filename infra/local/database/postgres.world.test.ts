@@ -69,7 +69,7 @@ test('a PostgreSQL that died and cannot start says why once, and works again whe
       async () => told.at(-1),
       (last) => last?.endsWith('started again') === true,
     );
-    const client = new pg.Client({ ...server, user: server.username, database: 'postgres' });
+    const client = new pg.Client({ ...server.connection, user: server.connection.username, database: 'postgres' });
     await client.connect();
     expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
     await client.end();

@@ -1,9 +1,9 @@
 // The address of all gateways of the stack: `/{namespace}/{name}/…` is the instance's own.
 import type { Failure } from '../../../functions/core/failure.ts';
 import type { Ids, Log, Metrics } from '../../../functions/core/ports/clock.ts';
-import type { HttpExchange, HttpHandler } from '../../../functions/core/ports/http-exchange.ts';
+import type { HttpHandler } from '../../../functions/core/ports/http-exchange.ts';
 import { reasonOf } from '../../../functions/core/reason.ts';
-import { contextOf, type RequestContext, refuse, sendText } from '../../../functions/gateway/respond.ts';
+import { contextOf, refuse, sendText } from '../../../functions/gateway/respond.ts';
 import type { OpenGateway } from '../../node/gateway.ts';
 import type { Gateways } from './gateways.ts';
 
@@ -25,27 +25,16 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
     if (method === 'GET' && path === '/metrics') return sendText(client, 200, metrics.render());
     const context = contextOf(client, ids);
     try {
-      const runtime = await find(path);
+      const at = addressIn(path);
+      const runtime = at === undefined ? 'nothing' : await gateways.find(at.namespace, at.name);
       if (typeof runtime === 'string') refuse(client, failureOf(runtime, path), context);
-      else await runtime.handle(client, pathBelow(path));
+      else await runtime.handle(client, at?.below);
     } catch (error) {
-      fail(client, context, error);
+      log.error('a request failed for a reason of ours', { requestId: context.requestId, why: reasonOf(error) });
+      if (client.hasBegun()) client.destroy();
+      else refuse(client, { code: 'internal_error' }, context);
     }
   };
-
-  async function find(path: string) {
-    const [namespace, name] = namesIn(path);
-    return namespace === undefined || name === undefined || namesNone(path)
-      ? 'nothing'
-      : gateways.find(namespace, name);
-  }
-
-  function fail(client: HttpExchange, context: RequestContext, error: unknown): void {
-    const { requestId } = context;
-    log.error('a request failed for a reason of ours', { requestId, why: reasonOf(error) });
-    if (client.hasBegun()) client.destroy();
-    else refuse(client, { code: 'internal_error' }, context);
-  }
 }
 
 function failureOf(found: 'absent' | 'unavailable' | 'nothing', path: string): Failure {
@@ -55,16 +44,15 @@ function failureOf(found: 'absent' | 'unavailable' | 'nothing', path: string): F
   return { code: 'not_found', path, base: '/{namespace}/{name}' };
 }
 
-/** A client may have written the names with escapes. */
-function namesIn(path: string): ReadonlyArray<string | undefined> {
+/** The instance that a path names, and the path below it. A client may have written the names with escapes. */
+function addressIn(path: string) {
+  const [, namespace = '', name = '', ...rest] = path.split('/');
+  const below = `/${rest.join('/')}`;
+  // A base address without its instance would otherwise be refused as an unknown key.
+  if (below === '/' || path === '/v1/chat/completions') return undefined;
   try {
-    return path.split('/').slice(1, 3).map(decodeURIComponent);
+    return { namespace: decodeURIComponent(namespace), name: decodeURIComponent(name), below };
   } catch {
-    return [];
+    return undefined;
   }
 }
-
-const pathBelow = (path: string): string => `/${path.split('/').slice(3).join('/')}`;
-
-/** A base address without its instance, which would otherwise be refused as an unknown key. */
-const namesNone = (path: string): boolean => pathBelow(path) === '/' || path === '/v1/chat/completions';

@@ -58,7 +58,7 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const handle = gatewayFront({ ...parts.gateway, gateways });
   const gateway = await listen(parts.gateway, { handle, port: gatewayPort });
 
-  const { fetch: run } = reconcileOf(parts, { cluster: accounts.reconcile, gateways, gateway });
+  const { fetch: run } = reconcileOf(parts, { accounts, gateways, gateway });
   // The gateways follow what a run has published, as a kubelet has them do elsewhere.
   const runAndFollow = async (request: Request) => {
     const response = await run(request);
@@ -112,14 +112,13 @@ function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster):
   return gateways;
 }
 
-interface Reconciling {
-  readonly cluster: Cluster;
-  readonly gateways: Gateways;
-  /** Their address. */
-  readonly gateway: string;
-}
+type Wiring = Pick<FunctionsOptions, 'accounts'> &
+  Functions & { readonly gateways: Gateways; readonly segment: string };
 
-function reconcileOf({ reconcile, gateway: own }: AllParts, { cluster, gateways, gateway }: Reconciling) {
+function reconcileOf(
+  { reconcile, gateway: own }: AllParts,
+  { accounts, gateways, gateway }: Pick<Wiring, 'accounts' | 'gateways' | 'gateway'>,
+) {
   const { onStop, log } = reconcile;
   const { clear } = createStoreMaintenance({ ...own, open: openStore });
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
@@ -132,21 +131,15 @@ function reconcileOf({ reconcile, gateway: own }: AllParts, { cluster, gateways,
     manyProcesses: false,
     inCluster: false,
   };
-  return createReconcile({ ...reconcile, cluster, backends, platform });
+  return createReconcile({ ...reconcile, cluster: accounts.reconcile, backends, platform });
 }
 
-interface Admitting {
-  readonly accounts: Accounts;
-  readonly segment: string;
-  readonly reconcile: string;
-}
-
-function admissionOf(parts: Parts, { accounts, segment, reconcile }: Admitting) {
-  return createAdmission({
-    ...parts,
-    cluster: accounts.admission,
-    own: accounts.ownUser === undefined ? [] : [accounts.ownUser],
-    pathSecrets: [segment],
-    record: createReviewRecord({ ...parts, hint: createHint({ address: reconcile, send: parts.traces.sent(fetch) }) }),
-  });
+function admissionOf(
+  parts: Parts,
+  { accounts, segment, reconcile }: Pick<Wiring, 'accounts' | 'segment' | 'reconcile'>,
+) {
+  const hint = createHint({ address: reconcile, send: parts.traces.sent(fetch) });
+  const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
+  const record = createReviewRecord({ ...parts, hint });
+  return createAdmission({ ...parts, cluster: accounts.admission, own, pathSecrets: [segment], record });
 }

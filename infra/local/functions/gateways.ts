@@ -84,13 +84,10 @@ export function createGateways(options: GatewaysOptions): Gateways {
     await Promise.all([...new Set([...listed, ...running.keys()])].map(refreshOne));
   };
   let isDue = false;
-  let round: Promise<void> | undefined;
-  const rounds = async () => {
-    while (isDue) {
-      isDue = false;
-      await refreshAll().catch((error: unknown) => log.warn('instances not read', { why: reasonAndCausesOf(error) }));
-    }
-    round = undefined;
+  let round = Promise.resolve();
+  const refresh = async () => {
+    isDue = false;
+    await refreshAll().catch((error: unknown) => log.warn('instances not read', { why: reasonAndCausesOf(error) }));
   };
 
   return {
@@ -99,15 +96,15 @@ export function createGateways(options: GatewaysOptions): Gateways {
       return running.get(path)?.gateway ?? refreshOne(path);
     },
     refresh: () => {
+      // A round that has not begun sees this change as well.
+      if (!isDue) round = round.then(refresh);
       isDue = true;
-      round ??= rounds();
     },
     flush: async (instanceUid) => {
       await round;
       await [...running.values()].find(({ configuration }) => configuration.fixed.uid === instanceUid)?.gateway.flush();
     },
     close: async () => {
-      isDue = false;
       await round;
       await Promise.allSettled([...running.values()].map(({ gateway }) => gateway.close()));
       running.clear();

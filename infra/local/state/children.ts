@@ -1,7 +1,7 @@
 // Programs that the stack runs: each in a process group of its own, where a terminal's Ctrl-C does not reach it, and ended with the stack however that ends.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startOf } from '../../adapters/processes.ts';
 
@@ -23,6 +23,8 @@ export interface Child {
   readonly pid: number;
   /** Resolves with how it ended. */
   readonly ended: Promise<string>;
+  /** The end of what it has written so far. */
+  lastLines(): string;
   /** Asks it to stop, stops it where it stands after `timeout` milliseconds, returns when it has ended. */
   stop(timeout: number): Promise<void>;
 }
@@ -37,14 +39,21 @@ export interface Children {
 export function createChildren(folder: string): Children {
   return {
     start: (program) => {
-      const { command, args, identity, onOutput, stopSignal, killSignal } = program;
+      const { command, args, identity, onOutput = () => undefined, stopSignal, killSignal } = program;
       const guard = startGuard(killSignal);
       const child = spawn(command, args, { ...identity, cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
       const { pid = 0 } = child;
       guard.stdin?.write(`${pid}\n`);
       const note = join(folder, String(pid));
-      if (pid > 0) writeNote(note, { start: startOf(pid) ?? '', killSignal });
-      for (const stream of [child.stdout, child.stderr]) stream.on('data', onOutput ?? (() => undefined));
+      mkdirSync(folder, { recursive: true });
+      if (pid > 0) writeFileSync(note, JSON.stringify({ start: startOf(pid) ?? '', killSignal } satisfies Note));
+      let output = '';
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.on('data', (chunk: Buffer) => {
+          output = `${output}${chunk}`.slice(-4000);
+          onOutput(chunk);
+        });
+      }
       const ended = endOf(child).finally(() => {
         guard.stdin?.end('ended\n');
         rmSync(note, { force: true });
@@ -55,7 +64,7 @@ export function createChildren(folder: string): Children {
         await ended;
         clearTimeout(late);
       };
-      return { pid, ended, stop };
+      return { pid, ended, lastLines: () => output.trim().split('\n').slice(-3).join(' | '), stop };
     },
     endLeftovers: async () => {
       mkdirSync(folder, { recursive: true });
@@ -74,11 +83,6 @@ function endOf(child: ChildProcess): Promise<string> {
 interface Note {
   readonly start: string;
   readonly killSignal: NodeJS.Signals;
-}
-
-function writeNote(file: string, note: Note): void {
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, JSON.stringify(note));
 }
 
 /** A shell that reads the child's id and then waits for one word. When this process is gone, the pipe closes without the word, and the shell ends the child. */

@@ -1,0 +1,51 @@
+// A run of the stack: options, state folder, start, sample, until the interrupt.
+import { rmSync } from 'node:fs';
+import { validateCluster } from './cluster/cluster.ts';
+import { HELP, readOptions } from './options.ts';
+import { describeFirstCall, describeReady } from './ready.ts';
+import { runSample } from './sample/sample.ts';
+import { startStack } from './stack.ts';
+import { createProgress, type Start, unless } from './start.ts';
+import { openState, writeWhole } from './state/state.ts';
+
+/** Answers the exit code. */
+export async function run(interrupted: AbortSignal): Promise<number> {
+  const options = readOptions(process.argv.slice(2));
+  if (options === undefined) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  validateCluster(options);
+  const progress = createProgress();
+  if (!interrupted.aborted) {
+    const state = await openState(options.state, options.reset);
+    try {
+      await serve({ options, state, progress, interrupted });
+    } catch (error) {
+      if (error !== interrupted.reason) throw error;
+    } finally {
+      state.release();
+    }
+  }
+  progress.say('stopped');
+  return 0;
+}
+
+/** Serves until an interrupt or a failure, which this throws when everything that was started is stopped. */
+async function serve(start: Start): Promise<never> {
+  const { options, state, progress, interrupted } = start;
+  const stack = await startStack(start);
+  const endpoints = state.path('endpoints.json');
+  try {
+    const call = options.empty ? undefined : await unless(interrupted, runSample(stack, state, progress));
+    // A call ends with a sweep of its own.
+    if (call === undefined) await unless(interrupted, stack.sweep());
+    writeWhole(endpoints, `${JSON.stringify(stack.endpoints, null, 2)}\n`);
+    if (call !== undefined) progress.say(describeFirstCall(call));
+    progress.say(describeReady(stack.endpoints, options));
+    return await unless(interrupted, new Promise<never>(() => undefined));
+  } finally {
+    rmSync(endpoints, { force: true });
+    await stack.stop();
+  }
+}
