@@ -4,14 +4,10 @@ import type { Metrics } from '#core/ports/clock.ts';
 type Rendered = Pick<Metrics, 'render'>;
 type Fetch<Rest extends readonly unknown[]> = (request: Request, ...rest: Rest) => Response | Promise<Response>;
 
-/** The same function with `GET /metrics` at its root, or at these paths. */
-export function withMetrics<Rest extends readonly unknown[]>(
-  metrics: Rendered,
-  fetch: Fetch<Rest>,
-  paths: ReadonlyArray<string> = ['/metrics'],
-): Fetch<Rest> {
+/** The same function with `GET /metrics` at its root, and below what stands before its own paths (admission's segment). */
+export function withMetrics<Rest extends readonly unknown[]>(metrics: Rendered, fetch: Fetch<Rest>): Fetch<Rest> {
   return (request, ...rest) => {
-    const isAsked = request.method === 'GET' && paths.includes(new URL(request.url).pathname);
+    const isAsked = request.method === 'GET' && new URL(request.url).pathname.endsWith('/metrics');
     if (!isAsked) return fetch(request, ...rest);
     return new Response(metrics.render(), { headers: { 'content-type': 'text/plain; version=0.0.4' } });
   };

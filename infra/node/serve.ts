@@ -1,4 +1,5 @@
 // A handler as an HTTP server in Node, which stops without cutting anybody off.
+import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
@@ -45,10 +46,11 @@ const KEEP_ALIVE = 65_000;
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
 export async function serve(options: ServeOptions): Promise<Served> {
   const { port, host, tls, stalled, traces } = options;
-  const listener = followed(
-    'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle),
-    traces,
-  );
+  const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
+  const listener: RequestListener =
+    traces === undefined
+      ? answer
+      : (incoming, ...out) => traces.request(incoming, ...out, () => answer(incoming, ...out));
   // Behind an ingress nobody speaks TLS here: a cold start does without it.
   const https = tls === undefined ? undefined : await import('node:https');
   const server: Server =
@@ -56,7 +58,8 @@ export async function serve(options: ServeOptions): Promise<Served> {
   server.keepAliveTimeout = KEEP_ALIVE;
   cutStalled(server, stalled);
   const sockets = socketsOf(server, https === undefined ? 'connection' : 'secureConnection');
-  await listen(server, port, host);
+  // Rejects with the server's error.
+  await once(server.listen(port, host), 'listening');
   const address = server.address();
   const taken = typeof address === 'object' && address !== null ? address.port : port;
   let closing: Promise<void> | undefined;
@@ -82,21 +85,6 @@ async function fetchListener(handler: FetchHandler): Promise<RequestListener> {
 
 function exchangeListener(handle: HttpHandler): RequestListener {
   return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing));
-}
-
-function followed(listener: RequestListener, traces: Listening['traces']): RequestListener {
-  if (traces === undefined) return listener;
-  return (incoming, outgoing) => traces.request(incoming, outgoing, () => listener(incoming, outgoing));
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }
 
 function socketsOf(server: Server, opened: 'connection' | 'secureConnection'): ReadonlySet<Socket> {

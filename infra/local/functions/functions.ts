@@ -70,8 +70,7 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
 
   const segment = Buffer.from(parts.admission.random(24)).toString('base64url');
   const { fetch: review } = admissionOf(parts.admission, { accounts, segment, reconcile });
-  // The address has the segment in it: metrics are looked for below that too.
-  const admit = withMetrics(parts.admission.metrics, review, ['/metrics', `/${segment}/metrics`]);
+  const admit = withMetrics(parts.admission.metrics, review);
   const port = await portOf(state, 'admission');
   const admission = await listen(parts.admission, { fetch: admit, port, tls: certificates });
 
