@@ -6,9 +6,8 @@ import { createCustomResourceCleanup } from './controllers/custom-resource-clean
 import { createEventExpiry } from './controllers/event-expiry.ts';
 import { createGarbageCollector } from './controllers/garbage-collector.ts';
 import { bootstrapNamespaces, createNamespaceController } from './controllers/namespace-controller.ts';
-import type { Deps } from './deps.ts';
+import type { Deps, Log } from './deps.ts';
 import { createOpenApi } from './discovery/openapi.ts';
-import type { Log } from './log.ts';
 import { createAuthenticate } from './request/authenticate.ts';
 import { createRegistry } from './resources/registry.ts';
 import { type Listener, listen, type Tls } from './serve/listen.ts';
@@ -46,11 +45,11 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const registry = createRegistry(store, log);
   const webhooks = createCall(store);
   const admission = createAdmission({ store, call: webhooks.call, newUid: randomUUID, now });
-  const deps: Deps = { store, registry, admission, now, newUid: randomUUID };
+  const deps: Deps = { store, registry, admission, log, now, newUid: randomUUID };
   const controllers = [
-    createGarbageCollector(deps, log),
-    createNamespaceController(deps, log),
-    createCustomResourceCleanup(deps, log),
+    createGarbageCollector(deps),
+    createNamespaceController(deps),
+    createCustomResourceCleanup(deps),
     createEventExpiry(deps),
   ];
   const serving = { deps, openApi: createOpenApi(registry.all), authenticate: createAuthenticate(token), instead };
@@ -71,7 +70,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
         store.open();
         await bootstrapNamespaces(deps);
         for (const controller of controllers) controller.start();
-        listener = await listen(serving, { port, tls, log });
+        listener = await listen(serving, { port, tls });
       } catch (cause) {
         await stop();
         throw cause;

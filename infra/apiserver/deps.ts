@@ -7,7 +7,14 @@ export type Deps = {
   readonly store: Store;
   readonly registry: Registry;
   readonly admission: Admission;
+  readonly log: Log;
   /** Milliseconds since 1970. */
   now(): number;
   newUid(): string;
+};
+
+/** The log that the starter of the server passes in. */
+export type Log = {
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 };

@@ -5,14 +5,16 @@ import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import type { ApiRequest, Verb } from '../request/request.ts';
 import type { Resource } from '../resource.ts';
+import type { Key } from '../store/database.ts';
 import { deleteObject } from '../write/delete.ts';
+import { update } from '../write/update.ts';
 
-export type ControllerAction = {
+type ControllerAction = {
   readonly as: string;
   readonly verb: Verb;
   readonly resource: Resource;
   readonly object: KubeObject;
-  readonly subresource?: string;
+  readonly subresource?: string | undefined;
 };
 
 export function controllerRequest({ as, verb, resource, object, subresource }: ControllerAction): ApiRequest {
@@ -48,6 +50,21 @@ export async function deleteEach(deps: Deps, as: string, items: readonly Item[])
     const request = controllerRequest({ as, verb: 'delete', resource, object });
     done(await deleteObject(deps, request, { propagationPolicy: 'Background', preconditions: { uid } }));
   }
+}
+
+/** Changes an object that is there. */
+export async function editObject(
+  deps: Deps,
+  as: string,
+  key: Key,
+  next: (object: KubeObject) => KubeObject,
+  subresource?: string,
+): Promise<void> {
+  const [object, resource] = [deps.store.get(key), deps.registry.byStorage(key.resource)];
+  if (object === undefined || resource === undefined) return;
+  done(
+    await update(deps, controllerRequest({ as, verb: 'patch', resource, object, subresource }), { isPut: false, next }),
+  );
 }
 
 /** An object that is gone counts as done; any other error is thrown, and its work tried again later. */

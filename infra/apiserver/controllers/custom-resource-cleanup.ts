@@ -2,61 +2,37 @@
 
 import type { Deps } from '../deps.ts';
 import { crdFinalizer, crdSpec } from '../kinds/custom-resource-definition.ts';
-import type { Log } from '../log.ts';
-import { type KubeObject, withoutFinalizer } from '../object.ts';
+import { withoutFinalizer } from '../object.ts';
 import { crdKey } from '../resources/registry.ts';
-import type { StoredEvent } from '../store/history.ts';
-import { update } from '../write/update.ts';
-import { controllerRequest, deleteEach, done } from './controller-request.ts';
-import { createWorkQueue } from './work-queue.ts';
+import type { Key } from '../store/database.ts';
+import { deleteEach, editObject } from './controller-request.ts';
+import { type Controller, createController } from './work-queue.ts';
 
 const as = 'customresourcecleanup';
 
 /** They are deleted first, with their finalizers respected; the definition goes when none is left. */
-export function createCustomResourceCleanup(deps: Deps, log: Log): { start(): void; stop(): Promise<void> } {
+export function createCustomResourceCleanup(deps: Deps): Controller {
   const { store, registry } = deps;
-  const queue = createWorkQueue<string>({
-    name: 'deleting a CustomResourceDefinition',
-    log,
-    keyOf: (name) => name,
-    work,
-  });
 
-  async function work(name: string): Promise<void> {
-    const crd = store.get({ resource: crdKey, namespace: '', name });
+  async function work(key: Key): Promise<void> {
+    const crd = store.get(key);
     if (crd?.metadata.deletionTimestamp === undefined) return;
-    const storedAs = storageOf(crd);
+    const { group, names } = crdSpec(crd);
+    const storedAs = `${group}/${names.plural}`;
     const resource = registry.byStorage(storedAs);
     const left = resource === undefined ? [] : store.list(storedAs).map((object) => ({ resource, object }));
     await deleteEach(deps, as, left);
-    if (store.list(storedAs).length === 0) await release(crd);
+    if (store.list(storedAs).length > 0) return;
+    await editObject(deps, as, key, (now) => withoutFinalizer(now, crdFinalizer));
   }
 
-  async function release(crd: KubeObject): Promise<void> {
-    const resource = registry.byStorage(crdKey);
-    if (resource === undefined) return;
-    const next = (now: KubeObject) => withoutFinalizer(now, crdFinalizer);
-    done(await update(deps, controllerRequest({ as, verb: 'patch', resource, object: crd }), { isPut: false, next }));
-  }
-
-  function follow({ resource, type, object, name }: StoredEvent): void {
-    if (resource === crdKey && object.metadata.deletionTimestamp !== undefined) queue.add(name);
-    if (type !== 'DELETED' || resource === crdKey) return;
-    const [group, plural] = resource.split('/');
-    const crd = store.get({ resource: crdKey, namespace: '', name: `${plural}.${group}` });
-    if (crd?.metadata.deletionTimestamp !== undefined) queue.add(`${plural}.${group}`);
-  }
-
-  return {
-    start() {
-      store.subscribe(follow);
-      for (const { metadata } of store.list(crdKey)) queue.add(metadata.name ?? '');
+  return createController(deps, {
+    name: 'deleting a CustomResourceDefinition',
+    work,
+    concerned({ resource, type, name }) {
+      if (resource === crdKey) return [{ resource, namespace: '', name }];
+      const [group, plural] = resource.split('/');
+      return type === 'DELETED' ? [{ resource: crdKey, namespace: '', name: `${plural}.${group}` }] : [];
     },
-    stop: queue.stop,
-  };
-}
-
-function storageOf(crd: KubeObject): string {
-  const { group, names } = crdSpec(crd);
-  return `${group}/${names.plural}`;
+  });
 }

@@ -1,16 +1,13 @@
 // Namespaces: what is made in a new one, and how a deleted one is emptied.
 
-import { isApiError, qualified } from '../api-error.ts';
+import { isApiError } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { namespaceFinalizer, namespaceFinalizers } from '../kinds/namespace.ts';
-import type { Log } from '../log.ts';
-import { type KubeObject, timestamp, withMember } from '../object.ts';
-import { type JsonObject, objectAt } from '../schema/json.ts';
-import type { StoredEvent } from '../store/history.ts';
+import { type KubeObject, withMember } from '../object.ts';
+import type { Key } from '../store/database.ts';
 import { create } from '../write/create.ts';
-import { update } from '../write/update.ts';
-import { controllerRequest, deleteEach, done, type Item } from './controller-request.ts';
-import { createWorkQueue } from './work-queue.ts';
+import { controllerRequest, deleteEach, done, editObject, type Item } from './controller-request.ts';
+import { type Add, type Controller, createController } from './work-queue.ts';
 
 const as = 'namespace-controller';
 const stored = '/namespaces';
@@ -19,21 +16,18 @@ const stored = '/namespaces';
 const grace = 1500;
 
 /** Gives every namespace its `default` service account; empties one that is being deleted, then lets it go. */
-export function createNamespaceController(deps: Deps, log: Log): { start(): void; stop(): Promise<void> } {
+export function createNamespaceController(deps: Deps): Controller {
   const { store, registry } = deps;
-  const queue = createWorkQueue<string>({ name: 'namespace deletion', log, keyOf: (name) => name, work });
 
-  async function work(name: string): Promise<void> {
-    const namespace = store.get({ resource: stored, namespace: '', name });
+  async function work(key: Key, add: Add): Promise<void> {
+    const namespace = store.get(key);
     if (namespace === undefined) return;
     const { deletionTimestamp } = namespace.metadata;
-    if (deletionTimestamp === undefined) return serviceAccount(name);
+    if (deletionTimestamp === undefined) return serviceAccount(key.name);
     const delay = grace - (deps.now() - Date.parse(deletionTimestamp));
-    if (delay > 0) return queue.add(name, delay);
-    await deleteEach(deps, as, contentOf(name));
-    const left = contentOf(name);
-    if (left.length > 0) return report(namespace, left);
-    await finalize(namespace);
+    if (delay > 0) return add(key, delay);
+    await deleteEach(deps, as, contentOf(key.name));
+    if (contentOf(key.name).length === 0) await editObject(deps, as, key, finalized, 'finalize');
   }
 
   async function serviceAccount(namespace: string): Promise<void> {
@@ -52,39 +46,20 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
     });
   }
 
-  async function report(namespace: KubeObject, left: readonly Item[]): Promise<void> {
-    const resource = registry.find('', 'v1', 'namespaces');
-    if (resource === undefined) return;
-    const conditions = remaining(left, objectAt(namespace, 'status').conditions, timestamp(deps.now()));
-    const next = (now: KubeObject) => withMember(now, 'status', { ...objectAt(now, 'status'), conditions });
-    const request = controllerRequest({ as, verb: 'patch', resource, object: namespace, subresource: 'status' });
-    done(await update(deps, request, { isPut: false, next }));
-  }
-
-  async function finalize(namespace: KubeObject): Promise<void> {
-    const resource = registry.find('', 'v1', 'namespaces');
-    if (resource === undefined) return;
-    const request = controllerRequest({ as, verb: 'update', resource, object: namespace, subresource: 'finalize' });
-    const finalizers = namespaceFinalizers(namespace).filter((one) => one !== namespaceFinalizer);
-    const next = (now: KubeObject) => withMember(now, 'spec', finalizers.length > 0 ? { finalizers } : {});
-    done(await update(deps, request, { isPut: false, next }));
-  }
-
-  function follow({ resource, namespace, name, type }: StoredEvent): void {
-    if (resource === stored) queue.add(name);
-    else if (type === 'DELETED' && namespace !== '') {
-      const inside = store.get({ resource: stored, namespace: '', name: namespace });
-      if (inside?.metadata.deletionTimestamp !== undefined) queue.add(namespace);
-    }
-  }
-
-  return {
-    start() {
-      store.subscribe(follow);
-      for (const { metadata } of store.list(stored)) queue.add(metadata.name ?? '');
+  return createController(deps, {
+    name: 'namespace deletion',
+    work,
+    concerned({ resource, namespace, name, type }) {
+      if (resource === stored) return [{ resource, namespace, name }];
+      return type === 'DELETED' && namespace !== '' ? [{ resource: stored, namespace: '', name: namespace }] : [];
     },
-    stop: queue.stop,
-  };
+  });
+}
+
+/** Without the finalizer of this controller. */
+function finalized(namespace: KubeObject): KubeObject {
+  const finalizers = namespaceFinalizers(namespace).filter((one) => one !== namespaceFinalizer);
+  return withMember(namespace, 'spec', finalizers.length > 0 ? { finalizers } : {});
 }
 
 const bootstrapped = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
@@ -99,24 +74,4 @@ export async function bootstrapNamespaces(deps: Deps): Promise<void> {
     const made = await create(deps, controllerRequest({ as: 'bootstrap', verb: 'create', resource, object }), object);
     if (isApiError(made)) throw new Error(`making the namespace ${name}: ${made.status.message}`);
   }
-}
-
-/** The conditions that say why a namespace does not go away. */
-function remaining(left: readonly Item[], before: unknown, now: string): JsonObject[] {
-  const content = tally(left.map(({ resource }) => qualified(resource)));
-  const finalizers = tally(left.flatMap(({ object }) => object.metadata.finalizers ?? []));
-  const kinds = content.map(([kind, count]) => `${kind} has ${count} resource instances`).join(', ');
-  const held = finalizers.map(([finalizer, count]) => `${finalizer} in ${count} resource instances`).join(', ');
-  const made = [
-    ['NamespaceContentRemaining', 'SomeResourcesRemain', `Some resources are remaining: ${kinds}`],
-    ['NamespaceFinalizersRemaining', 'SomeFinalizersRemain', `Some content has finalizers remaining: ${held}`],
-  ];
-  return made.slice(0, held === '' ? 1 : 2).map(([type, reason, message]) => {
-    const known = (Array.isArray(before) ? (before as JsonObject[]) : []).find((one) => one.message === message);
-    return known ?? { type, status: 'True', reason, message, lastTransitionTime: now };
-  });
-}
-
-function tally(names: readonly string[]): Array<[name: string, count: number]> {
-  return [...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]);
 }

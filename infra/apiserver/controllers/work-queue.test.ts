@@ -2,33 +2,28 @@ import { expect, test } from 'vitest';
 import { silentLog } from '../../../test/silent-log.ts';
 import { createWorkQueue } from './work-queue.ts';
 
+const keyOf = (name: string) => ({ resource: '/configmaps', namespace: 'default', name });
+
 test('an item added many times before its turn is worked once, one added during its turn again', async () => {
   const worked: string[] = [];
-  const queue = createWorkQueue<string>({
+  const queue = createWorkQueue(silentLog, {
     name: 'test',
-    log: silentLog,
-    keyOf: (item) => item,
-    async work(item) {
-      worked.push(item);
-      if (worked.length === 1) queue.add('a');
+    async work(key, add) {
+      worked.push(key.name);
+      if (worked.length === 1) add(keyOf('a'));
       await undefined;
     },
   });
-  for (const item of ['a', 'a', 'b', 'a']) queue.add(item);
+  for (const name of ['a', 'a', 'b', 'a']) queue.add(keyOf(name));
   await expect.poll(() => worked).toEqual(['a', 'b', 'a']);
   await queue.stop();
 });
 
 test('no item is ever left lying, however adding and finishing interleave', async () => {
   let worked = 0;
-  const queue = createWorkQueue<number>({
-    name: 'test',
-    log: silentLog,
-    keyOf: String,
-    work: async () => void worked++,
-  });
+  const queue = createWorkQueue(silentLog, { name: 'test', work: async () => void worked++ });
   for (let i = 0; i < 200; i++) {
-    queue.add(i);
+    queue.add(keyOf(String(i)));
     for (let turn = 0; turn < i % 7; turn++) await undefined;
   }
   await expect.poll(() => worked).toBe(200);
@@ -37,16 +32,14 @@ test('no item is ever left lying, however adding and finishing interleave', asyn
 
 test('work that fails is tried again until it succeeds', async () => {
   let tries = 0;
-  const queue = createWorkQueue<string>({
+  const queue = createWorkQueue(silentLog, {
     name: 'test',
-    log: silentLog,
-    keyOf: (item) => item,
     async work() {
       tries++;
       if (tries < 2) throw new Error('not yet');
     },
   });
-  queue.add('a');
+  queue.add(keyOf('a'));
   await expect.poll(() => tries).toBe(2);
   await queue.stop();
 });

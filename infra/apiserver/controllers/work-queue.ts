@@ -1,26 +1,48 @@
-// Work queue of a controller: each item once for many reasons, and again when it failed.
-import type { Log } from '../log.ts';
+// Work of a controller: the objects that the store's events concern, one after the other, and again after a failure.
+import type { Deps, Log } from '../deps.ts';
+import type { Key, StoredEvent } from '../store/database.ts';
 
-export type WorkQueue<Item> = {
-  /** Adds now, or after so many milliseconds. */
-  add(item: Item, delay?: number): void;
-  stop(): Promise<void>;
-};
+export type Controller = { start(): void; stop(): Promise<void> };
 
-export type Working<Item> = {
+/** Adds an object now, or after so many milliseconds. */
+export type Add = (key: Key, delay?: number) => void;
+
+type Working = {
   readonly name: string;
-  readonly log: Log;
-  keyOf(item: Item): string;
   /** Resolves when nothing is left to do for now; throws to be called again a little later. */
-  work(item: Item): Promise<void>;
+  work(key: Key, add: Add): Promise<void>;
 };
+
+/** Follows the store: `concerned` says whom an event concerns. At the start every object that is there counts as added. */
+export function createController(
+  { store, log }: Pick<Deps, 'store' | 'log'>,
+  { concerned, ...working }: Working & { concerned(event: StoredEvent): readonly Key[] },
+): Controller {
+  const queue = createWorkQueue(log, working);
+  const follow = (event: StoredEvent) => {
+    for (const key of concerned(event)) queue.add(key);
+  };
+  return {
+    start() {
+      store.subscribe(follow);
+      for (const resource of store.resources()) {
+        for (const object of store.list(resource)) {
+          const { namespace = '', name = '' } = object.metadata;
+          follow({ resource, namespace, name, type: 'ADDED', object, revision: 0 });
+        }
+      }
+    },
+    stop: queue.stop,
+  };
+}
+
+type Item = { readonly key: Key; readonly failures: number };
 
 const [firstDelay, maxDelay] = [200, 30_000];
 
-/** One item at a time, in order; an item added again while it waits is done once. */
-export function createWorkQueue<Item>({ name, log, keyOf, work }: Working<Item>): WorkQueue<Item> {
+/** One object at a time, in order; an object added again while it waits is worked on once. */
+export function createWorkQueue(log: Log, { name, work }: Working): { readonly add: Add; stop(): Promise<void> } {
   const waiting = new Map<string, Item>();
-  const failures = new Map<string, number>();
   const timers = new Set<NodeJS.Timeout>();
   let running = Promise.resolve();
   let active = false;
@@ -38,32 +60,34 @@ export function createWorkQueue<Item>({ name, log, keyOf, work }: Working<Item>)
     return first[1];
   }
 
-  async function attempt(item: Item): Promise<void> {
-    const key = keyOf(item);
+  async function attempt({ key, failures }: Item): Promise<void> {
     try {
-      await work(item);
-      failures.delete(key);
+      await work(key, add);
     } catch (error) {
-      const count = (failures.get(key) ?? 0) + 1;
-      failures.set(key, count);
-      const delay = Math.min(firstDelay * 2 ** (count - 1), maxDelay);
-      if (count > 3) log.warn(`API server: ${name} is stuck`, { item: key, error, retryInMilliseconds: delay });
-      add(item, delay);
+      const delay = Math.min(firstDelay * 2 ** failures, maxDelay);
+      if (failures > 2)
+        log.warn(`API server: ${name} is stuck`, { item: pathOf(key), error, retryInMilliseconds: delay });
+      later({ key, failures: failures + 1 }, delay);
     }
   }
 
-  function add(item: Item, delay = 0): void {
+  function add(key: Key, delay = 0): void {
+    if (delay > 0) later({ key, failures: 0 }, delay);
+    else enqueue({ key, failures: 0 });
+  }
+
+  function later(item: Item, delay: number): void {
     if (stopped) return;
-    if (delay > 0) {
-      const timer = setTimeout(() => {
-        timers.delete(timer);
-        add(item);
-      }, delay);
-      timers.add(timer);
-      return;
-    }
-    waiting.set(keyOf(item), item);
-    if (active) return;
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      enqueue(item);
+    }, delay);
+    timers.add(timer);
+  }
+
+  function enqueue(item: Item): void {
+    waiting.set(pathOf(item.key), item);
+    if (active || stopped) return;
     active = true;
     running = Promise.resolve().then(run);
   }
@@ -76,4 +100,8 @@ export function createWorkQueue<Item>({ name, log, keyOf, work }: Working<Item>)
       await running;
     },
   };
+}
+
+function pathOf({ resource, namespace, name }: Key): string {
+  return `${resource} ${namespace}/${name}`;
 }

@@ -8,7 +8,7 @@ import type { ApiRequest } from '../request/request.ts';
 import { type Selection, selectionOf } from '../request/selection.ts';
 import { apiVersionOf, type Resource, shown } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
-import type { StoredEvent } from '../store/history.ts';
+import type { StoredEvent } from '../store/database.ts';
 import type { Representation } from './representation.ts';
 
 export type WatchEvent = { readonly type: string; readonly object: JsonObject | Status };

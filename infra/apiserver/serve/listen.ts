@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type ApiError, internalError } from '../api-error.ts';
-import type { Log } from '../log.ts';
 import { respond, type Serving } from './respond.ts';
 import { streamEvents, writeResponse } from './write-response.ts';
 
@@ -12,13 +11,10 @@ export type Listener = { readonly port: number; close(): Promise<void> };
 export type Tls = { readonly key: string; readonly cert: string };
 
 /** Listens on 127.0.0.1 over HTTPS. Throws one sentence when the port is taken. */
-export async function listen(
-  serving: Serving,
-  { port, tls, log }: { port: number; tls: Tls; log: Log },
-): Promise<Listener> {
+export async function listen(serving: Serving, { port, tls }: { port: number; tls: Tls }): Promise<Listener> {
   const stopping = new AbortController();
   const server = createServer({ ...tls, ALPNProtocols: ['http/1.1'] }, (message, response) => {
-    void serve(serving, { message, response, log, stopping: stopping.signal });
+    void serve(serving, { message, response, stopping: stopping.signal });
   });
   server.requestTimeout = 0;
   server.keepAliveTimeout = 90_000;
@@ -45,17 +41,16 @@ export async function listen(
 type Exchange = {
   readonly message: IncomingMessage;
   readonly response: ServerResponse;
-  readonly log: Log;
   readonly stopping: AbortSignal;
 };
 
-async function serve(serving: Serving, { message, response, log, stopping }: Exchange): Promise<void> {
+async function serve(serving: Serving, { message, response, stopping }: Exchange): Promise<void> {
   const left = new AbortController();
   response.once('close', () => left.abort());
   const warnings: string[] = [];
   const warn = (text: string) => void warnings.push(text.replaceAll(/[\r\n]+/g, ' '));
   const answer = await respond(serving, message, { warn, signal: left.signal }).catch((error: Error) => {
-    log.error('API server: a request failed', { method: message.method, path: message.url, error });
+    serving.deps.log.error('API server: a request failed', { method: message.method, path: message.url, error });
     return unexpected(error);
   });
   if (response.destroyed) return;

@@ -2,14 +2,24 @@
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { KubeObject } from '../object.ts';
-import type { Key, StoredEvent } from './history.ts';
+
+export type Key = { readonly resource: string; readonly namespace: string; readonly name: string };
+
+export type StoredEvent = Key & {
+  readonly revision: number;
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  /** The object after the change; of a deletion its last state, with the deletion's resourceVersion. */
+  readonly object: KubeObject;
+  readonly previous?: KubeObject;
+};
 
 export type Database = {
-  /** Everything that was written, the log in the order of its revisions. */
-  load(): {
-    readonly objects: ReadonlyArray<Key & { readonly object: KubeObject }>;
-    readonly log: readonly StoredEvent[];
-  };
+  /** Every object that exists. */
+  objects(): ReadonlyArray<Key & { readonly object: KubeObject }>;
+  /** The first and the last revision of the log; undefined where nothing was ever written. */
+  logged(): { readonly first: number; readonly last: number } | undefined;
+  /** The log after a revision, in its order. */
+  since(revision: number): readonly StoredEvent[];
   /** One change and its line in the log, both or neither; log lines up to `compactTo` go. */
   write(event: StoredEvent, compactTo: number): void;
   close(): void;
@@ -46,32 +56,28 @@ export function openDatabase(file: string): Database {
   const remove = database.prepare('delete from objects where resource = ? and namespace = ? and name = ?');
   const append = database.prepare('insert into log values (?, ?, ?, ?, ?, ?, ?)');
   const compact = database.prepare('delete from log where revision <= ?');
+  const select = database.prepare('select * from log where revision > ? order by revision');
 
   function change({ revision, type, resource, namespace, name, object, previous }: StoredEvent): void {
     const text = JSON.stringify(object);
-    append.run(
-      revision,
-      type,
-      resource,
-      namespace,
-      name,
-      text,
-      previous === undefined ? null : JSON.stringify(previous),
-    );
+    const before = previous === undefined ? null : JSON.stringify(previous);
+    append.run(revision, type, resource, namespace, name, text, before);
     if (type === 'DELETED') remove.run(resource, namespace, name);
     else put.run(resource, namespace, name, text);
   }
 
   return {
-    load: () => ({
-      objects: database.prepare('select * from objects').all().map(toObject),
-      log: database.prepare('select * from log order by revision').all().map(toEvent),
-    }),
+    objects: () => database.prepare('select * from objects').all().map(toObject),
+    logged() {
+      const ends = database.prepare('select min(revision) as first, max(revision) as last from log').get();
+      return ends?.last == null ? undefined : { first: Number(ends.first), last: Number(ends.last) };
+    },
+    since: (revision) => select.all(revision).map(toEvent),
     write(event, compactTo) {
       database.exec('begin');
       try {
         change(event);
-        if (compactTo > 0) compact.run(compactTo);
+        compact.run(compactTo);
         database.exec('commit');
       } catch (cause) {
         if (database.isTransaction) database.exec('rollback');

@@ -1,6 +1,6 @@
 // All objects that exist, in memory and in key order: reads never touch the database.
 import type { KubeObject } from '../object.ts';
-import type { Key, StoredEvent } from './history.ts';
+import type { Key, StoredEvent } from './database.ts';
 
 export type ObjectCache = {
   get(key: Key): KubeObject | undefined;

@@ -65,6 +65,19 @@ test('the log does not grow beyond its length, in memory or in the file', () => 
   reopened.close();
 });
 
+test('a store tells what came after a revision, and that it no longer knows', () => {
+  const store = openStore({ file: ':memory:', historyLength: 100 });
+  for (let i = 1; i <= 111; i++) store.write({ do: 'create', ...key(`n${i}`), object: object(`n${i}`) });
+  expect(store.since(109)?.map(({ revision }) => revision)).toEqual([110, 111]);
+  expect(store.since(111)).toEqual([]);
+  expect(store.since(0)).toHaveLength(111);
+  store.write({ do: 'create', ...key('last'), object: object('last') });
+  expect(store.compactedRevision()).toBe(11);
+  expect(store.since(10)).toBeUndefined();
+  expect(store.since(11)).toHaveLength(101);
+  store.close();
+});
+
 test('a file belongs to one store at a time, and to one user', () => {
   const file = join(folder, 'taken.db');
   const store = openStore({ file });

@@ -1,7 +1,6 @@
 // The objects of the API server: kept, watched, and never overwritten by a writer that has not seen them.
 import { type KubeObject, withMeta } from '../object.ts';
-import { type Database, openDatabase } from './database.ts';
-import { createHistory, type History, type Key, type StoredEvent } from './history.ts';
+import { type Database, type Key, openDatabase, type StoredEvent } from './database.ts';
 import { createObjectCache, type ObjectCache } from './object-cache.ts';
 
 /** `from` is the resourceVersion the writer read: a write on anything else is not done. */
@@ -18,8 +17,10 @@ export type Store = Pick<ObjectCache, 'get' | 'list' | 'resources'> & {
   close(): void;
   /** The revision of the last write. */
   revision(): number;
-  since: History['since'];
-  compactedRevision: History['compactedRevision'];
+  /** Every change after a revision, or undefined where the log begins later. */
+  since(revision: number): readonly StoredEvent[] | undefined;
+  /** The log has no change up to this revision any more. */
+  compactedRevision(): number;
   /** Done when it returns, listeners included. Throws where the file cannot be written; then nothing has changed. */
   write(change: Change): Written;
   /** Calls the listener after every write, in order. Returns the way to stop. */
@@ -36,9 +37,14 @@ export type StoreOptions = {
 export function createStore({ file, historyLength = 10_000 }: StoreOptions): Store {
   const cache = createObjectCache();
   const listeners = new Set<(event: StoredEvent) => void>();
-  let history = createHistory(historyLength, 0);
   let revision = 0;
+  let compacted = 0;
   let database: Database | undefined;
+
+  /** The log loses a tenth of its length at a time. */
+  function nextCompacted(): number {
+    return revision - compacted > historyLength * 1.1 ? revision - historyLength : compacted;
+  }
 
   return {
     get: cache.get,
@@ -46,29 +52,27 @@ export function createStore({ file, historyLength = 10_000 }: StoreOptions): Sto
     resources: cache.resources,
     open() {
       database = openDatabase(file);
-      const { objects, log } = database.load();
-      for (const row of objects) cache.apply({ ...row, type: 'ADDED' });
-      history = createHistory(historyLength, (log[0]?.revision ?? 1) - 1);
-      for (const event of log) history.add(event);
-      revision = log.at(-1)?.revision ?? 0;
+      for (const row of database.objects()) cache.apply({ ...row, type: 'ADDED' });
+      const { first, last } = database.logged() ?? { first: 1, last: 0 };
+      revision = last;
+      compacted = first - 1;
     },
     close() {
       database?.close();
       database = undefined;
     },
     revision: () => revision,
-    since: (from) => history.since(from),
-    compactedRevision: () => history.compactedRevision(),
+    since: (from) => (from < compacted ? undefined : database?.since(from)),
+    compactedRevision: () => compacted,
     write(change) {
       if (database === undefined) throw new Error('the API server is stopped');
       const event = toEvent(change, cache.get(change), revision + 1);
       if (typeof event === 'string') return event;
-      const compactTo = history.compactable();
+      const compactTo = nextCompacted();
       database.write(event, compactTo);
-      history.compact(compactTo);
       revision = event.revision;
+      compacted = compactTo;
       cache.apply(event);
-      history.add(event);
       for (const listener of listeners) listener(event);
       return { object: event.object };
     },

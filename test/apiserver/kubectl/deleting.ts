@@ -103,7 +103,7 @@ export function deletingCases(kubectl: () => KubectlHarness): void {
       'configmaps "late" is forbidden: unable to create new content in namespace going because it is being terminated',
     );
     await kubectl().until('get cm inside -n going', ({ code }) => code === 1);
-    await kubectl().until('describe ns going', ({ out }) => out.includes('example.com/hold in 1 resource instances'));
+    expect(await kubectl().must('get ns going')).toMatch(/going +Terminating/);
     await kubectl().must(
       `patch wd inside -n going --subresource=status --type=merge -p '{"status":{"phase":"Leaving"}}'`,
     );
