@@ -6,8 +6,9 @@ import { createCustomResourceCleanup } from './controllers/custom-resource-clean
 import { createEventExpiry } from './controllers/event-expiry.ts';
 import { createGarbageCollector } from './controllers/garbage-collector.ts';
 import { bootstrapNamespaces, createNamespaceController } from './controllers/namespace-controller.ts';
-import type { Deps, Log } from './deps.ts';
+import type { Deps } from './deps.ts';
 import { createOpenApi } from './discovery/openapi.ts';
+import type { Log } from './log.ts';
 import { createAuthenticate } from './request/authenticate.ts';
 import { createRegistry } from './resources/registry.ts';
 import { type Listener, listen, type Tls } from './serve/listen.ts';
@@ -43,7 +44,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const { port, tls, token, log, now = Date.now, instead = 'use a real cluster' } = options;
   const store = createStore(options);
   const registry = createRegistry(store, log);
-  const webhooks = createCall(store);
+  const webhooks = createCall();
   const admission = createAdmission({ store, call: webhooks.call, newUid: randomUUID, now });
   const deps: Deps = { store, registry, admission, log, now, newUid: randomUUID };
   const controllers = [

@@ -1,5 +1,6 @@
 // Parts that requests and controllers work with.
 import type { Admission } from './admission/admission.ts';
+import type { Log } from './log.ts';
 import type { Registry } from './resources/registry.ts';
 import type { Store } from './store/store.ts';
 
@@ -11,10 +12,4 @@ export type Deps = {
   /** Milliseconds since 1970. */
   now(): number;
   newUid(): string;
-};
-
-/** The log that the starter of the server passes in. */
-export type Log = {
-  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 };

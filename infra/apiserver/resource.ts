@@ -21,6 +21,8 @@ export type Strategy = {
   updateStatus?(object: KubeObject, now: string): KubeObject;
   /** What holds an object from its deletion on, until a controller releases it. */
   beforeDelete?(object: KubeObject): KubeObject;
+  /** The status of a kind that is answered and never stored. */
+  answer?(user: object): JsonObject;
   /** Fields a list can be filtered by, beyond metadata.name and metadata.namespace. */
   readonly selectable?: Readonly<Record<string, (object: KubeObject) => string>>;
 };

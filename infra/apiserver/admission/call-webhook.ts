@@ -4,7 +4,6 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { collect } from '../request/body.ts';
 import { quote } from '../schema/go-format.ts';
-import type { Store } from '../store/store.ts';
 import type { Webhook } from './webhooks.ts';
 
 /** The decoded body of a 200, or why there is none, in the words of the real server. */
@@ -17,15 +16,10 @@ export type Call = (
   until: { signal: AbortSignal; milliseconds: number },
 ) => Promise<CallResult>;
 
-type Target = {
-  readonly url: URL;
-  readonly connect: { readonly hostname?: string; readonly port?: number; readonly servername?: string };
-};
-
 const maxResponseBytes = 7 * 1024 * 1024;
 
-/** POSTs reviews over HTTPS with the CA of the configuration; connections are kept, one pool per CA. */
-export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): void } {
+/** POSTs reviews over HTTPS with the CA of the configuration; connections are kept, one pool per CA. No Service has a network here. */
+export function createCall(): { call: Call; close(): void } {
   const agents = new Map<string, Agent>();
 
   function agentFor(ca: string | undefined): Agent {
@@ -36,13 +30,14 @@ export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): vo
   }
 
   return {
-    async call(webhook, review, { signal, milliseconds }) {
-      const target = targetOf(webhook, store);
-      if (typeof target === 'string') return { failed: target };
-      target.url.searchParams.set('timeout', `${webhook.timeoutSeconds}s`);
-      const options = { agent: agentFor(webhook.clientConfig.caBundle), ...target.connect };
+    async call({ clientConfig, timeoutSeconds }, review, { signal, milliseconds }) {
+      if (clientConfig.url === undefined) {
+        return { failed: 'this API server has no Service network; use clientConfig.url' };
+      }
+      const url = new URL(clientConfig.url);
+      url.searchParams.set('timeout', `${timeoutSeconds}s`);
       const gone = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
-      return post(target.url, options, { review, signal: gone });
+      return post(url, agentFor(clientConfig.caBundle), { review, signal: gone });
     },
     close() {
       for (const agent of agents.values()) agent.destroy();
@@ -50,28 +45,9 @@ export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): vo
   };
 }
 
-/** A Service has no network behind it here; only one of type ExternalName says where it leads. */
-function targetOf({ clientConfig }: Webhook, store: Pick<Store, 'get'>): Target | string {
-  const { url, service } = clientConfig;
-  if (url !== undefined) return { url: new URL(url), connect: {} };
-  if (service === undefined) return 'the webhook has neither url nor service';
-  const { namespace, name, port = 443, path = '/' } = service;
-  const found = store.get({ resource: '/services', namespace, name });
-  if (found === undefined) return `service ${quote(name)} not found`;
-  const { type, externalName } = found.spec as { type?: string; externalName?: string };
-  if (type !== 'ExternalName' || externalName === undefined) {
-    return `this API server has no Service network: use clientConfig.url, or make ${namespace}/${name} a Service of type ExternalName`;
-  }
-  const servername = `${name}.${namespace}.svc`;
-  return {
-    url: new URL(`https://${servername}:${port}${path}`),
-    connect: { hostname: externalName, port, servername },
-  };
-}
-
 type Sending = { readonly review: object; readonly signal: AbortSignal };
 
-async function post(url: URL, options: object, { review, signal }: Sending): Promise<CallResult> {
+async function post(url: URL, agent: Agent, { review, signal }: Sending): Promise<CallResult> {
   const body = Buffer.from(JSON.stringify(review));
   const headers = {
     host: url.host,
@@ -80,7 +56,7 @@ async function post(url: URL, options: object, { review, signal }: Sending): Pro
     'content-length': body.length,
     'user-agent': 'kube-apiserver-admission',
   };
-  const sent = request(url, { ...options, method: 'POST', signal, headers });
+  const sent = request(url, { agent, method: 'POST', signal, headers });
   try {
     sent.end(body);
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
@@ -91,7 +67,7 @@ async function post(url: URL, options: object, { review, signal }: Sending): Pro
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     // A kept connection that the webhook closed meanwhile: the review never arrived, so it is sent again on a new one.
-    if (sent.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')) return post(url, options, { review, signal });
+    if (sent.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')) return post(url, agent, { review, signal });
     const why = signal.aborted ? 'context deadline exceeded' : goMessage(error as Error);
     return { failed: `Post ${quote(url.href)}: ${why}` };
   }

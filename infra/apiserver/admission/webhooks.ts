@@ -34,16 +34,7 @@ export type Webhook = {
   readonly sideEffects: string;
   readonly timeoutSeconds: number;
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
-  readonly clientConfig: {
-    readonly url?: string;
-    readonly caBundle?: string;
-    readonly service?: {
-      readonly namespace: string;
-      readonly name: string;
-      readonly path?: string;
-      readonly port?: number;
-    };
-  };
+  readonly clientConfig: { readonly url?: string; readonly caBundle?: string };
   readonly namespaceSelector: LabelSelector;
   readonly objectSelector: LabelSelector;
   readonly conditions: ReadonlyArray<{ readonly name: string; readonly test: CelProgram }>;

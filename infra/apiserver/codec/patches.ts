@@ -1,6 +1,6 @@
 // JSON patches (RFC 6902) and merge patches (RFC 7386).
 import { applyPatch } from 'rfc6902';
-import { copyJson, fromEntries, isObject, type JsonObject, setMember } from '../schema/json.ts';
+import { copyJson, isObject, type JsonObject, setMember } from '../schema/json.ts';
 
 /** A patch that cannot be applied: the message is for the client (400 for its form, 422 where the document does not fit). */
 export class PatchError extends Error {
@@ -42,7 +42,7 @@ function toOperation(value: unknown): Operation {
 
 /** A copy of the target with the patch merged in: null removes, objects merge, everything else replaces. */
 export function mergePatch(target: JsonObject, patch: JsonObject): JsonObject {
-  const merged = fromEntries(Object.entries(target));
+  const merged: JsonObject = Object.fromEntries(Object.entries(target));
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete merged[key];
     else if (isObject(value)) {

@@ -1,5 +1,6 @@
 // Work of a controller: the objects that the store's events concern, one after the other, and again after a failure.
-import type { Deps, Log } from '../deps.ts';
+import type { Deps } from '../deps.ts';
+import type { Log } from '../log.ts';
 import type { Key, StoredEvent } from '../store/database.ts';
 
 export type Controller = { start(): void; stop(): Promise<void> };

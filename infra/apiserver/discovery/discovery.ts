@@ -1,35 +1,6 @@
 // Discovery: groups, versions and kinds.
-import type { Resource, Subresource } from '../resource.ts';
+import { apiVersionOf, type Resource, type Subresource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
-import { accessReviews } from './access-reviews.ts';
-
-/** One kind as discovery tells of it; reviews have no Resource, for nothing of them is stored. */
-type Entry = Pick<
-  Resource,
-  | 'group'
-  | 'version'
-  | 'plural'
-  | 'singular'
-  | 'kind'
-  | 'namespaced'
-  | 'verbs'
-  | 'shortNames'
-  | 'categories'
-  | 'subresources'
->;
-
-const reviews: readonly Entry[] = accessReviews.map(({ group, plural, kind, namespaced }) => ({
-  group,
-  version: 'v1',
-  plural,
-  singular: kind.toLowerCase(),
-  kind,
-  namespaced,
-  verbs: ['create'],
-  shortNames: [],
-  categories: [],
-  subresources: [],
-}));
 
 export const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
@@ -72,16 +43,16 @@ function groupsOf(resources: readonly Resource[]): JsonObject[] {
 
 /** `/api/v1` or `/apis/GROUP/VERSION`. */
 export function resourceList(resources: readonly Resource[], group: string, version: string): JsonObject | undefined {
-  const entries = [...resources, ...reviews].filter((one) => one.group === group && one.version === version);
+  const entries = resources.filter((one) => one.group === group && one.version === version);
   if (entries.length === 0) return undefined;
-  const groupVersion = group === '' ? version : `${group}/${version}`;
+  const groupVersion = apiVersionOf({ group, version });
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: entries.flatMap(legacyEntries) };
 }
 
-type Versions = ReadonlyArray<readonly [version: string, entries: readonly Entry[]]>;
+type Versions = ReadonlyArray<readonly [version: string, entries: readonly Resource[]]>;
 
 function byGroup(resources: readonly Resource[]): ReadonlyArray<readonly [group: string, versions: Versions]> {
-  const groups = Map.groupBy<string, Entry>([...resources, ...reviews], ({ group }) => group);
+  const groups = Map.groupBy(resources, ({ group }) => group);
   return [...groups].map(([group, entries]) => {
     const versions = [...Map.groupBy(entries, ({ version }) => version)];
     return [group, versions.sort(([left], [right]) => priority(right) - priority(left))] as const;
@@ -94,7 +65,7 @@ function priority(version: string): number {
   return (stage === undefined ? 2 : stage === 'beta' ? 1 : 0) * 1e6 + Number(major) * 1e3 + Number(minor);
 }
 
-function aggregatedEntry(entry: Entry): JsonObject {
+function aggregatedEntry(entry: Resource): JsonObject {
   const { group, version, plural, singular, kind, namespaced, verbs, shortNames, categories, subresources } = entry;
   const responseKind = { group, version, kind };
   return {
@@ -115,7 +86,7 @@ function aggregatedEntry(entry: Entry): JsonObject {
   };
 }
 
-function legacyEntries(entry: Entry): JsonObject[] {
+function legacyEntries(entry: Resource): JsonObject[] {
   const { plural, singular, kind, namespaced, verbs, shortNames, categories, subresources } = entry;
   return [
     {

@@ -1,9 +1,8 @@
 // OpenAPI documents: what `kubectl explain`, `apply` and `diff` read of the kinds, and no more.
 import { createHash } from 'node:crypto';
 import { apiVersionOf, type Resource } from '../resource.ts';
-import { definitionName, definitions, kubernetesVersion } from '../schema/core-schemas.ts';
-import { isObject, type JsonObject } from '../schema/json.ts';
-import { accessReviews } from './access-reviews.ts';
+import { definitions, kubernetesVersion } from '../schema/core-schemas.ts';
+import type { JsonObject } from '../schema/json.ts';
 
 export type OpenApi = {
   index(): JsonObject;
@@ -12,8 +11,6 @@ export type OpenApi = {
 };
 
 export type OpenApiDocument = { readonly body: JsonObject; readonly hash: string };
-
-type Described = Pick<Resource, 'group' | 'version' | 'kind' | 'plural' | 'namespaced' | 'custom' | 'schema'>;
 
 /** Documents of `GET /openapi/v3`, made again only when the set of resources changed. */
 export function createOpenApi(all: () => readonly Resource[]): OpenApi {
@@ -38,11 +35,9 @@ export function createOpenApi(all: () => readonly Resource[]): OpenApi {
   };
 }
 
-function documentsOf(resources: readonly Described[]): Map<string, OpenApiDocument> {
-  const reviews = accessReviews.map((one) => ({ ...one, version: 'v1', custom: false, schema: {} }));
-  const groups = Map.groupBy<string, Described>([...resources, ...reviews], apiVersionOf);
+function documentsOf(resources: readonly Resource[]): Map<string, OpenApiDocument> {
   return new Map(
-    [...groups].map(([groupVersion, described]) => {
+    [...Map.groupBy(resources, apiVersionOf)].map(([groupVersion, described]) => {
       const body = documentOf(described);
       const hash = createHash('sha512').update(JSON.stringify(body)).digest('hex').toUpperCase();
       return [groupVersion.includes('/') ? `apis/${groupVersion}` : `api/${groupVersion}`, { body, hash }];
@@ -50,30 +45,25 @@ function documentsOf(resources: readonly Described[]): Map<string, OpenApiDocume
   );
 }
 
-const referencePrefix = '#/components/schemas/';
-const metaPackage = 'io.k8s.apimachinery.pkg.apis.meta.v1';
-
-function documentOf(resources: readonly Described[]): JsonObject {
-  const schemas: Record<string, JsonObject> = {};
-  for (const resource of resources) {
-    if (resource.custom) schemas[nameOf(resource)] = customDefinition(resource);
-    else collect(nameOf(resource), schemas);
-  }
-  for (const name of ['DeleteOptions', 'Status', 'ObjectMeta']) collect(`${metaPackage}.${name}`, schemas);
+/** The kinds of a group version, and the definitions of all core kinds, which schemas refer to. */
+function documentOf(resources: readonly Resource[]): JsonObject {
+  const custom = resources.filter((resource) => resource.custom);
   return {
     openapi: '3.0.0',
     info: { title: 'Kubernetes', version: kubernetesVersion },
     paths: Object.fromEntries(resources.map((resource) => [objectPath(resource), { patch: patchOperation(resource) }])),
-    components: { schemas: Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))) },
+    components: {
+      schemas: { ...definitions, ...Object.fromEntries(custom.map((one) => [nameOf(one), customDefinition(one)])) },
+    },
   };
 }
 
-function nameOf(resource: Described): string {
-  const { group, version, kind } = resource;
-  return definitionName(apiVersionOf(resource), kind) ?? `${group.split('.').reverse().join('.')}.${version}.${kind}`;
+/** `dev.gateway-operator.v1.User`. */
+function nameOf({ group, version, kind }: Resource): string {
+  return `${group.split('.').reverse().join('.')}.${version}.${kind}`;
 }
 
-function objectPath(resource: Described): string {
+function objectPath(resource: Resource): string {
   const groupVersion = apiVersionOf(resource);
   const root = resource.group === '' ? `/api/${groupVersion}` : `/apis/${groupVersion}`;
   return `${root}${resource.namespaced ? '/namespaces/{namespace}' : ''}/${resource.plural}/{name}`;
@@ -83,7 +73,7 @@ function objectPath(resource: Described): string {
  * kubectl looks at the PATCH of a kind alone: the parameter `fieldValidation` says that the server validates fields, and
  * `kubectl apply` sends the strategic merge patch where it is offered. Custom kinds have no patch strategies.
  */
-function patchOperation({ group, version, kind, custom }: Described): JsonObject {
+function patchOperation({ group, version, kind, custom }: Resource): JsonObject {
   const types = ['application/apply-patch+yaml', 'application/json-patch+json', 'application/merge-patch+json'];
   const offered = custom ? types : [...types, 'application/strategic-merge-patch+json'];
   return {
@@ -102,7 +92,7 @@ function patchOperation({ group, version, kind, custom }: Described): JsonObject
 }
 
 /** A custom kind's definition: its schema with apiVersion, kind and metadata. */
-function customDefinition({ group, version, kind, schema }: Described): JsonObject {
+function customDefinition({ group, version, kind, schema }: Resource): JsonObject {
   return {
     ...schema,
     type: 'object',
@@ -110,24 +100,10 @@ function customDefinition({ group, version, kind, schema }: Described): JsonObje
       ...schema.properties,
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
-      metadata: { $ref: `${referencePrefix}${metaPackage}.ObjectMeta` },
+      metadata: { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' },
     },
     'x-kubernetes-group-version-kind': [{ group, kind, version }],
   };
-}
-
-function collect(name: string, schemas: Record<string, JsonObject>): void {
-  const definition = definitions[name];
-  if (definition === undefined || schemas[name]) return;
-  schemas[name] = definition;
-  for (const reference of references(definition)) collect(reference, schemas);
-}
-
-function references(value: unknown): string[] {
-  if (Array.isArray(value)) return value.flatMap(references);
-  if (!isObject(value)) return [];
-  const here = typeof value.$ref === 'string' ? [value.$ref.slice(referencePrefix.length)] : [];
-  return [...here, ...Object.values(value).flatMap(references)];
 }
 
 /** The one form in which kubectl reads `/openapi/v2`. It asks with an @ before v1.0, which no Content-Type may hold. */

@@ -85,23 +85,8 @@ test.each([
     [expect.stringContaining('spec.versions[0].schema.openAPIV3Schema')],
   ],
   [crd({ scope: 'Everywhere' }), ['spec.scope']],
-  [
-    crd(
-      {},
-      {
-        schema: {
-          openAPIV3Schema: { type: 'object', properties: { spec: { properties: { a: { type: 'string' } } } } },
-        },
-      },
-    ),
-    ['spec.versions[0].schema.openAPIV3Schema.properties[spec].type'],
-  ],
   [crd({}, { selectableFields: [{ jsonPath: '.spec[' }] }), ['spec.versions[0].selectableFields[0].jsonPath']],
   [crd({}, { subresources: { scale: {} } }), ['spec.versions[0].subresources.scale']],
-  [
-    crd({}, { schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-embedded-resource': true } } }),
-    ['spec.versions[0].schema.openAPIV3Schema.x-kubernetes-embedded-resource'],
-  ],
 ])('CRD %# is judged before it is served', (object, fields) => {
   expect(customResourceDefinition.validate?.(object)?.map(({ field }) => field)).toEqual(fields);
 });

@@ -15,9 +15,9 @@ export type ResourcePath = {
   readonly group: string;
   readonly version: string;
   readonly plural: string;
-  readonly namespace?: string;
-  readonly name?: string;
-  readonly subresource?: string;
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  readonly subresource: string | undefined;
 };
 
 /** Splits `/api/v1/…` and `/apis/GROUP/VERSION/…`; undefined for every other path. */
@@ -34,14 +34,7 @@ export function parsePath(path: string): ResourcePath | undefined {
   const namespace = inNamespace ? below[1] : undefined;
   const [plural, name, ...subresource] = inNamespace ? below.slice(2) : below;
   if (plural === undefined) return undefined;
-  return {
-    group,
-    version,
-    plural,
-    ...(namespace !== undefined && { namespace }),
-    ...(name !== undefined && { name }),
-    ...(subresource.length > 0 && { subresource: subresource.join('/') }),
-  };
+  return { group, version, plural, namespace, name, subresource: subresource.join('/') || undefined };
 }
 
 /** `/api/v1/namespaces/NAME/status` is a namespace's subresource, not a kind named status. */

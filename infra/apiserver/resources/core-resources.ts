@@ -1,34 +1,21 @@
 // Core kinds: what is served before any CRD is applied.
 
 import { defaultColumns } from '../codec/table.ts';
+import { accessReview, rulesReview, userReview } from '../kinds/access-review.ts';
 import { customResourceDefinition } from '../kinds/custom-resource-definition.ts';
 import { configMap, secret } from '../kinds/data.ts';
 import { event } from '../kinds/event.ts';
 import { namespace } from '../kinds/namespace.ts';
 import { webhookConfiguration } from '../kinds/webhook-configuration.ts';
 import type { KubeObject } from '../object.ts';
-import { apiVersionOf, type Resource } from '../resource.ts';
+import { apiVersionOf, type Resource, type Strategy } from '../resource.ts';
 import { coreSchema } from '../schema/core-schemas.ts';
 import { prune } from '../schema/prune.ts';
 import { coreColumns } from './core-columns.ts';
 
 const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
-/** What a kind has beyond the defaults below. A kind without a strategy is validated by its schema alone. */
-type Row = Pick<Resource, 'group' | 'plural' | 'kind'> & Partial<typeof defaults>;
-
-const defaults: Pick<
-  Resource,
-  | 'version'
-  | 'namespaced'
-  | 'shortNames'
-  | 'categories'
-  | 'subresources'
-  | 'verbs'
-  | 'generations'
-  | 'nameRule'
-  | 'strategy'
-> = {
+const defaults = {
   version: 'v1',
   namespaced: true,
   shortNames: [],
@@ -37,11 +24,15 @@ const defaults: Pick<
   verbs: allVerbs,
   generations: false,
   nameRule: 'subdomain',
-  strategy: {},
-};
+} satisfies Partial<Resource>;
+
+/** What a kind has beyond the defaults. A kind without a strategy is validated by its schema alone. */
+type Row = Pick<Resource, 'group' | 'plural' | 'kind'> & Partial<Resource>;
 
 const apiExtension = { namespaced: false, categories: ['api-extensions'], generations: true } as const;
 const workload = { categories: ['all'], generations: true } as const;
+const review = { verbs: ['create'], namespaced: false } as const;
+const authorization = { group: 'authorization.k8s.io', ...review } as const;
 const rbac = { group: 'rbac.authorization.k8s.io', nameRule: 'path' } as const;
 
 const rows: readonly Row[] = [
@@ -126,6 +117,16 @@ const rows: readonly Row[] = [
     strategy: webhookConfiguration,
     ...apiExtension,
   },
+  { ...authorization, plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview', strategy: accessReview },
+  { ...authorization, plural: 'subjectaccessreviews', kind: 'SubjectAccessReview', strategy: accessReview },
+  { ...authorization, plural: 'selfsubjectrulesreviews', kind: 'SelfSubjectRulesReview', strategy: rulesReview },
+  {
+    ...review,
+    group: 'authentication.k8s.io',
+    plural: 'selfsubjectreviews',
+    kind: 'SelfSubjectReview',
+    strategy: userReview,
+  },
 ];
 
 /** The built-in kinds, each in one version, with the real server's names, short names and categories. */
@@ -133,12 +134,14 @@ export const coreResources: readonly Resource[] = rows.map(toResource);
 
 function toResource(row: Row): Resource {
   const whole = { ...defaults, ...row };
-  const { group, plural, kind, strategy } = whole;
+  const { group, plural, kind } = whole;
+  const strategy: Strategy = row.strategy ?? {};
   const schema = coreSchema(apiVersionOf(whole), kind) ?? {};
   return {
     ...whole,
     singular: kind.toLowerCase(),
     listKind: `${kind}List`,
+    strategy,
     storedAs: `${group}/${plural}`,
     custom: false,
     unconditionalUpdate: kind !== 'CustomResourceDefinition' && kind !== 'Lease',

@@ -1,6 +1,6 @@
 // Registry of the kinds that are served right now.
 
-import type { Log } from '../deps.ts';
+import type { Log } from '../log.ts';
 import type { KubeObject } from '../object.ts';
 import type { Resource } from '../resource.ts';
 import type { Store } from '../store/store.ts';

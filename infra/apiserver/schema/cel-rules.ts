@@ -2,33 +2,34 @@
 import { Optional } from '@marcbachmann/cel-js';
 import { type CelProgram, compileOverCel, firstLine } from './cel.ts';
 import { toCelBy } from './cel-value.ts';
-import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
-import { type Cause, duplicate, forbidden, invalid, required } from './field-errors.ts';
-import { isObject, type JsonObject } from './json.ts';
-import { memberSchema, type Rule, type Schema } from './schema.ts';
+import { type Correlation, correlatePart, unchanged } from './correlate.ts';
+import { type Cause, invalid } from './field-errors.ts';
+import { goPattern } from './formats.ts';
+import type { JsonObject } from './json.ts';
+import { partsOf, type Rule, type Schema } from './schema.ts';
 import { nodesOf, SchemaError } from './schema-nodes.ts';
 
-type Compiled = {
-  readonly rule: Rule;
-  readonly program: CelProgram;
-  readonly message?: CelProgram;
-  readonly usesOldSelf: boolean;
-};
+type Compiled = { readonly rule: Rule; readonly program: CelProgram; readonly usesOldSelf: boolean };
 type Found = { causes: Cause[]; warnings: Cause[] };
 
 const variables = ['self', 'oldSelf'];
 
-/** The rules of a schema, compiled. Throws `SchemaError`. */
+/** The rules of a schema, compiled. Throws `SchemaError` for a rule or a pattern that does not compile. */
 export function createRules(schema: Schema) {
   const compiled = new Map<Schema, readonly Compiled[]>();
   for (const { node, path } of nodesOf(schema)) {
-    const rules = node['x-kubernetes-validations'] ?? [];
-    if (rules.length === 0) continue;
-    const at = [...path, 'x-kubernetes-validations'].join('.');
-    compiled.set(
-      node,
-      rules.map((rule, i) => compileRule(rule, `${at}[${i}]`)),
-    );
+    const { pattern, 'x-kubernetes-validations': rules = [] } = node;
+    if (pattern !== undefined) {
+      const why = "must be a valid regular expression, but isn't";
+      compile(() => goPattern(pattern), [...path, 'pattern'].join('.'), why);
+    }
+    if (rules.length > 0) {
+      const at = [...path, 'x-kubernetes-validations'].join('.');
+      compiled.set(
+        node,
+        rules.map((rule, i) => compileRule(rule, `${at}[${i}].rule`)),
+      );
+    }
   }
   return {
     present: compiled.size > 0,
@@ -41,18 +42,16 @@ export function createRules(schema: Schema) {
   };
 }
 
-function compileRule(rule: Rule, path: string): Compiled {
-  const program = compileOrThrow(rule.rule, `${path}.rule`);
-  const usesOldSelf = /\boldSelf\b/.test(rule.rule);
-  if (!rule.messageExpression) return { rule, program, usesOldSelf };
-  return { rule, program, usesOldSelf, message: compileOrThrow(rule.messageExpression, `${path}.messageExpression`) };
+function compileRule(rule: Rule, field: string): Compiled {
+  const program = compile(() => compileOverCel(rule.rule, variables), field, 'compilation failed');
+  return { rule, program, usesOldSelf: /\boldSelf\b/.test(rule.rule) };
 }
 
-function compileOrThrow(expression: string, field: string): CelProgram {
+function compile<T>(step: () => T, field: string, why: string): T {
   try {
-    return compileOverCel(expression, variables);
+    return step();
   } catch (cause) {
-    throw new SchemaError(field, expression, `compilation failed: ${firstLine(cause)}`, { cause });
+    throw new SchemaError(field, `${why}: ${firstLine(cause)}`, { cause });
   }
 }
 
@@ -66,30 +65,13 @@ type Node = {
 };
 
 function walk(node: Node, compiled: Map<Schema, readonly Compiled[]>, found: Found): void {
-  const { value, schema } = node;
+  const { value, schema, path } = node;
   if (schema === undefined || (value === null && schema.nullable === true)) return;
   for (const rule of compiled.get(schema) ?? []) check(rule, node, found);
-  for (const child of childrenOf(node))
-    walk({ ...child, kept: node.kept || unchanged(child.correlation) }, compiled, found);
-}
-
-function childrenOf({ value, schema, path, correlation }: Node): Omit<Node, 'kept'>[] {
-  if (Array.isArray(value)) {
-    return value.map((item, i) => {
-      return { value: item, schema: schema?.items, path: `${path}[${i}]`, correlation: correlateItem(correlation, i) };
-    });
+  for (const part of partsOf(value, schema, path)) {
+    const correlation = correlatePart(node.correlation, part.key);
+    walk({ ...part, correlation, kept: node.kept || unchanged(correlation) }, compiled, found);
   }
-  if (!isObject(value)) return [];
-  return Object.entries(value).map(([key, child]) => {
-    const declared = schema?.properties !== undefined && Object.hasOwn(schema.properties, key);
-    const at = declared ? (path === '' ? key : `${path}.${key}`) : `${path}[${key}]`;
-    return {
-      value: child,
-      schema: memberSchema(schema, key),
-      path: at,
-      correlation: correlateMember(correlation, key),
-    };
-  });
 }
 
 function check(compiled: Compiled, node: Node, found: Found): void {
@@ -113,51 +95,20 @@ function variablesOf(
   return { self, oldSelf: old === undefined ? Optional.none() : Optional.of(old) };
 }
 
-function verdict(
-  { rule, program, message }: Compiled,
-  variables: Record<string, unknown>,
-  node: Node,
-): Cause | undefined {
-  const type = typeName(node.schema);
+function verdict({ rule, program }: Compiled, values: Record<string, unknown>, node: Node): Cause | undefined {
+  const type = node.schema?.type ?? ''; // quoted where another cause quotes the value
   try {
-    if (program(variables) === true) return undefined;
+    if (program(values) === true) return undefined;
   } catch (error) {
     return invalid(node.path, type, failure(rule, firstLine(error)));
   }
   // At the root there is nothing before the path: `metadata.name`.
-  const field = `${node.path}${plainPath(rule.fieldPath ?? '')}`.replace(/^\./, '') || '<nil>';
-  return toCause(rule.reason, field, type, messageOf(rule, message, variables));
-}
-
-/** `['foo.bar']` is `.foo.bar` where causes name it. */
-function plainPath(fieldPath: string): string {
-  return fieldPath.replace(/\['((?:[^'\\]|\\.)*)'\]/g, (_, name: string) => `.${name.replace(/\\(.)/g, '$1')}`);
+  const field = `${node.path}${rule.fieldPath ?? ''}`.replace(/^\./, '') || '<nil>';
+  return invalid(field, type, rule.message?.trim() || `failed rule: ${rule.rule.trim()}`);
 }
 
 function failure(rule: Rule, error: string): string {
   const what = rule.message?.trim() || rule.rule.trim();
   if (!error.startsWith('no such overload')) return `${error} evaluating rule: ${what}`;
   return `'${error}': call arguments did not match a supported operator, function or macro signature for rule: ${what}`;
-}
-
-function messageOf(rule: Rule, expression: CelProgram | undefined, variables: Record<string, unknown>): string {
-  try {
-    const message = expression?.(variables);
-    if (typeof message === 'string' && message.trim() !== '' && !message.includes('\n')) return message.trim();
-  } catch {
-    // A messageExpression that fails falls back to the message: the API server's rule.
-  }
-  return rule.message?.trim() || `failed rule: ${rule.rule.trim()}`;
-}
-
-/** A type as the API server quotes it where it does not quote the value: `object`, `string`. */
-function typeName(schema: Schema | undefined): string {
-  return schema?.type ?? '';
-}
-
-function toCause(reason: string | undefined, field: string, type: string, detail: string): Cause {
-  if (reason === 'FieldValueForbidden') return forbidden(field, detail);
-  if (reason === 'FieldValueRequired') return required(field, detail);
-  if (reason === 'FieldValueDuplicate') return duplicate(field, type);
-  return invalid(field, type, detail);
 }

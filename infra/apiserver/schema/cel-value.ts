@@ -1,10 +1,7 @@
 // JSON values as CEL sees them. The schema decides: a `number` is a double even where it is whole.
-import { Environment } from '@marcbachmann/cel-js';
 import { formatFits } from './formats.ts';
 import { isObject, type JsonObject, setMember } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';
-
-const toDuration = new Environment({ unlistedVariablesAreDyn: true }).parse('duration(text)');
 
 /** JSON to CEL without a schema: whole numbers are `int` (bigint), others `double`. What was converted before stays. */
 export function toCel(value: unknown): unknown {
@@ -17,12 +14,14 @@ export function toCel(value: unknown): unknown {
 }
 
 /**
- * JSON to CEL by its schema, as validation rules see it: dates, durations and bytes are such, declared members have their
+ * JSON to CEL by its schema, as validation rules see it: a date-time is a timestamp, declared members have their
  * CEL names (`__namespace__`, `foo__dot__bar`). `apiVersion`, `kind` and `metadata.name` of a resource are seen too.
  */
 export function toCelBy(schema: Schema | undefined, value: unknown, resource = false): unknown {
   if (typeof value === 'number') return schema?.type === 'number' ? value : toCel(value);
-  if (typeof value === 'string') return toCelText(schema?.format, value);
+  if (typeof value === 'string') {
+    return schema?.format === 'date-time' && formatFits('date-time', value) ? new Date(value) : value;
+  }
   if (Array.isArray(value)) return value.map((item) => toCelBy(schema?.items, item));
   if (!isObject(value)) return value;
   const object: JsonObject = {};
@@ -36,21 +35,12 @@ export function toCelBy(schema: Schema | undefined, value: unknown, resource = f
 
 function identity({ apiVersion, kind, metadata }: JsonObject): JsonObject {
   const { name, generateName } = isObject(metadata) ? metadata : {};
-  return {
-    ...(apiVersion === undefined ? {} : { apiVersion }),
-    ...(kind === undefined ? {} : { kind }),
-    metadata: {
-      ...(name === undefined ? {} : { name }),
-      ...(generateName === undefined ? {} : { generateName }),
-    },
-  };
+  const seen = { apiVersion, kind, metadata: withoutAbsent({ name, generateName }) };
+  return withoutAbsent(seen);
 }
 
-function toCelText(format: string | undefined, text: string): unknown {
-  if (format === undefined || !formatFits(format, text)) return text;
-  if (format === 'date-time' || format === 'date') return new Date(text);
-  if (format === 'byte') return new Uint8Array(Buffer.from(text, 'base64'));
-  return format === 'duration' ? toDuration({ text }) : text;
+function withoutAbsent(object: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }
 
 const reserved: ReadonlySet<string> = new Set(

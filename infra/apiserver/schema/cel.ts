@@ -49,27 +49,18 @@ function createEnvironment(unlistedVariablesAreDyn: boolean): Environment {
   made.registerFunction('string.matchesRE2(string): bool', (text: string, pattern: string) =>
     goPattern(pattern).test(text),
   );
-  made.registerFunction('string.lowerAsciiOnly(): string', (text: string) =>
-    text.replace(/[A-Z]+/g, (some) => some.toLowerCase()),
-  );
-  made.registerFunction('string.upperAsciiOnly(): string', (text: string) =>
-    text.replace(/[a-z]+/g, (some) => some.toUpperCase()),
-  );
   made.registerFunction('optional.dynValue(): dyn', (optional: Optional) => optional.value());
   return made;
 }
 
 /**
- * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; its `lowerAscii` lowers `Ä` too; and what its
- * `optional.value()` gives cannot be compared (its overloads overlap for `optional<dyn>`), what ours gives can. Kubernetes'
+ * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; and what its `optional.value()` gives cannot be compared (its overloads overlap for `optional<dyn>`), what ours gives can. Kubernetes'
  * own libraries (`quantity`, `semver`, `ip`, `cidr`, `url`, `sets`, `format`, lists, `find`) are not here: a rule that uses one
  * does not compile, and the message names it.
  */
 const replaced: ReadonlyMap<string, string> = new Map([
   ['matches', 'matchesRE2'],
   ['value', 'dynValue'],
-  ['lowerAscii', 'lowerAsciiOnly'],
-  ['upperAscii', 'upperAsciiOnly'],
 ]);
 
 function useOurs(node: unknown): void {

@@ -11,6 +11,11 @@ export function unchanged(correlation: Correlation | undefined): boolean {
   return correlation !== undefined && sameJson(correlation.old, correlation.now);
 }
 
+/** The correlation of a part: a member by its name, an element by its place. */
+export function correlatePart(correlation: Correlation | undefined, key: string | number): Correlation | undefined {
+  return typeof key === 'number' ? correlateItem(correlation, key) : correlateMember(correlation, key);
+}
+
 /** The correlation of a member, where the old value has it too. */
 export function correlateMember(correlation: Correlation | undefined, key: string): Correlation | undefined {
   if (correlation === undefined || correlation.schema?.['x-kubernetes-map-type'] === 'atomic') return undefined;

@@ -1,5 +1,5 @@
 // Causes of an Invalid error, in the real server's words.
-import { goJson, number, quote } from './go-format.ts';
+import { goJson, quote } from './go-format.ts';
 
 /** One entry of `Status.details.causes`: the field, the reason, and the words after `field: ` in the Status message. */
 export type Cause = {
@@ -26,10 +26,7 @@ export function joinCauses(causes: readonly Cause[]): string {
 
 /** A bad value as `field.Error` prints it. */
 function badValue(value: unknown): string {
-  if (value === null || value === undefined) return 'null';
-  if (typeof value === 'string') return quote(value);
-  if (typeof value === 'number') return number(value);
-  return typeof value === 'boolean' ? String(value) : goJson(value);
+  return typeof value === 'string' ? quote(value) : goJson(value ?? null);
 }
 
 export function invalid(field: string, value: unknown, detail: string): Cause {

@@ -3,13 +3,10 @@ import { RE2JS } from 're2js';
 
 const formats: Readonly<Record<string, (text: string) => boolean>> = {
   byte: (text) => text !== '' && /^[A-Za-z0-9+/]*={0,2}$/.test(text) && text.length % 4 === 0,
-  date: (text) => /^\d{4}-\d\d-\d\d$/.test(text) && isDay(text),
   'date-time': (text) =>
     /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(text) &&
     isDay(text.slice(0, 10)) &&
     !Number.isNaN(Date.parse(text)),
-  // What Go's `time.ParseDuration` reads.
-  duration: (text) => /^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$|^[+-]?0$/.test(text),
 };
 
 /** True for any other format: it is ignored, as the real server ignores those that it does not know. */

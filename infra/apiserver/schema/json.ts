@@ -25,14 +25,7 @@ export function sameJson(left: unknown, right: unknown): boolean {
 export function copyJson<T>(value: T): T {
   if (Array.isArray(value)) return value.map(copyJson) as T;
   if (!isObject(value)) return value;
-  return fromEntries(Object.entries(value).map(([key, member]) => [key, copyJson(member)])) as T;
-}
-
-/** `Object.fromEntries`, safe for a member named `__proto__`. */
-export function fromEntries(entries: Iterable<readonly [string, unknown]>): JsonObject {
-  const object: JsonObject = {};
-  for (const [key, value] of entries) setMember(object, key, value);
-  return object;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyJson(member)])) as T;
 }
 
 /** Sets a member that may be named `__proto__`: it becomes an own member, never the prototype. */

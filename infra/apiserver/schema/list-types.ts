@@ -2,24 +2,13 @@
 import { type Cause, duplicate, invalid } from './field-errors.ts';
 import { goJson } from './go-format.ts';
 import { isObject } from './json.ts';
-import { memberSchema, type Schema } from './schema.ts';
+import { partsOf, type Schema } from './schema.ts';
 
 /** Duplicates anywhere below the value. */
 export function duplicatesInLists(value: unknown, schema: Schema | undefined, path: string): Cause[] {
   if (schema === undefined) return [];
-  if (Array.isArray(value)) {
-    return [
-      ...duplicatesHere(value, schema, path),
-      ...value.flatMap((item, i) => duplicatesInLists(item, schema.items, `${path}[${i}]`)),
-    ];
-  }
-  if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([key, child]) => {
-    const childSchema = memberSchema(schema, key);
-    const declared = schema.properties !== undefined && Object.hasOwn(schema.properties, key);
-    const at = declared ? (path === '' ? key : `${path}.${key}`) : `${path}[${key}]`;
-    return duplicatesInLists(child, childSchema, at);
-  });
+  const below = partsOf(value, schema, path).flatMap((part) => duplicatesInLists(part.value, part.schema, part.path));
+  return Array.isArray(value) ? [...duplicatesHere(value, schema, path), ...below] : below;
 }
 
 function duplicatesHere(list: readonly unknown[], schema: Schema, path: string): Cause[] {

@@ -29,8 +29,12 @@ function pruneValue(value: unknown, schema: Schema | undefined, path: string, un
   return kept;
 }
 
+/** Members of every object, also of one inside another. */
+const identity: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
 function known(schema: Schema, key: string): boolean {
   if (schema['x-kubernetes-preserve-unknown-fields'] === true) return true;
+  if (schema['x-kubernetes-embedded-resource'] === true && identity.has(key)) return true;
   if (schema.additionalProperties !== undefined && schema.additionalProperties !== false) return true;
   return schema.properties !== undefined && Object.hasOwn(schema.properties, key);
 }

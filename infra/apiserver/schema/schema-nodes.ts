@@ -1,15 +1,12 @@
-// Parts of a schema, and those that cannot be used.
-import { goPattern } from './formats.ts';
+// Nodes of a schema, and those that cannot be used.
 import type { Schema } from './schema.ts';
 
 /** A part of a schema that cannot be used; `field` is its place below `openAPIV3Schema`, as the API server names it. */
 export class SchemaError extends Error {
   readonly field: string;
-  readonly value: unknown;
-  constructor(field: string, value: unknown, message: string, options?: ErrorOptions) {
+  constructor(field: string, message: string, options?: ErrorOptions) {
     super(message, options);
     this.field = field;
-    this.value = value;
   }
 }
 
@@ -34,17 +31,4 @@ export function nodesOf(schema: Schema): SchemaNode[] {
   };
   visit(schema, []);
   return found;
-}
-
-/** Throws `SchemaError` for a pattern that is no regular expression. */
-export function checkPatterns(schema: Schema): void {
-  for (const { node, path } of nodesOf(schema)) {
-    if (node.pattern === undefined) continue;
-    try {
-      goPattern(node.pattern);
-    } catch (cause) {
-      const message = `must be a valid regular expression, but isn't: ${(cause as Error).message}`;
-      throw new SchemaError([...path, 'pattern'].join('.'), node.pattern, message, { cause });
-    }
-  }
 }

@@ -1,10 +1,10 @@
-// Structural schemas: their members.
+// Structural schemas: their members, and the parts of a value that they describe.
+import { isObject } from './json.ts';
+
 /** One rule of `x-kubernetes-validations`. */
 export type Rule = {
   readonly rule: string;
   readonly message?: string;
-  readonly messageExpression?: string;
-  readonly reason?: string;
   readonly fieldPath?: string;
   readonly optionalOldSelf?: boolean;
 };
@@ -56,4 +56,24 @@ export function memberSchema(schema: Schema | undefined, key: string): Schema | 
   if (schema === undefined) return undefined;
   if (schema.properties && Object.hasOwn(schema.properties, key)) return schema.properties[key];
   return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
+}
+
+/** A part of a value, with its schema and its path as the API server names it: `spec.models[0].name`, `labels[a.b]`. */
+export type Part = {
+  readonly key: string | number;
+  readonly value: unknown;
+  readonly schema: Schema | undefined;
+  readonly path: string;
+};
+
+export function partsOf(value: unknown, schema: Schema | undefined, path: string): Part[] {
+  if (Array.isArray(value)) {
+    return value.map((item, key) => ({ key, value: item, schema: schema?.items, path: `${path}[${key}]` }));
+  }
+  if (!isObject(value)) return [];
+  return Object.entries(value).map(([key, member]) => {
+    const isDeclared = schema?.properties !== undefined && Object.hasOwn(schema.properties, key);
+    const at = isDeclared ? (path === '' ? key : `${path}.${key}`) : `${path}[${key}]`;
+    return { key, value: member, schema: memberSchema(schema, key), path: at };
+  });
 }

@@ -6,7 +6,6 @@ import { copyJson, isObject, type JsonObject, setMember } from './json.ts';
 import { duplicatesInLists } from './list-types.ts';
 import { prune } from './prune.ts';
 import { memberSchema, type Schema } from './schema.ts';
-import { checkPatterns } from './schema-nodes.ts';
 import { violations } from './violations.ts';
 
 /** What is wrong with an object, and what was wrong with it already before the update (ratcheting). */
@@ -24,7 +23,6 @@ export type Structural = {
 
 /** Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the place of a rule or a pattern that does not compile. */
 export function createStructural(schema: Schema): Structural {
-  checkPatterns(schema);
   const rules = createRules(schema);
   return {
     prune: (object) => prune(schema, object),

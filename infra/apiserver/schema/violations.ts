@@ -12,7 +12,6 @@ import {
   wrongType,
 } from './field-errors.ts';
 import { formatFits, goPattern } from './formats.ts';
-import { number } from './go-format.ts';
 import { isObject, sameJson } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
@@ -72,7 +71,7 @@ function ofNumber(value: number, schema: Schema, path: string): Cause[] {
   const causes: Cause[] = [];
   const { minimum, maximum, multipleOf } = schema;
   const say = (words: string, bound: number) =>
-    causes.push(invalid(path, value, `${path} in body should be ${words} ${number(bound)}`));
+    causes.push(invalid(path, value, `${path} in body should be ${words} ${bound}`));
   if (multipleOf !== undefined && !Number.isInteger(value / multipleOf)) say('a multiple of', multipleOf);
   if (maximum !== undefined && schema.exclusiveMaximum === true && value >= maximum) say('less than', maximum);
   else if (maximum !== undefined && value > maximum) say('less than or equal to', maximum);

@@ -20,10 +20,7 @@ export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<P
   const form = negotiate(request.accept, request.query);
   if (isApiError(form)) return form;
   const shown = { resource: request.resource, form, now: deps.now() };
-  const answer = (body: JsonObject | Status, code = 200): PlainResponse => ({
-    code,
-    body,
-  });
+  const answer = (body: JsonObject | Status, code = 200): PlainResponse => ({ code, body });
   const object = (found: KubeObject) => answer(showObject(found, shown));
   const page = (found: Page) => answer(showPage(found, shown));
   switch (request.verb) {
@@ -56,7 +53,9 @@ function map<T, R>(outcome: Outcome<T>, make: (value: T) => R): Outcome<R> {
 
 async function createFrom(deps: Deps, request: ApiRequest): Promise<Outcome<KubeObject>> {
   const object = decoded(request);
-  return isApiError(object) ? object : create(deps, request, object);
+  if (isApiError(object)) return object;
+  const status = request.resource.strategy.answer?.(request.user);
+  return status === undefined ? create(deps, request, object) : { ...object, status };
 }
 
 async function updateFrom(deps: Deps, request: ApiRequest): Promise<Outcome<KubeObject>> {

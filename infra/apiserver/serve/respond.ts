@@ -1,10 +1,9 @@
 // The path of a request: user, route, options, handler.
 import type { IncomingMessage } from 'node:http';
-import { type ApiError, badRequest, isApiError, methodNotAllowed, noSuchPath, type Outcome } from '../api-error.ts';
+import { type ApiError, isApiError, methodNotAllowed, noSuchPath, type Outcome } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
-import { answerReview, findReview } from '../discovery/access-reviews.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
-import { decodeBody, readBody } from '../request/body.ts';
+import { readBody } from '../request/body.ts';
 import { type ApiRequest, deadlineOf, type User, writeOptions } from '../request/request.ts';
 import { parsePath, type ResourcePath, routeOf } from '../request/route.ts';
 import { handle } from './handle.ts';
@@ -40,9 +39,6 @@ export async function respond(
   if (path === undefined) return noSuchPath();
   const body = await readBody(message);
   if (isApiError(body)) return body;
-  if (method === 'POST' && findReview(path) !== undefined) {
-    return review(path, { body, contentType, user, now: deps.now() });
-  }
   const route = routeOf(deps.registry, method, path, url.searchParams);
   if (typeof route === 'string') return unserved(route, path, serving);
   const options = writeOptions(url.searchParams, route.verb);
@@ -50,17 +46,6 @@ export async function respond(
   const deadline = deadlineOf(url.searchParams, deps.now());
   const request = { ...route, ...options, ...context, query: url.searchParams, contentType, accept, body, user };
   return handle(deps, { ...request, deadline });
-}
-
-type Asked = { readonly body: Buffer; readonly contentType: string; readonly user: User; readonly now: number };
-
-function review(path: ResourcePath, { body, contentType, user, now }: Asked): Outcome<PlainResponse> {
-  const kind = findReview(path);
-  if (kind === undefined) return noSuchPath();
-  const asked = decodeBody(body, contentType);
-  if (isApiError(asked)) return asked;
-  if (asked.kind !== undefined && asked.kind !== kind.kind) return badRequest(`the kind must be ${kind.kind}`);
-  return { code: 201, body: answerReview(kind, asked, { user, now }) };
 }
 
 function unserved(

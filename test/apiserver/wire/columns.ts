@@ -67,5 +67,5 @@ export const gadgets: Readonly<Record<string, JsonObject>> = {
   large: {
     spec: { whole: 9007199254740991, number: 1e15, text: '<a & "b">\nc', list: ['<', 'a b'], map: { c: '<"' } },
   },
-  small: { spec: { number: 0.0000001, when: 'never', conditions: [{}] } },
+  small: { spec: { number: 0.0001, when: 'never', conditions: [{}] } },
 };
