@@ -10,7 +10,7 @@ import type { Snapshot, SnapshotEntry } from './snapshot.ts';
 export const MAX_SNAPSHOT = 900 * 1024;
 
 /**
- * Pure: the same spec gives the same snapshot, member by member in the same order, whatever its Secrets hold. So a
+ * Pure: the same spec gives the same snapshot, member by member in the same order (what is undefined is not in its JSON), whatever its Secrets hold. So a
  * Secret that is lost never rewrites a configuration that works; the gateway passes over entries without credentials.
  */
 export function compile(
@@ -21,7 +21,7 @@ export function compile(
   return {
     version: 1,
     instance: { uid: instance.uid, namespace: instance.namespace, name: instance.name },
-    ...(spec.blockedMessage === undefined ? {} : { blockedMessage: spec.blockedMessage }),
+    blockedMessage: spec.blockedMessage,
     routing: {
       strategy,
       retries,
@@ -46,22 +46,15 @@ function compileEntry(entry: ModelEntry): SnapshotEntry {
   const { apiBase, rpm, tpm, timeout, maxOutputTokens, toolCosts, weight = 1, priority = 0 } = gatewayParams;
   const credentials = requiresAuth && modelCredentials ? Object.entries(modelCredentials.keys).sort(byName) : [];
   return {
-    modelName,
-    identifier,
-    ...modelOf(gatewayParams),
-    ...(apiBase === undefined ? {} : { apiBase }),
+    ...{ modelName, identifier, ...modelOf(gatewayParams), apiBase },
     credentials: Object.fromEntries(
       credentials.map(([name, entry]) => [name, { secret: modelCredentials?.nameRef ?? '', entry }]),
     ),
     requiresAuth,
     ...entryPrice(gatewayParams),
-    ...(toolCosts === undefined ? {} : { toolCosts }),
-    weight,
-    priority,
-    ...(rpm === undefined ? {} : { rpm }),
-    ...(tpm === undefined ? {} : { tpm }),
-    ...(timeout === undefined ? {} : { timeout: millis(timeout) }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...{ toolCosts, weight, priority, rpm, tpm },
+    timeout: timeout === undefined ? undefined : millis(timeout),
+    maxOutputTokens,
   };
 }
 

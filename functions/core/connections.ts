@@ -1,5 +1,6 @@
 // Connections to an instance's database and store, read from its Secrets through the entry names its `keys` objects map (DESIGN 10, Host names).
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import { decode } from './base64.ts';
 import { type DatabaseConnection, SSL_MODES, type StoreConnection } from './ports/backends.ts';
 import { err, ok, type Result } from './result.ts';
 
@@ -108,15 +109,7 @@ function toUpstash(entry: string, text: string, token: string): Result<StoreConn
 }
 
 /** UTF-8 text of a base64 entry. A trailing newline, which `echo` leaves, is not part of it. */
-function read(data: SecretData, entry: string): string {
-  const bytes = atob(data[entry] ?? '');
-  return (isAscii(bytes) ? bytes : fromUtf8(bytes)).replace(/\r?\n$/, '');
-}
-
-const isAscii = (bytes: string): boolean => /^[\x00-\x7f]*$/.test(bytes);
-
-const fromUtf8 = (bytes: string): string =>
-  new TextDecoder().decode(Uint8Array.from(bytes, (character) => character.charCodeAt(0)));
+const read = (data: SecretData, entry: string): string => decode(data[entry] ?? '').replace(/\r?\n$/, '');
 
 function toPort(text: string): number | undefined {
   const port = Number(text);

@@ -2,7 +2,7 @@
 import { modelOf, namesPrice, type PricedParams } from './entry-model.ts';
 import table from './price-table.json' with { type: 'json' };
 import { providerOf } from './providers.ts';
-import { type SnapshotEntry, WrittenRates, type WrittenTier } from './snapshot.ts';
+import { type SnapshotEntry, WrittenRates } from './snapshot.ts';
 
 export interface PriceRow {
   /** The names that it means; see `toMatcher`. */
@@ -20,35 +20,25 @@ const LISTS: Lists = table.lists;
 
 /** A manifest that names any price is taken at its word: nothing is filled in from elsewhere, and half a price is none. */
 export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
-  const listed = namesPrice(params) && params.maxInputTokens !== undefined ? undefined : listing(params);
-  const maxInputTokens = params.maxInputTokens ?? listed?.window;
-  const price = namesPrice(params) ? manifestPrice(params) : listed?.price;
+  const isNamed = namesPrice(params);
+  const { provider, model } = modelOf(params);
+  const { prices } = providerOf(provider);
+  const isListed = prices !== undefined && !(isNamed && params.maxInputTokens !== undefined);
+  const listed = isListed ? listingOf(prices, model) : undefined;
   return {
-    ...(price === undefined ? {} : { price }),
-    ...(maxInputTokens === undefined ? {} : { maxInputTokens }),
+    price: isNamed ? manifestPrice(params) : listed?.price,
+    maxInputTokens: params.maxInputTokens ?? listed?.window,
   };
 }
 
 function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
   const { inputCostPerMillionTokens: input, outputCostPerMillionTokens: output } = params;
   const { cachedInputCostPerMillionTokens: cachedInput, cacheWriteCostPerMillionTokens: cacheWrite } = params;
-  if (input === undefined || output === undefined) return undefined;
-  return {
-    input,
-    output,
-    ...(cachedInput === undefined ? {} : { cachedInput }),
-    ...(cacheWrite === undefined ? {} : { cacheWrite }),
-  };
+  return input === undefined || output === undefined ? undefined : { input, output, cachedInput, cacheWrite };
 }
 
-function listing(params: PricedParams): Listing | undefined {
-  const { provider, model } = modelOf(params);
-  const { prices } = providerOf(provider);
-  return prices === undefined ? undefined : listingOf(prices, model);
-}
-
-export interface Listing {
-  readonly price: WrittenRates & { readonly tiers?: WrittenTier[] };
+interface Listing {
+  readonly price: NonNullable<SnapshotEntry['price']>;
   /** Tokens of prompt and answer together. */
   readonly window: number | undefined;
 }
@@ -105,19 +95,20 @@ function toMatcher(match: string): Matcher['means'] {
 }
 
 function toPart(part: string): Matcher['means'] {
-  const text = part.slice(1);
-  switch (part[0]) {
-    case '^':
-      return (name) => name.startsWith(text);
-    case '$':
-      return (name) => name.endsWith(text);
-    case '*':
-      return (name) => name.includes(text);
-    case '/': {
-      const pattern = new RegExp(text);
-      return (name) => pattern.test(name);
-    }
-    default:
-      return (name) => part === `=${name}`;
-  }
+  const toHolds = PARTS.get(part.charAt(0));
+  return toHolds === undefined ? () => false : toHolds(part.slice(1));
 }
+
+/** What the first letter of a part says of the rest. */
+const PARTS: ReadonlyMap<string, (text: string) => Matcher['means']> = new Map([
+  ['=', (text: string) => (name: string) => name === text],
+  ['^', (text: string) => (name: string) => name.startsWith(text)],
+  ['$', (text: string) => (name: string) => name.endsWith(text)],
+  ['*', (text: string) => (name: string) => name.includes(text)],
+  [
+    '/',
+    (text: string, pattern = new RegExp(text)) =>
+      (name: string) =>
+        pattern.test(name),
+  ],
+]);

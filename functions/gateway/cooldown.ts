@@ -4,8 +4,6 @@ import type { Snapshot } from '#core/snapshot.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Endpoint } from './wire/dialect.ts';
 
-type Rules = Snapshot['routing']['cooldown'];
-
 /** A failed attempt. */
 interface Failed {
   /** Of this request at this entry. What fails again in one request has failed once. */
@@ -20,19 +18,7 @@ type Called = Pick<Endpoint, 'base' | 'credentials'> & {
   readonly entry: Pick<Endpoint['entry'], 'identifier' | 'model'>;
 };
 
-export interface Cooldowns {
-  /** Until when the entry gets no requests; undefined where it may. With another address, model or credential it may immediately. */
-  of(target: Called): Millis | undefined;
-  /** The one whose cooldown ends first, those first that have none; undefined where there is no target. */
-  soonest<T extends Called>(targets: ReadonlyArray<T>): T | undefined;
-  /** Requests that this process has at the entry. */
-  inFlight(identifier: string): number;
-  /** A request goes to the entry. Call the answer once when it is over. */
-  enter(identifier: string): () => void;
-  /** So many failures within a while, with no success between them, begin a cooldown; a provider's `retry-after` does so alone. */
-  failed(target: Called, rules: Rules, failed: Failed): void;
-  succeeded(identifier: string): void;
-}
+export type Cooldowns = ReturnType<typeof createCooldowns>;
 
 interface State {
   failures: Millis[];
@@ -44,7 +30,7 @@ interface State {
 /** A provider that wants to be left alone for longer is asked again after this. */
 const MAX_COOLDOWN: Millis = 3_600_000;
 
-export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>): Cooldowns {
+export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>) {
   const states = new Map<string, State>();
   const stateOf = (identifier: string): State => {
     const state = states.get(identifier) ?? { failures: [], cooldown: undefined, inFlight: 0 };
@@ -54,32 +40,41 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
 
   return {
     of,
-    inFlight: (identifier) => states.get(identifier)?.inFlight ?? 0,
-    enter: (identifier) => {
+    /** Requests that this process has at the entry. */
+    inFlight: (identifier: string) => states.get(identifier)?.inFlight ?? 0,
+    /** A request goes to the entry. Call the answer once when it is over. */
+    enter: (identifier: string) => {
       const state = stateOf(identifier);
       state.inFlight += 1;
       return () => {
         state.inFlight -= 1;
       };
     },
-    soonest: (targets) => {
+    /** The one whose cooldown ends first, those first that have none; undefined where there is no target. */
+    soonest: <T extends Called>(targets: ReadonlyArray<T>): T | undefined => {
       const [first, ...others] = targets;
       const until = (target: Called) => of(target) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
-    failed: (target, { failures, within, duration }, { isFirst, retryAfter, isRateLimited = false }) => {
+    /** So many failures within a while, with no success between them, begin a cooldown; a provider's `retry-after` does so alone. */
+    failed: (
+      target: Called,
+      { failures, within, duration }: Snapshot['routing']['cooldown'],
+      { isFirst, retryAfter, isRateLimited = false }: Failed,
+    ) => {
       const state = stateOf(target.entry.identifier);
       const now = clock.now();
       if (isFirst) state.failures = [...state.failures.filter((at) => at > now - within), now];
       if (retryAfter !== undefined) begin(target, Math.min(retryAfter * 1000, MAX_COOLDOWN), true);
       else if (state.failures.length >= failures) begin(target, duration, isRateLimited);
     },
-    succeeded: (identifier) => {
+    succeeded: (identifier: string) => {
       const state = states.get(identifier);
       if (state !== undefined) state.failures = [];
     },
   };
 
+  /** Until when the entry gets no requests; undefined where it may. With another address, model or credential it may immediately. */
   function of(target: Called): Millis | undefined {
     const cooldown = states.get(target.entry.identifier)?.cooldown;
     if (cooldown === undefined || cooldown.until <= clock.now()) return undefined;

@@ -5,23 +5,14 @@ import type { Timer } from '#core/ports/platform.ts';
 
 export type Ending = 'timeout' | 'left';
 
-export interface Deadline {
-  /** Why the request has ended; undefined while it may go on. */
-  readonly ended: Ending | undefined;
-  /** Tells this listener of the end, and none before it; immediately where the end has come. */
-  onEnd(listener: (why: Ending) => void): void;
-  /** Resolves after so long, or when the request ends. */
-  sleep(millis: Millis): Promise<void>;
-  /** No more timers: the request is over. */
-  close(): void;
-}
+export type Deadline = ReturnType<typeof openDeadline>;
 
 /** `client`: where it matters that the client has left. */
 export function openDeadline(
   timer: Timer,
   total: Millis,
   client: Pick<HttpExchange, 'hasLeft' | 'onLeave'> | undefined,
-): Deadline {
+) {
   let ended: Ending | undefined = client?.hasLeft() === true ? 'left' : undefined;
   let listener: (why: Ending) => void = () => {};
   const end = (why: Ending) => {
@@ -32,23 +23,27 @@ export function openDeadline(
   };
   const cancel = timer(total, () => end('timeout'));
   client?.onLeave(() => end('left'));
+  /** Tells this listener of the end, and none before it; immediately where the end has come. */
   const onEnd = (next: (why: Ending) => void) => {
     listener = next;
     if (ended !== undefined) listener(ended);
   };
   return {
+    /** Why the request has ended; undefined while it may go on. */
     get ended() {
       return ended;
     },
     onEnd,
-    sleep: (millis) =>
-      new Promise((resolve) => {
+    /** Resolves after so long, or when the request ends. */
+    sleep: (millis: Millis) =>
+      new Promise<void>((resolve) => {
         const wake = timer(millis, resolve);
         onEnd(() => {
           wake();
           resolve();
         });
       }),
+    /** No more timers: the request is over. */
     close: () => {
       listener = () => {};
       cancel();

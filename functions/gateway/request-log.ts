@@ -9,23 +9,7 @@ import type { RequestContext } from './respond.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
 
 /** Facts about one request, collected on its way. */
-export interface RequestLog {
-  readonly context: RequestContext;
-  caller(caller: KeyRecord): void;
-  /** The model, once it is known to be one of ours: it becomes a label, and labels must be few. */
-  model(name: string, stream: boolean): void;
-  /** An entry that could not even be called, and why. */
-  skipped(identifier: string, why: string): void;
-  /** A call of an entry, and how it failed, if it did. */
-  attempt(identifier: string, failed: AttemptFailure | undefined): void;
-  settled(hold: Hold, settlement: Settlement): void;
-  /** The reply was refused. */
-  refused(failure: Failure, reply: FailureReply): void;
-  /** The reply went out; `end` says how. */
-  answered(status: number, end: ReplyEnd): void;
-}
-
-export type OpenRequestLog = (context: RequestContext, route: string) => RequestLog;
+export type RequestLog = ReturnType<ReturnType<typeof createRequestLogs>>;
 
 /** A refused model may be any text. */
 const MAX_NAME = 256;
@@ -33,27 +17,23 @@ const MAX_NAME = 256;
 type Labels = Readonly<Record<string, string>>;
 
 /** The same object for the same words: metrics know it again, and need not read it. The words are few. */
-function keep(toLabels: (...words: string[]) => Labels): (...words: string[]) => Labels {
+function keep(...names: string[]): (...words: string[]) => Labels {
   const known = new Map<string, Labels>();
   return (...words) => {
     const key = words.join('\n');
-    const labels = known.get(key) ?? toLabels(...words);
+    const labels = known.get(key) ?? Object.fromEntries(names.map((name, at) => [name, words[at] ?? '']));
     known.set(key, labels);
     return labels;
   };
 }
 
-export function createRequestLogs({
-  clock,
-  log,
-  metrics,
-}: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>): OpenRequestLog {
-  const requestLabels = keep((route = '', model = '', status = '', code = '') => ({ route, model, status, code }));
-  const modelLabels = keep((route = '', model = '') => ({ route, model }));
-  const tokenLabels = keep((route = '', model = '', kind = '') => ({ route, model, kind }));
-  const attemptLabels = keep((identifier = '', outcome = '') => ({ identifier, outcome }));
+export function createRequestLogs({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>) {
+  const requestLabels = keep('route', 'model', 'status', 'code');
+  const modelLabels = keep('route', 'model');
+  const tokenLabels = keep('route', 'model', 'kind');
+  const attemptLabels = keep('identifier', 'outcome');
 
-  return function openRequestLog(context, route) {
+  return function openRequestLog(context: RequestContext, route: string) {
     const began = clock.now();
     const { requestId, clientRequestId } = context;
     const fields: Record<string, unknown> = { requestId, route };
@@ -64,21 +44,28 @@ export function createRequestLogs({
 
     return {
       context,
-      caller: ({ key, scopes }) => {
+      caller: ({ key, scopes }: KeyRecord) => {
         fields.alias = key.name;
         fields.key = `${key.object.namespace}/${key.object.name}`;
-        Object.assign(fields, wordingOf({ key, scopes }));
+        // Words of people on the key and its user, by which log lines are counted.
+        const user = scopes.find(({ kind }) => kind === 'user');
+        if (user !== undefined) fields.user = user.alias ?? user.name;
+        if (key.tags !== undefined) fields.tags = key.tags;
+        if (key.metadata !== undefined) fields.metadata = key.metadata;
       },
-      model: (name, stream) => {
+      /** The model, once it is known to be one of ours: it becomes a label, and labels must be few. */
+      model: (name: string, stream: boolean) => {
         Object.assign(fields, { model: name, stream });
         model = name;
       },
-      skipped: (identifier, why) => {
+      /** An entry that could not even be called, and why. */
+      skipped: (identifier: string, why: string) => {
         skipped.push(`${identifier}: ${why}`);
         fields.skipped = skipped;
         metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, 'skipped'));
       },
-      attempt: (identifier, failed) => {
+      /** A call of an entry, and how it failed, if it did. */
+      attempt: (identifier: string, failed: AttemptFailure | undefined) => {
         attempts += 1;
         Object.assign(fields, { identifier, attempts });
         if (failed?.status !== undefined) fields.upstreamStatus = failed.status;
@@ -86,7 +73,7 @@ export function createRequestLogs({
         const outcome = failed?.failure.code ?? 'answered';
         metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, outcome));
       },
-      settled: (hold, { cost, tokens, identifier, estimated }) => {
+      settled: (hold: Hold, { cost, tokens, identifier, estimated }: Settlement) => {
         Object.assign(fields, { identifier, tokens, cost: formatMoney(cost), estimated });
         const labels = modelLabels(route, model);
         metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'input'), tokens.input);
@@ -96,11 +83,12 @@ export function createRequestLogs({
         if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels);
         if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels);
       },
-      refused: (failure, { status, level }) => {
+      refused: (failure: Failure, { status, level }: FailureReply) => {
         Object.assign(fields, { status, code: failure.code, ...detailsOf(failure) });
         write(level, status, failure.code);
       },
-      answered: (status, end) => {
+      /** The reply went out; `end` says how. */
+      answered: (status: number, end: ReplyEnd) => {
         Object.assign(fields, { status, end });
         write(end === 'broken' || end === 'timeout' ? 'warn' : 'info', status, end);
       },
@@ -113,16 +101,6 @@ export function createRequestLogs({
       metrics.add('gateway_operator_requests_total', requestLabels(route, model, String(status), code));
       metrics.observe('gateway_operator_request_seconds', ms / 1000, modelLabels(route, model));
     }
-  };
-}
-
-/** Words of people on the key and its user, by which log lines are counted. */
-function wordingOf({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>> {
-  const user = scopes.find(({ kind }) => kind === 'user');
-  return {
-    ...(user === undefined ? {} : { user: user.alias ?? user.name }),
-    ...(key.tags === undefined ? {} : { tags: key.tags }),
-    ...(key.metadata === undefined ? {} : { metadata: key.metadata }),
   };
 }
 

@@ -10,18 +10,12 @@ import type { Reservation } from './reserve.ts';
 /** A reply that cannot be settled is not given away. */
 export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settlement could not be made durable' };
 
-export interface Settle {
-  /** Runs the rest of a request. Where that throws, the hold is charged whole if a provider was called, else released; what has settled before stays as it is. */
-  owned(reservation: Reservation, work: () => Promise<void>): Promise<void>;
-  /** Settles, and says whether that is durable. A hold that cannot be settled is charged when its lease ends. */
-  durably(reservation: Reservation, settlement: Settlement, log: RequestLog): Promise<boolean>;
-  /** Ends a request that nobody answers: providers are paid for prompts that they took; else the money goes back. */
-  unanswered(reservation: Reservation, log: RequestLog): Promise<void>;
-}
+export type Settle = ReturnType<typeof createSettle>;
 
-export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>): Settle {
+export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>) {
   return { owned, durably, unanswered };
 
+  /** Runs the rest of a request. Where that throws, the hold is charged whole if a provider was called, else released; what has settled before stays as it is. */
   async function owned(reservation: Reservation, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -32,6 +26,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     }
   }
 
+  /** Settles, and says whether that is durable. A hold that cannot be settled is charged when its lease ends. */
   async function durably(reservation: Reservation, settlement: Settlement, log: RequestLog): Promise<boolean> {
     try {
       await ledger.settle(reservation.hold, settlement);
@@ -43,6 +38,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     return true;
   }
 
+  /** Ends a request that nobody answers: providers are paid for prompts that they took; else the money goes back. */
   async function unanswered(reservation: Reservation, log: RequestLog): Promise<void> {
     if (reservation.lost === undefined) await release(reservation);
     else await durably(reservation, reservation.lost, log);

@@ -1,84 +1,59 @@
 // The upstream of a Worker: fetch, with the timeouts that fetch lacks.
-import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+import type { Timer } from '#core/ports/platform.ts';
+import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
 
-export interface FetchUpstreamDeps {
+interface Deps {
   readonly fetch: typeof fetch;
-  /** Calls back after `millis`; returns a function that cancels. */
-  readonly timer: (millis: number, callback: () => void) => () => void;
+  readonly timer: Timer;
 }
 
-export function createFetchUpstream({ fetch, timer }: FetchUpstreamDeps): Upstream {
-  return async (request) => {
+export function createFetchUpstream({ fetch, timer }: Deps): Upstream {
+  return async ({ url, headers, body, timeouts, signal }) => {
     // After this point it is unknown whether anything was sent.
-    if (request.signal.aborted) throw new UpstreamBroke('unsent', 'the request was aborted');
-    const watch = createWatch(request, timer);
+    if (signal.aborted) throw new UpstreamBroke('unsent', 'the request was aborted');
+    const late = new AbortController();
+    let cancel = () => {};
+    const startTimer = (millis: number) => {
+      cancel();
+      cancel = timer(millis, () => late.abort());
+    };
+    const broke = (error: unknown, otherwise: 'refused' | 'broken') => {
+      const how = late.signal.aborted ? 'timeout' : otherwise;
+      return new UpstreamBroke(how, `the upstream failed: ${how}`, { cause: error });
+    };
     try {
-      watch.startTimer(request.timeouts.connect + request.timeouts.firstByte);
-      const response = await fetch(request.url, {
+      startTimer(timeouts.connect + timeouts.firstByte);
+      const response = await fetch(url, {
         method: 'POST',
-        headers: request.headers,
-        body: new Uint8Array(request.body),
+        headers,
+        body: new Uint8Array(body),
         redirect: 'manual',
-        signal: watch.signal,
+        signal: AbortSignal.any([signal, late.signal]),
       });
-      return { status: response.status, headers: Object.fromEntries(response.headers), body: read(response, watch) };
+      return { status: response.status, headers: Object.fromEntries(response.headers), body: read(response) };
     } catch (error) {
-      throw watch.broke(error, 'refused');
+      throw broke(error, 'refused');
     } finally {
-      watch.stopTimer();
+      cancel();
     }
 
-    async function* read(response: Response, running: Watch): AsyncGenerator<Uint8Array> {
+    async function* read(response: Response): AsyncGenerator<Uint8Array> {
       const reader = response.body?.getReader();
       if (reader === undefined) return;
       try {
         while (true) {
-          running.startTimer(request.timeouts.idle);
+          startTimer(timeouts.idle);
           const { done, value } = await reader.read();
           if (done) return;
           yield value;
         }
       } catch (error) {
-        throw running.broke(error, 'broken');
+        throw broke(error, 'broken');
       } finally {
-        running.close();
+        cancel();
         // Harmless after the end; before it, this stops the provider.
         void reader.cancel().catch(() => {});
       }
     }
-  };
-}
-
-interface Watch {
-  readonly signal: AbortSignal;
-  /** Aborts after `millis` unless it is restarted or stopped. */
-  startTimer(millis: number): void;
-  stopTimer(): void;
-  close(): void;
-  broke(error: unknown, how: 'refused' | 'broken'): UpstreamBroke;
-}
-
-function createWatch(request: UpstreamRequest, timer: FetchUpstreamDeps['timer']): Watch {
-  const controller = new AbortController();
-  let late = false;
-  let cancel = () => {};
-  const abort = () => controller.abort();
-  request.signal.addEventListener('abort', abort, { once: true });
-  return {
-    signal: controller.signal,
-    startTimer: (millis) => {
-      cancel();
-      cancel = timer(millis, () => {
-        late = true;
-        abort();
-      });
-    },
-    stopTimer: () => cancel(),
-    close: () => {
-      cancel();
-      request.signal.removeEventListener('abort', abort);
-    },
-    broke: (error, how) =>
-      new UpstreamBroke(late ? 'timeout' : how, `the upstream failed: ${late ? 'timeout' : how}`, { cause: error }),
   };
 }

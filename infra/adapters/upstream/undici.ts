@@ -4,26 +4,22 @@ import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
 import { ask } from './answer.ts';
 import { toBroken } from './broken.ts';
 
-export interface UndiciUpstream extends Upstream {
-  /** Closes every connection and breaks running calls. */
-  close(): Promise<void>;
-}
-
 /** The pool and path of a URL. */
 interface Route {
   readonly pool: Pool;
   readonly path: string;
+  readonly connect: number;
 }
 
 /** A bound on cached URLs: one per model entry, plus those of edited entries. */
 const MAX_ROUTES = 10_000;
 
-export function createUpstream(): UndiciUpstream {
+export function createUpstream() {
   const pools = new Map<string, Pool>();
-  /** Routes by URL and connect timeout: two look-ups cost less than parsing a URL or joining a key. */
-  const routes = new Map<string, Map<number, Route>>();
+  /** Routes by URL: a look-up costs less than parsing it. */
+  const routes = new Map<string, Route>();
 
-  const upstream = (request: UpstreamRequest) => {
+  const upstream: Upstream = (request) => {
     try {
       const { pool, path } = routeOf(request);
       return ask(pool, path, request);
@@ -33,12 +29,12 @@ export function createUpstream(): UndiciUpstream {
   };
 
   function routeOf({ url, timeouts: { connect } }: UpstreamRequest): Route {
-    const known = routes.get(url)?.get(connect);
-    if (known !== undefined) return known;
+    const known = routes.get(url);
+    if (known?.connect === connect) return known;
     const { origin, pathname, search } = new URL(url);
-    const route = { pool: poolFor(origin, connect), path: pathname + search };
+    const route = { pool: poolFor(origin, connect), path: pathname + search, connect };
     if (routes.size >= MAX_ROUTES) routes.clear();
-    routes.set(url, (routes.get(url) ?? new Map<number, Route>()).set(connect, route));
+    routes.set(url, route);
     return route;
   }
 
@@ -53,6 +49,7 @@ export function createUpstream(): UndiciUpstream {
   }
 
   return Object.assign(upstream, {
+    /** Closes every connection and breaks running calls. */
     close: async () => {
       await Promise.all([...pools.values()].map((pool) => pool.destroy()));
       pools.clear();
