@@ -62,116 +62,129 @@ export type FailureCode = Failure['code'];
 /** What goes over the wire, and how loudly it is logged. A client learns less than the log. */
 export interface FailureReply {
   readonly status: number;
-  readonly error: ErrorObject;
+  /** What the OpenAI clients already parse. */
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: FailureCode;
+    /** When a spent budget is whole again, in Unix seconds. */
+    readonly resets_at?: number;
+  };
   readonly headers: Readonly<Record<string, string>>;
   readonly level: 'info' | 'warn' | 'error';
 }
 
-/** The object under `error`: what the OpenAI clients already parse. */
-export interface ErrorObject {
-  readonly message: string;
-  readonly type: string;
-  readonly param: string | null;
-  readonly code: FailureCode;
-  /** When a spent budget is whole again, in Unix seconds. */
-  readonly resets_at?: number;
+export function toReply(failure: Failure): FailureReply {
+  const row: Row = { ...ROWS[failure.code], ...detailsOf(failure) };
+  const { status, level = 'info', param = null, headers = {}, retryAfter, resetsAt } = row;
+  return {
+    status,
+    error: {
+      message: messageOf(failure.code, failure),
+      type: failure.code === 'budget_exceeded' ? 'insufficient_quota' : (TYPES[status] ?? byClass(status)),
+      param,
+      code: failure.code,
+      ...(resetsAt === undefined ? {} : { resets_at: resetsAt }),
+    },
+    headers: retryAfter === undefined ? headers : { 'retry-after': String(retryAfter), ...headers },
+    level,
+  };
 }
 
-/** The table. An arm without a row does not compile. */
-export function toReply(failure: Failure): FailureReply {
+/** What a failure answers beside its message. */
+interface Row {
+  readonly status: number;
+  /** Absent: `info`. */
+  readonly level?: FailureReply['level'];
+  readonly param?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Seconds. */
+  readonly retryAfter?: number;
+  readonly resetsAt?: number;
+}
+
+/** The table. A code without a row does not compile. */
+const ROWS: Readonly<Record<FailureCode, Row>> = {
+  invalid_api_key: { status: 401, headers: { 'www-authenticate': 'Bearer' } },
+  expired_api_key: { status: 401, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } },
+  key_blocked: { status: 403 },
+  model_access_denied: { status: 403, param: 'model' },
+  model_not_found: { status: 404, param: 'model' },
+  model_not_priced: { status: 403, param: 'model', level: 'warn' },
+  budget_exceeded: { status: 429, headers: { 'x-should-retry': 'false' } },
+  budget_held: { status: 429, retryAfter: 1 },
+  rate_limit_exceeded: { status: 429 },
+  invalid_request: { status: 400 },
+  request_too_large: { status: 413 },
+  overloaded: { status: 503, retryAfter: 1, level: 'warn' },
+  upstream_refused: { status: 400 },
+  upstream_rate_limited: { status: 429, level: 'warn' },
+  upstream_error: { status: 502, level: 'warn' },
+  upstream_timeout: { status: 504, level: 'warn' },
+  no_healthy_target: { status: 503, retryAfter: 5, level: 'error' },
+  ledger_unavailable: { status: 503, retryAfter: 1, level: 'error' },
+  client_left: { status: 499 },
+  not_found: { status: 404 },
+  method_not_allowed: { status: 405 },
+  internal_error: { status: 500, level: 'error' },
+};
+
+/** What of a row depends on the request. */
+function detailsOf(failure: Failure): Partial<Row> {
   switch (failure.code) {
-    case 'invalid_api_key':
-      return reply(failure, 401, 'Invalid API key. Send a live key in the header "Authorization: Bearer <key>".', {
-        headers: { 'www-authenticate': 'Bearer' },
-      });
-    case 'expired_api_key':
-      return reply(
-        failure,
-        401,
-        `This API key expired at ${date(failure.at)}. Ask for a new one or a longer duration.`,
-        {
-          headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-        },
-      );
-    case 'key_blocked':
-      return reply(failure, 403, keyBlocked(failure));
-    case 'model_access_denied':
-      return reply(
-        failure,
-        403,
-        `This ${OWNER[failure.kind]} may not use the model ${quote(failure.model)}. GET /models lists what this key may use; names match exactly.`,
-        { param: 'model' },
-      );
-    case 'model_not_found':
-      return reply(
-        failure,
-        404,
-        `The model ${quote(failure.model)} does not exist here. GET /models lists what does; names match exactly.`,
-        { param: 'model' },
-      );
-    case 'model_not_priced':
-      return reply(
-        failure,
-        403,
-        `The model ${quote(failure.model)} has no price, so no key can use it. Ask the operator of the gateway to set its prices.`,
-        { param: 'model', level: 'warn' },
-      );
     case 'budget_exceeded':
-      return reply(failure, 429, budgetExceeded(failure), resetOf(failure));
-    case 'budget_held':
-      return reply(
-        failure,
-        429,
-        `The budget of ${whose(failure.scope)} is held by requests in flight. Try again when they have ended.`,
-        { headers: { 'retry-after': '1' } },
-      );
+      return resetOf(failure);
     case 'rate_limit_exceeded':
-      return reply(failure, 429, rateLimitExceeded(failure), {
-        headers: { 'retry-after': String(seconds(failure.retryIn)) },
-      });
+      return { retryAfter: seconds(failure.retryIn) };
     case 'invalid_request':
-      return reply(failure, 400, failure.message, { param: failure.param });
-    case 'request_too_large':
-      return reply(failure, 413, `The request body is larger than ${failure.limit} bytes. Send less.`);
-    case 'overloaded':
-      return reply(failure, 503, 'The gateway keeps as many large requests as it has room for. Try again in 1 s.', {
-        headers: { 'retry-after': '1' },
-        level: 'warn',
-      });
+      return { param: failure.param };
     case 'upstream_refused':
-      return reply(failure, failure.status, failure.message, { param: failure.param });
+      return { status: failure.status, param: failure.param };
     case 'upstream_rate_limited':
-      return reply(failure, 429, `The provider is over its rate limit. Try again in ${failure.retryAfter} s.`, {
-        headers: { 'retry-after': String(failure.retryAfter) },
-        level: 'warn',
-      });
-    case 'upstream_error':
-      return reply(failure, 502, 'The provider failed to answer. Try again.', { level: 'warn' });
-    case 'upstream_timeout':
-      return reply(failure, 504, 'The provider did not answer in time. Try again.', { level: 'warn' });
-    case 'no_healthy_target':
-      return reply(
-        failure,
-        503,
-        `No provider of the model ${quote(failure.model)} can be reached now. Try again, or ask the operator of the gateway.`,
-        { headers: { 'retry-after': '5' }, level: 'error' },
-      );
-    case 'ledger_unavailable':
-      return reply(failure, 503, 'Keys and budgets cannot be checked now. Try again.', {
-        headers: { 'retry-after': '1' },
-        level: 'error',
-      });
-    case 'client_left':
-      return reply(failure, 499, 'The client left before there was an answer.');
-    case 'not_found':
-      return reply(failure, 404, notFound(failure));
+      return { retryAfter: failure.retryAfter };
     case 'method_not_allowed':
-      return reply(failure, 405, `Use ${failure.allow} here.`, { headers: { allow: failure.allow } });
-    case 'internal_error':
-      return reply(failure, 500, 'The gateway failed. Try again; the header x-request-id names this request.', {
-        level: 'error',
-      });
+      return { headers: { allow: failure.allow } };
+    default:
+      return {};
   }
+}
+
+type FailureOf<Code extends FailureCode> = Extract<Failure, { code: Code }>;
+
+/** Told to the client. */
+const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => string } = {
+  invalid_api_key: () => 'Invalid API key. Send a live key in the header "Authorization: Bearer <key>".',
+  expired_api_key: ({ at }) => `This API key expired at ${date(at)}. Ask for a new one or a longer duration.`,
+  key_blocked: keyBlocked,
+  model_access_denied: ({ kind, model }) =>
+    `This ${OWNER[kind]} may not use the model ${quote(model)}. GET /models lists what this key may use; names match exactly.`,
+  model_not_found: ({ model }) =>
+    `The model ${quote(model)} does not exist here. GET /models lists what does; names match exactly.`,
+  model_not_priced: ({ model }) =>
+    `The model ${quote(model)} has no price, so no key can use it. Ask the operator of the gateway to set its prices.`,
+  budget_exceeded: budgetExceeded,
+  budget_held: ({ scope }) =>
+    `The budget of ${whose(scope)} is held by requests in flight. Try again when they have ended.`,
+  rate_limit_exceeded: rateLimitExceeded,
+  invalid_request: ({ message }) => message,
+  request_too_large: ({ limit }) => `The request body is larger than ${limit} bytes. Send less.`,
+  overloaded: () => 'The gateway keeps as many large requests as it has room for. Try again in 1 s.',
+  upstream_refused: ({ message }) => message,
+  upstream_rate_limited: ({ retryAfter }) => `The provider is over its rate limit. Try again in ${retryAfter} s.`,
+  upstream_error: () => 'The provider failed to answer. Try again.',
+  upstream_timeout: () => 'The provider did not answer in time. Try again.',
+  no_healthy_target: ({ model }) =>
+    `No provider of the model ${quote(model)} can be reached now. Try again, or ask the operator of the gateway.`,
+  ledger_unavailable: () => 'Keys and budgets cannot be checked now. Try again.',
+  client_left: () => 'The client left before there was an answer.',
+  not_found: notFound,
+  method_not_allowed: ({ allow }) => `Use ${allow} here.`,
+  internal_error: () => 'The gateway failed. Try again; the header x-request-id names this request.',
+};
+
+function messageOf<Code extends FailureCode>(code: Code, failure: FailureOf<Code>): string {
+  return MESSAGES[code](failure);
 }
 
 const OWNER: Readonly<Record<ScopeKind, string>> = {
@@ -191,39 +204,16 @@ const TYPES: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 };
 
-interface More {
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly param?: string | undefined;
-  readonly level?: FailureReply['level'];
-  readonly resetsAt?: number;
-}
-
-function reply(failure: Failure, status: number, message: string, more: More = {}): FailureReply {
-  const type = failure.code === 'budget_exceeded' ? 'insufficient_quota' : (TYPES[status] ?? byClass(status));
-  return {
-    status,
-    error: {
-      message,
-      type,
-      param: more.param ?? null,
-      code: failure.code,
-      ...(more.resetsAt === undefined ? {} : { resets_at: more.resetsAt }),
-    },
-    headers: more.headers ?? {},
-    level: more.level ?? 'info',
-  };
-}
-
 function byClass(status: number): string {
   return status >= 500 ? 'server_error' : 'invalid_request_error';
 }
 
-function notFound({ path, base = '' }: Extract<Failure, { code: 'not_found' }>): string {
+function notFound({ path, base = '' }: FailureOf<'not_found'>): string {
   const has = base === '' ? 'This gateway has' : 'Each gateway here has';
   return `There is nothing at ${quote(path)}. ${has} POST ${base}/chat/completions, GET ${base}/models and GET ${base}/key.`;
 }
 
-function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>): string {
+function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const budget = `The budget of ${whose(failure.scope)}`;
   const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
@@ -239,18 +229,15 @@ function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>):
 }
 
 /** When the budget is whole again; absent where no window is large enough. Agents wait as long as `retry-after` says, for days: a far reset is not in it. */
-function resetOf(failure: Extract<Failure, { code: 'budget_exceeded' }>): More {
-  const headers = { 'x-should-retry': 'false' };
-  if (isHopeless(failure)) return { headers };
+function resetOf(failure: FailureOf<'budget_exceeded'>): Partial<Row> {
+  if (isHopeless(failure)) return {};
   const wait = seconds(failure.resetAt - failure.now);
-  return {
-    headers: wait > MAX_WAIT ? headers : { 'retry-after': String(wait), ...headers },
-    resetsAt: Math.ceil(failure.resetAt / 1000),
-  };
+  const resetsAt = Math.ceil(failure.resetAt / 1000);
+  return wait > MAX_WAIT ? { resetsAt } : { resetsAt, retryAfter: wait };
 }
 
 /** Not even a whole window pays for it. */
-function isHopeless({ needs, limit }: Extract<Failure, { code: 'budget_exceeded' }>): boolean {
+function isHopeless({ needs, limit }: FailureOf<'budget_exceeded'>): boolean {
   return needs > limit || limit === 0n;
 }
 
@@ -259,17 +246,17 @@ function whose({ kind, name, of }: Named): string {
   return `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
 }
 
-function rateLimitExceeded(failure: Extract<Failure, { code: 'rate_limit_exceeded' }>): string {
+function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   const { scope, model, rate, limit, retryIn, needs } = failure;
   const again = `Try again in ${seconds(retryIn)} s.`;
   // How much an entry takes is between the gateway and its provider.
   if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
-  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? ONE[rate] : MANY[rate]}.`;
+  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? ONE[rate] : ONE[rate].replace(' ', 's ')}.`;
   if (needs === undefined) return `${reached} ${again}`;
   return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
 }
 
-function keyBlocked({ kind, unpaid = '' }: Extract<Failure, { code: 'key_blocked' }>): string {
+function keyBlocked({ kind, unpaid = '' }: FailureOf<'key_blocked'>): string {
   const [, who = '', why = ''] = /^(User|Team)(.*)$/.exec(unpaid) ?? [];
   const state = UNPAID[why];
   if (state === undefined) return `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`;
@@ -288,11 +275,6 @@ const ONE: Readonly<Record<RateKind, string>> = {
   requests: 'request per minute',
   tokens: 'token per minute',
   parallel: 'request at the same time',
-};
-const MANY: Readonly<Record<RateKind, string>> = {
-  requests: 'requests per minute',
-  tokens: 'tokens per minute',
-  parallel: 'requests at the same time',
 };
 
 /** Whole seconds, never early, never zero. */

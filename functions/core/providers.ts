@@ -1,4 +1,4 @@
-// Providers: the address of each, and how it authenticates callers. One row each; a dialect of its own is code.
+// Providers: the address of each, how it authenticates callers, and credentials by name. One row each; a dialect of its own is code.
 
 export type DialectName = 'openai' | 'anthropic';
 
@@ -68,4 +68,34 @@ const UNKNOWN: Provider = { ...OPENAI, ...MAX_TOKENS };
 /** The row of a provider. One that we do not know speaks the OpenAI dialect at the entry's own `apiBase`, or nowhere. */
 export function providerOf(name: string): Provider {
   return PROVIDERS.get(name.toLowerCase()) ?? UNKNOWN;
+}
+
+/** All names that are known (DESIGN 7). */
+export const CREDENTIAL_NAMES: ReadonlyArray<string> = [
+  'apiKey',
+  'apiBase',
+  'apiVersion',
+  'organization',
+  'awsAccessKeyId',
+  'awsSecretAccessKey',
+  'awsRegion',
+  'vertexCredentials',
+  'vertexProject',
+  'vertexLocation',
+];
+
+/** A region, a project: nothing that could lead to another host. */
+const ADDRESS_PART = /^[A-Za-z0-9][-A-Za-z0-9.:]*$/;
+
+/** Credentials that the provider's own address is made of. */
+export function partsOf({ base = '' }: Provider): ReadonlyArray<string> {
+  return [...new Set([...base.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name))];
+}
+
+/** The provider's own address; undefined where it has none, or what it is made of is not there. */
+export function ownAddress(provider: Provider, credentials: Readonly<Record<string, string>>): string | undefined {
+  const { base } = provider;
+  if (base === undefined || !base.includes('{')) return base;
+  const fits = partsOf(provider).every((name) => ADDRESS_PART.test(credentials[name] ?? ''));
+  return fits ? base.replaceAll(/\{(\w+)\}/g, (_, name: string) => credentials[name] ?? '') : undefined;
 }

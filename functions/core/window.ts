@@ -3,8 +3,6 @@ import { DURATION_PATTERN, MAX_DURATION, parseDuration } from './duration.ts';
 import type { Millis, Window } from './ports/money.ts';
 import type { ScopePolicy } from './ports/policy.ts';
 
-export type { Millis, Window } from './ports/money.ts';
-
 export interface WindowSpec {
   /** `budgetDuration`. */
   readonly duration: string;

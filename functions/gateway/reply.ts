@@ -95,7 +95,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     log.answered(200, durable ? end : 'broken');
     if (!durable) client.end([errorEvent(UNSETTLED)]);
     else if (end === 'cut')
-      client.end([...last, lengthEnd(meter, settlement.tokens, reservation.grant.chat.includeUsage)]);
+      client.end([...last, ...lengthEnd(meter, settlement.tokens, reservation.grant.chat.includeUsage)]);
     else client.end(isWhole ? last : [...last, ...endEvents(end)]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
   }

@@ -85,7 +85,7 @@ function optionsOf({ chat, candidates }: Grant): ReadonlyArray<Option> {
   return candidates.map((candidate) => {
     const { entry, price } = candidate;
     const isTranslated = providerOf(entry.provider).dialect !== 'openai';
-    if (isTranslated) growth ??= BigInt(growthOf(chat.bytes));
+    if (isTranslated) growth ??= BigInt(growthOf(chat.text));
     const prompt = promptBound(chat, entry.maxInputTokens, isTranslated ? growth : undefined);
     const maxOutput = maxOutputOf(chat, candidate);
     const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(chat.n), price), MAX_COST);

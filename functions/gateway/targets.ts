@@ -1,9 +1,8 @@
 // Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the hold.
-import { ownAddress, partsOf } from '#core/credential-names.ts';
 import type { Failure } from '#core/failure.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { Credentials } from '#core/ports/serving.ts';
-import { type DialectName, providerOf } from '#core/providers.ts';
+import { type DialectName, ownAddress, partsOf, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Cooldowns } from './cooldown.ts';

@@ -5,7 +5,7 @@ import type { UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type AttemptFailure, BROKEN, invalidReply, refusalOf, replyTooLarge } from './attempt-failure.ts';
 import type { Dialect, Endpoint, Piece, Reply, StreamReader } from './wire/dialect.ts';
-import { concat } from './wire/json-splice.ts';
+import { concat } from './wire/sse.ts';
 
 export interface PlainReply {
   readonly type: 'plain';

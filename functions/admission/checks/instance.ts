@@ -1,8 +1,9 @@
 // Checks of a GatewayInstance with its Secrets, its keys and the listed prices.
-import { CREDENTIAL_NAMES } from '#core/credential-names.ts';
+
 import { namesPrice } from '#core/entry-model.ts';
 import type { Finding } from '#core/finding.ts';
 import { didYouMean } from '#core/nearest.ts';
+import { CREDENTIAL_NAMES } from '#core/providers.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
 import { checkCredentials, checkDatabaseSecret, checkStoreSecret, toMember } from '#core/rules/secrets.ts';
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';

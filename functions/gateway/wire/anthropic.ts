@@ -23,7 +23,7 @@ const encoder = new TextEncoder();
 const API_VERSION = '2023-06-01';
 
 function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
-  const body = toMessagesBody(parseJson(decoder.decode(chat.bytes)), {
+  const body = toMessagesBody(parseJson(chat.text), {
     model: to.entry.model,
     maxTokens: to.limit.max,
     stream: chat.stream,

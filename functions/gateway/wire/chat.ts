@@ -1,5 +1,6 @@
 // Chat completion requests: whether a body is one, and what in it decides what it may cost. Everything else is the provider's business.
 import type { Failure } from '#core/failure.ts';
+import { parseJson } from '#core/json.ts';
 import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type Member, membersOf, type ObjectText } from './json-splice.ts';
@@ -7,7 +8,8 @@ import { type Measure, measure } from './prompt.ts';
 import { ambiguousIn, DECIDING, foldCase, unmeteredIn, type WebSearches, webSearchesIn } from './unmetered-features.ts';
 
 export interface Chat {
-  readonly bytes: Uint8Array;
+  /** The body; its bytes are exactly those of this text. */
+  readonly text: string;
   readonly object: ObjectText;
   readonly model: string;
   readonly stream: boolean;
@@ -46,8 +48,9 @@ const MAX_ANSWERS = 1024;
 /** Judges a body. A wrong type in a member that decides what a request may cost is refused here: providers differ in how they read it. */
 export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   if (hasTooManyValues(bytes)) return invalid(`The request body holds more than ${MAX_VALUES} values. Send fewer.`);
-  const body = parseObject(bytes);
-  if (body === undefined) return invalid('The request body must be one JSON object in UTF-8.');
+  const text = textIn(bytes);
+  const body = parseJson(text);
+  if (!isRecord(body)) return invalid('The request body must be one JSON object in UTF-8.');
   const { model, messages, stream, stream_options: options, n } = body;
   if (typeof model !== 'string' || model === '') return invalid('"model" must be the name of a model.', 'model');
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
@@ -59,21 +62,18 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 1));
   // Zero is no limit to providers that ask whether there is one by its truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
-  const object = membersOf(bytes);
-  const unmetered = unmeteredIn(body) ?? ambiguousIn(bytes, object.members);
+  const object = membersOf(text);
+  const unmetered = unmeteredIn(body) ?? ambiguousIn(text, object.members);
   if (unmetered !== undefined) return err(unmetered);
   return ok({
-    bytes,
+    text,
     object,
     model,
     stream: stream === true,
     streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
     includeUsage: isRecord(options) && options.include_usage === true,
     n: isCount(n, 1) ? n : 1,
-    limits: {
-      max_completion_tokens: limitOf(body.max_completion_tokens),
-      max_tokens: limitOf(body.max_tokens),
-    },
+    limits: { max_completion_tokens: limitOf(body.max_completion_tokens), max_tokens: limitOf(body.max_tokens) },
     input: measure(bytes.length, messages, body.tools),
     webSearches: webSearchesIn(body),
     lookalikes: lookalikesIn(object),
@@ -82,12 +82,12 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
+/** Empty, which is no JSON, where the bytes are not UTF-8. */
+function textIn(bytes: Uint8Array): string {
   try {
-    const value: unknown = JSON.parse(decoder.decode(bytes));
-    return isRecord(value) ? value : undefined;
+    return decoder.decode(bytes);
   } catch {
-    return undefined;
+    return '';
   }
 }
 

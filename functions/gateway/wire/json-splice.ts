@@ -1,6 +1,6 @@
-// The members of a JSON object where they stand in its bytes, and a few of them changed while all else stays.
+// The members of a JSON object where they stand in its text, and a few of them changed while all else stays.
 
-/** One member of an object, as byte offsets into the text it stands in. */
+/** One member of an object, as offsets into the text it stands in. */
 export interface Member {
   readonly name: string;
   /** Of the name's first quote. */
@@ -35,51 +35,47 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const COMMA = 0x2c;
 
-const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-/** The members of the object that begins at the first byte behind `from` that is no blank. The bytes must be valid JSON: parse them first. */
-export function membersOf(bytes: Uint8Array, from = 0): ObjectText {
-  const open = skipBlanks(bytes, from);
+/** The members of the object that begins at the first character behind `from` that is no blank. The text must be valid JSON: parse it first. */
+export function membersOf(text: string, from = 0): ObjectText {
+  const open = skipBlanks(text, from);
   const members: Member[] = [];
-  let at = skipBlanks(bytes, open + 1);
-  while (bytes[at] === QUOTE) {
-    const nameEnd = skipString(bytes, at);
-    const valueStart = skipBlanks(bytes, skipBlanks(bytes, nameEnd) + 1);
-    const end = skipValue(bytes, valueStart);
-    members.push({ name: nameOf(bytes, at, nameEnd), start: at, valueStart, end });
-    at = skipBlanks(bytes, end);
-    if (bytes[at] === COMMA) at = skipBlanks(bytes, at + 1);
+  let at = skipBlanks(text, open + 1);
+  while (text.charCodeAt(at) === QUOTE) {
+    const nameEnd = skipString(text, at);
+    const valueStart = skipBlanks(text, skipBlanks(text, nameEnd) + 1);
+    const end = skipValue(text, valueStart);
+    members.push({ name: nameOf(text.slice(at, nameEnd)), start: at, valueStart, end });
+    at = skipComma(text, end);
   }
   return { open, members };
 }
 
 /** Offsets of the objects in the list that begins here, or of the object itself. Other elements are left out. */
-export function elementsOf(bytes: Uint8Array, from: number): ReadonlyArray<number> {
-  if (bytes[from] !== OPEN_BRACKET) return bytes[from] === OPEN_BRACE ? [from] : [];
+export function elementsOf(text: string, from: number): ReadonlyArray<number> {
+  if (text.charCodeAt(from) !== OPEN_BRACKET) return text.charCodeAt(from) === OPEN_BRACE ? [from] : [];
   const found: number[] = [];
-  let at = skipBlanks(bytes, from + 1);
-  while (at < bytes.length && bytes[at] !== CLOSE_BRACKET) {
-    if (bytes[at] === OPEN_BRACE) found.push(at);
-    at = skipBlanks(bytes, skipValue(bytes, at));
-    if (bytes[at] === COMMA) at = skipBlanks(bytes, at + 1);
+  let at = skipBlanks(text, from + 1);
+  while (at < text.length && text.charCodeAt(at) !== CLOSE_BRACKET) {
+    if (text.charCodeAt(at) === OPEN_BRACE) found.push(at);
+    at = skipComma(text, skipValue(text, at));
   }
   return found;
 }
 
-/** The text with these changes, everything else byte for byte. A name that is set stands once afterwards. */
-export function splice(bytes: Uint8Array, { open, members }: ObjectText, changes: Changes): Uint8Array {
+/** The text with these changes, everything else as it was. A name that is set stands once afterwards. */
+export function splice(text: string, { open, members }: ObjectText, changes: Changes): string {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
   const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
   const isLast = (name: string, at: number) => members.findLastIndex((other) => other.name === name) === at;
   const stays = ({ name }: Member, at: number) =>
     !drop.has(name) && ((!once.has(name) && newValueOf(name) === undefined) || isLast(name, at));
   const last = members.findLastIndex(stays);
-  const pieces: Array<Uint8Array | string> = [];
+  let spliced = '';
   let from = 0;
-  const replace = (start: number, end: number, text: string) => {
-    pieces.push(bytes.subarray(from, start), text);
+  const replace = (start: number, end: number, by: string) => {
+    spliced += text.slice(from, start) + by;
     from = end;
   };
   for (const [at, member] of members.entries()) {
@@ -95,93 +91,66 @@ export function splice(bytes: Uint8Array, { open, members }: ObjectText, changes
   const added = set.filter(isNew).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
   const behind = members.at(-1)?.end ?? open + 1;
   if (added.length > 0) replace(behind, behind, `${last === -1 ? '' : ','}${added.join()}`);
-  pieces.push(bytes.subarray(from));
-  return concat(pieces);
+  return spliced + text.slice(from);
 }
 
-/** These bytes and texts as one. */
-export function concat(pieces: ReadonlyArray<Uint8Array | string>): Uint8Array {
-  const [only] = pieces;
-  if (pieces.length === 1 && typeof only === 'object') return only;
-  let length = 0;
-  // A UTF-16 unit is at most three bytes.
-  for (const piece of pieces) length += typeof piece === 'string' ? 3 * piece.length : piece.length;
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    if (typeof piece === 'string') at += encoder.encodeInto(piece, whole.subarray(at)).written;
-    else {
-      whole.set(piece, at);
-      at += piece.length;
-    }
-  }
-  return at === length ? whole : whole.subarray(0, at);
+/** Most names hold no escapes: read as JSON, they take ten times as long. */
+function nameOf(quoted: string): string {
+  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }
 
-/** Most names are plain ASCII: read as JSON, they take ten times as long. */
-function nameOf(bytes: Uint8Array, start: number, end: number): string {
-  let name = '';
-  for (let at = start + 1; at < end - 1; at += 1) {
-    const byte = bytes[at] ?? 0;
-    if (byte > 0x7e || byte === BACKSLASH) return String(JSON.parse(decoder.decode(bytes.subarray(start, end))));
-    name += String.fromCharCode(byte);
-  }
-  return name;
-}
-
-function skipBlanks(bytes: Uint8Array, from: number): number {
+function skipBlanks(text: string, from: number): number {
   let at = from;
-  while (at < bytes.length && isBlank(bytes[at])) at += 1;
+  while (isBlank(text.charCodeAt(at))) at += 1;
   return at;
 }
 
-function isBlank(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+function skipComma(text: string, from: number): number {
+  const at = skipBlanks(text, from);
+  return text.charCodeAt(at) === COMMA ? skipBlanks(text, at + 1) : at;
 }
 
-/** Texts that are longer than this are searched by the engine, three times as fast as byte by byte: prompts are long. */
-const NEAR = 64;
+function isBlank(unit: number): boolean {
+  return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
+}
 
-function skipString(bytes: Uint8Array, from: number): number {
+/** The engine searches for quotes faster than we look at each character: prompts are long. */
+function skipString(text: string, from: number): number {
   let at = from + 1;
-  while (at < bytes.length) {
-    // Also behind each escaped quote, so that a text of nothing else takes no longer.
-    for (const near = at + NEAR; at < near; ) {
-      const byte = bytes[at];
-      if (byte === QUOTE) return at + 1;
-      at += byte === BACKSLASH ? 2 : 1;
-    }
-    const quote = bytes.indexOf(QUOTE, at);
-    if (quote === -1) break;
+  for (let quote = text.indexOf('"', at); quote !== -1; quote = text.indexOf('"', at)) {
     let escapes = quote;
-    while (escapes > at && bytes[escapes - 1] === BACKSLASH) escapes -= 1;
+    while (escapes > at && text.charCodeAt(escapes - 1) === BACKSLASH) escapes -= 1;
     at = quote + 1;
     if ((quote - escapes) % 2 === 0) return at;
   }
-  return bytes.length + 1;
+  return text.length;
 }
 
-function skipValue(bytes: Uint8Array, from: number): number {
-  const first = bytes[from];
-  if (first === QUOTE) return skipString(bytes, from);
-  if (first !== OPEN_BRACE && first !== OPEN_BRACKET) return skipLiteral(bytes, from);
+function skipValue(text: string, from: number): number {
+  const first = text.charCodeAt(from);
+  if (first === QUOTE) return skipString(text, from);
+  if (first !== OPEN_BRACE && first !== OPEN_BRACKET) return skipLiteral(text, from);
   let depth = 0;
   let at = from;
   do {
-    const byte = bytes[at];
-    if (byte === QUOTE) {
-      at = skipString(bytes, at);
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) {
+      at = skipString(text, at);
       continue;
     }
-    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
-    if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth -= 1;
+    if (unit === OPEN_BRACE || unit === OPEN_BRACKET) depth += 1;
+    if (unit === CLOSE_BRACE || unit === CLOSE_BRACKET) depth -= 1;
     at += 1;
-  } while (depth > 0 && at < bytes.length);
+  } while (depth > 0 && at < text.length);
   return at;
 }
 
-function skipLiteral(bytes: Uint8Array, from: number): number {
+function skipLiteral(text: string, from: number): number {
   let at = from;
-  while (at < bytes.length && !isBlank(bytes[at]) && bytes[at] !== COMMA && bytes[at] !== CLOSE_BRACE) at += 1;
+  while (at < text.length && !isLiteralEnd(text.charCodeAt(at))) at += 1;
   return at;
+}
+
+function isLiteralEnd(unit: number): boolean {
+  return unit === COMMA || unit === CLOSE_BRACE || unit === CLOSE_BRACKET || isBlank(unit);
 }

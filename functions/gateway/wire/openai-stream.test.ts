@@ -2,10 +2,9 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../test/runs.ts';
 import type { Piece } from './dialect.ts';
-import { concat } from './json-splice.ts';
 import { createReader, toPiece } from './openai-stream.ts';
 import { cuts, packetsOf, spoilt, stream } from './random-streams.fixture.ts';
-import { SseSplitter } from './sse.ts';
+import { concat, SseSplitter } from './sse.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

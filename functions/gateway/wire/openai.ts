@@ -11,6 +11,7 @@ import { lengthOf, soundIn } from './output-size.ts';
 import { openaiError } from './wire-error.ts';
 
 const decoder = new TextDecoder();
+const encoder = new TextEncoder();
 
 export const openai: Dialect = {
   toRequest,
@@ -29,7 +30,7 @@ function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   return ok({
     url: urlOf(to),
     headers: headersOf(to, chat.stream),
-    body: splice(chat.bytes, chat.object, { set, drop, once: OWN_MEMBERS }),
+    body: encoder.encode(splice(chat.text, chat.object, { set, drop, once: OWN_MEMBERS })),
   });
 }
 
@@ -58,10 +59,10 @@ const FORCED: ReadonlySet<string> = new Set(['include_usage']);
 function streamOptions(chat: Chat): string {
   const sent = chat.streamOptions;
   if (sent === undefined) return '{"include_usage":true}';
-  const options = chat.bytes.subarray(sent.valueStart, sent.end);
+  const options = chat.text.slice(sent.valueStart, sent.end);
   const object = membersOf(options);
   const drop = new Set(object.members.map(({ name }) => name).filter((name) => isLookalike(name, FORCED)));
-  return decoder.decode(splice(options, object, { set: [['include_usage', 'true']], drop }));
+  return splice(options, object, { set: [['include_usage', 'true']], drop });
 }
 
 const NO_NAMES: ReadonlyArray<LimitName> = [];

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../test/runs.ts';
-import { concat } from './json-splice.ts';
-import { dataOf, SseSplitter } from './sse.ts';
+import { concat, dataOf, SseSplitter } from './sse.ts';
 
 const encoder = new TextEncoder();
 

@@ -1,5 +1,4 @@
 // Events of an event stream, in the very bytes they came in, whatever the packets (WHATWG HTML, 9.2).
-import { concat } from './json-splice.ts';
 
 /** An upstream that sends no line end for so long is not sending events. */
 const MAX_EVENT = 32 * 1024 * 1024;
@@ -87,4 +86,17 @@ export class SseSplitter {
     this.#pendingLength += rest.length;
     if (this.#pendingLength > MAX_EVENT) throw new Error(`an event of the upstream is larger than ${MAX_EVENT} bytes`);
   }
+}
+
+/** These bytes as one. */
+export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
+  const [only] = pieces;
+  if (pieces.length === 1 && only !== undefined) return only;
+  const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
 }

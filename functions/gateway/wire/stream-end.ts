@@ -1,7 +1,6 @@
 // Stream ends that the upstream did not send: an error, or a cut at the hold, in OpenAI's dialect.
 import { type Failure, toReply } from '#core/failure.ts';
 import type { Tokens } from '#core/ports/books.ts';
-import { concat } from './json-splice.ts';
 import { toEvent } from './sse.ts';
 
 /** The end of a reply. */
@@ -27,7 +26,7 @@ export function endEvents(end: Exclude<ReplyEnd, 'cut'>): ReadonlyArray<Uint8Arr
 }
 
 /** The end of a stream that has reached its hold: every open answer ends by `length`, as at a limit of the client's own. */
-export function lengthEnd({ frame, open }: Begun, tokens: Tokens, includeUsage: boolean): Uint8Array {
+export function lengthEnd({ frame, open }: Begun, tokens: Tokens, includeUsage: boolean): ReadonlyArray<Uint8Array> {
   const ended = open.length > 0 ? open : [0];
   const choices = ended.map((index) => ({ index, delta: {}, finish_reason: 'length' }));
   const usage = {
@@ -35,9 +34,9 @@ export function lengthEnd({ frame, open }: Begun, tokens: Tokens, includeUsage: 
     completion_tokens: tokens.output,
     total_tokens: tokens.input + tokens.output,
   };
-  return concat([
+  return [
     toEvent(JSON.stringify({ ...frame, choices })),
     ...(includeUsage ? [toEvent(JSON.stringify({ ...frame, choices: [], usage }))] : []),
     toEvent('[DONE]'),
-  ]);
+  ];
 }

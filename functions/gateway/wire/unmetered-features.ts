@@ -1,6 +1,6 @@
 // Features of a request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price (LEDGER 10).
 import type { Failure } from '#core/failure.ts';
-import { listOf, member } from '#core/json.ts';
+import { countIn, listOf, member } from '#core/json.ts';
 import { elementsOf, type Member, membersOf } from './json-splice.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -82,18 +82,18 @@ export function unmeteredIn(body: Members): Failure | undefined {
  * A member whose objects say twice, or in another spelling, what decides: a parser that takes the first of two names, or ignores
  * case as Go's does, would read another tool than we do.
  */
-export function ambiguousIn(bytes: Uint8Array, members: ReadonlyArray<Member>): Failure | undefined {
+export function ambiguousIn(text: string, members: ReadonlyArray<Member>): Failure | undefined {
   for (const { name, valueStart } of members) {
     const deciding = NESTED.get(name);
-    if (deciding !== undefined && elementsOf(bytes, valueStart).some((start) => isAmbiguous(bytes, start, deciding))) {
+    if (deciding !== undefined && elementsOf(text, valueStart).some((start) => isAmbiguous(text, start, deciding))) {
       return refusal(name, 'must name each member once, and in lower case.');
     }
   }
   return undefined;
 }
 
-function isAmbiguous(bytes: Uint8Array, start: number, deciding: ReadonlyArray<string>): boolean {
-  const names = membersOf(bytes, start).members.map(({ name }) => name);
+function isAmbiguous(text: string, start: number, deciding: ReadonlyArray<string>): boolean {
+  const names = membersOf(text, start).members.map(({ name }) => name);
   const folded = names.map(foldCase);
   return (
     new Set(folded).size < names.length || folded.some((name, at) => deciding.includes(name) && name !== names[at])
@@ -120,10 +120,12 @@ export function webSearchesIn(body: Members): WebSearches | undefined {
   const asked: ReadonlyArray<readonly [string, number]> = [
     ...(isAsked(options) ? [['web_search_options', USUAL_SEARCHES] as const] : []),
     ...(isAsked(parameters) && member(parameters, 'mode') !== 'off'
-      ? [['search_parameters', limitOf(parameters, 'max_search_results')] as const]
+      ? [['search_parameters', countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES] as const]
       : []),
     ...listOf(plugins).map(() => ['plugins', USUAL_SEARCHES] as const),
-    ...listOf(tools).flatMap((tool) => (isWebSearch(tool) ? [['tools', limitOf(tool, 'max_uses')] as const] : [])),
+    ...listOf(tools).flatMap((tool) =>
+      isWebSearch(tool) ? [['tools', countIn(tool, 'max_uses') ?? USUAL_SEARCHES] as const] : [],
+    ),
   ];
   const [first] = asked;
   return first && { param: first[0], max: asked.reduce((sum, [, max]) => sum + max, 0) };
@@ -131,11 +133,6 @@ export function webSearchesIn(body: Members): WebSearches | undefined {
 
 export function webSearchRefused({ param }: WebSearches): Failure {
   return refusal(param, 'must hold no web search: no entry of this model names a price for it (toolCosts.webSearch).');
-}
-
-function limitOf(of: unknown, name: string): number {
-  const limit = member(of, name);
-  return typeof limit === 'number' && Number.isSafeInteger(limit) && limit >= 0 ? limit : USUAL_SEARCHES;
 }
 
 function isOwnTool(tool: unknown): boolean {
