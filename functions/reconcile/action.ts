@@ -7,7 +7,7 @@ import type { KindName } from '#crds/kinds.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { PartName } from './workload/parts.ts';
-import type { OwnObject, Path } from './world.ts';
+import { aliasOf, idOf, instancePathOf, type Member, type OwnObject, type Path } from './world.ts';
 
 /** The object that an action is about, and why it is done: a sentence that never holds a key. */
 interface About {
@@ -18,7 +18,7 @@ interface About {
 }
 
 /** A claim of an instance, in whose database it is. */
-interface OnClaim extends About {
+interface OnClaim {
   readonly instance: Path;
   readonly scope: ClaimKind;
   readonly alias: string;
@@ -37,88 +37,75 @@ export interface SecretShape {
 /** A value of a key to make live. */
 export interface ScopeValue {
   /** Absent: a new one, which the Secret is to hold. */
-  readonly hash?: string;
-  readonly asked?: string;
+  readonly hash?: string | undefined;
+  readonly asked?: string | undefined;
   /** The Secret holds this value, which the claim does not know: where it lives by now, another run has published it. */
-  readonly unless?: string;
+  readonly unless?: string | undefined;
 }
 
-export type Action =
-  | (About & { readonly action: 'AddFinalizer' })
+/** What each action says beside the object that it is about. */
+interface Details {
+  readonly AddFinalizer: object;
   /** `left`: what could not be cleaned, and is left behind. */
-  | (About & { readonly action: 'RemoveFinalizer'; readonly left?: string })
+  readonly RemoveFinalizer: { readonly left?: string };
   /** `ledger`: of a closed instance, which it is to go on with. */
-  | (About & { readonly action: 'OpenInstance'; readonly ledger?: Ledger })
-  | (About & { readonly action: 'CloseInstance' })
+  readonly OpenInstance: { readonly ledger: Ledger | undefined };
+  readonly CloseInstance: object;
   /** Another instance of the same database, which is gone. */
-  | (About & { readonly action: 'CloseOrphan'; readonly uid: string })
-  | (About & { readonly action: 'PublishSnapshot'; readonly snapshot: string })
-  | (About & { readonly action: 'DeleteSnapshot'; readonly snapshot: string; readonly uid: string })
+  readonly CloseOrphan: { readonly uid: string };
+  readonly PublishSnapshot: { readonly snapshot: string };
+  readonly DeleteSnapshot: { readonly snapshot: string; readonly uid: string };
   /** By server-side apply. `uid`: of the object that is there. */
-  | (About & {
-      readonly action: 'ApplyWorkload';
-      readonly part: PartName;
-      readonly object: KubeObject;
-      readonly generation: number;
-      readonly uid?: string;
-    })
-  | (About & {
-      readonly action: 'DeleteWorkload';
-      readonly part: PartName;
-      readonly object: string;
-      readonly uid: string;
-    })
-  /** Claim, policy and value in one transaction. `proof` adopts a claim. */
-  | (OnClaim & {
-      readonly action: 'PutScope';
-      /** Scopes that are new have no id yet. */
-      readonly policy: PolicyWrite['policy'];
-      readonly generation: number;
-      readonly isNew: boolean;
-      readonly proof?: string;
-      readonly value?: ScopeValue;
-    })
-  | (OnClaim & { readonly action: 'RetireScope'; readonly scopeId: ScopeId })
-  | (OnClaim & {
-      readonly action: 'RetireValues';
-      readonly scopeId: ScopeId;
-      readonly hashes: ReadonlyArray<string>;
-      /** So long they work on. Absent: they work no more. */
-      readonly overlap?: Millis;
-    })
+  readonly ApplyWorkload: PartOf & { readonly object: KubeObject; readonly generation: number; readonly uid?: string };
+  readonly DeleteWorkload: PartOf & { readonly object: string; readonly uid: string };
+  /** Claim, policy and value in one transaction. Scopes that are new have no id yet. `proof` adopts a claim. */
+  readonly PutScope: OnClaim & {
+    readonly policy: PolicyWrite['policy'];
+    readonly generation: number;
+    readonly isNew: boolean;
+    readonly proof?: string | undefined;
+    readonly value?: ScopeValue | undefined;
+  };
+  readonly RetireScope: OnClaim & { readonly scopeId: ScopeId };
+  /** `overlap`: so long they work on. Absent: they work no more. */
+  readonly RetireValues: OnClaim & {
+    readonly scopeId: ScopeId;
+    readonly hashes: ReadonlyArray<string>;
+    readonly overlap: Millis | undefined;
+  };
   /** `value`: the new one, that of another Secret of the key, the one that it has, or the one that the status still has. */
-  | (About & {
-      readonly action: 'PutSecret';
-      readonly instance: Path;
-      readonly shape: SecretShape;
-      readonly value: 'new' | 'previous' | 'same' | 'status';
-      readonly isNew: boolean;
-    })
-  | (About & { readonly action: 'DeleteSecret'; readonly secret: string; readonly uid: string })
-  | (About & {
-      readonly action: 'CreateKey';
-      readonly key: string;
-      readonly spec: OwnedKeySpec;
-      readonly owner: OwnerReference;
-      readonly requestedBy?: string;
-    })
-  | (About & { readonly action: 'UpdateKey'; readonly key: string; readonly spec: Readonly<Record<string, unknown>> })
-  | (About & {
-      readonly action: 'DeleteKey';
-      readonly instance: Path;
-      readonly key: string;
-      readonly uid: string;
-    })
-  | (About & { readonly action: 'WriteStatus'; readonly patch: StatusPatch })
-  | (About & { readonly action: 'RecordEvent' } & EventText);
-
-export interface EventText {
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
-  readonly message: string;
-  /** The same twice is one event. */
-  readonly once: string;
+  readonly PutSecret: {
+    readonly instance: Path;
+    readonly shape: SecretShape;
+    readonly value: 'new' | 'previous' | 'same' | 'status';
+    readonly isNew: boolean;
+  };
+  readonly DeleteSecret: { readonly secret: string; readonly uid: string };
+  readonly CreateKey: {
+    readonly key: string;
+    readonly spec: OwnedKeySpec;
+    readonly owner: OwnerReference;
+    readonly requestedBy: string | undefined;
+  };
+  readonly UpdateKey: { readonly key: string; readonly spec: Readonly<Record<string, unknown>> };
+  readonly DeleteKey: { readonly instance: Path; readonly key: string; readonly uid: string };
+  readonly WriteStatus: { readonly patch: StatusPatch };
+  /** With the same `once` an event is recorded once, however often it is planned. */
+  readonly RecordEvent: {
+    readonly type: 'Normal' | 'Warning';
+    readonly reason: string;
+    readonly message: string;
+    readonly once: string;
+  };
 }
+
+type PartOf = { readonly part: PartName };
+
+export type ActionName = keyof Details;
+export type ActionOf<Name extends ActionName> = {
+  [N in Name]: About & { readonly action: N } & Details[N];
+}[Name];
+export type Action = ActionOf<ActionName>;
 
 /** What a User decides of its key. */
 export type OwnedKeySpec = Partial<VirtualKeySpec> &
@@ -130,41 +117,30 @@ export interface StatusPatch {
   readonly keyValue?: 'full' | 'redacted';
 }
 
-export type ActionName = Action['action'];
-export type ActionOf<Name extends ActionName> = Extract<Action, { readonly action: Name }>;
-
 export const about = ({ kind, metadata: { namespace, name } }: Pick<OwnObject, 'kind' | 'metadata'>, why: string) => ({
   ...{ kind, namespace, name, why },
 });
 
-/** An event. With the same `once` it is recorded once, however often it is planned. */
-export const event = (object: Pick<OwnObject, 'kind' | 'metadata'>, text: EventText): Action => ({
+/** The same of what a member claims. */
+export function aboutClaim(member: Member, why: string): About & OnClaim {
+  const { kind: scope, alias } = aliasOf(member);
+  return { ...about(member, why), instance: instancePathOf(member), scope, alias };
+}
+
+export const event = (object: Pick<OwnObject, 'kind' | 'metadata'>, text: Details['RecordEvent']): Action => ({
   ...{ action: 'RecordEvent', ...about(object, `people are told ${text.reason}`), ...text },
 });
 
 /** Tells how something is, and changes nothing that anything else waits for. */
 export const isReport = ({ action }: Action): boolean => action === 'WriteStatus' || action === 'RecordEvent';
 
-/** The same for the same step of the same object, whatever its details. */
-export function identify(action: Action): string {
-  return `${action.action} ${action.kind}/${action.namespace}/${action.name} ${detailOf(action)}`;
-}
+/** What tells steps of the same kind about the same object apart. */
+const DETAILS: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];
 
-function detailOf(action: Action): string {
-  switch (action.action) {
-    case 'RecordEvent':
-      return action.once;
-    case 'RetireScope':
-      return action.scopeId;
-    case 'DeleteSnapshot':
-      return action.snapshot;
-    case 'ApplyWorkload':
-      return `${action.part} ${action.generation}`;
-    case 'DeleteWorkload':
-      return action.part;
-    default:
-      return '';
-  }
+/** The same for the same step of the same object, whatever its other details. */
+export function identify(action: Action): string {
+  const details = Object.entries(action).flatMap(([name, value]) => (DETAILS.includes(name) ? [value] : []));
+  return [action.action, idOf(action.kind, action), ...details].join(' ');
 }
 
 export type Sign = '+' | '~' | '-';

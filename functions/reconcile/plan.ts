@@ -9,7 +9,7 @@ import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
 import { planOrphanedClaims, planScopeOwner } from './plan/member.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
-import { planInstanceStatus, planKeyStatus, planMalformedStatus, planScopeStatus } from './plan/status.ts';
+import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
 import { hasFinalizer, isDeleted, type Path, type World } from './world.ts';
 
 export interface Plan {
@@ -66,12 +66,11 @@ function planReports(context: PlanContext, guarded: ReadonlyArray<Guarded>): Rea
   const ofKeys = [...keys].flatMap(([path, view]) => {
     const problem = whyNot(view.object, context, view);
     if (problem !== undefined) inactive.add(path);
-    return view.isDeferred ? [] : planKeyStatus(view, context, problem);
+    return view.isDeferred ? [] : planMemberStatus(view.object, context, problem, view);
   });
   return [
     ...[...instances.values()].flatMap((view) => planInstanceStatus(view, context, { guarded, inactive })),
-    ...[...teams.values()].flatMap((team) => planScopeStatus(team, context)),
-    ...[...users.values()].flatMap((user) => planScopeStatus(user, context)),
+    ...[...teams.values(), ...users.values()].flatMap((one) => planMemberStatus(one, context, whyNot(one, context))),
     ...ofKeys,
     ...[...malformed.values()].flatMap((object) => planMalformedStatus(object, context)),
   ];

@@ -98,6 +98,12 @@ export interface InstanceView {
   readonly orphanedClaims: ReadonlySet<ScopeId>;
 }
 
+/** The claim of a member that has it, on an instance that can be used. */
+export interface OwnClaim {
+  readonly instance: InstanceView;
+  readonly claim: Claim;
+}
+
 export type DatabaseView =
   /** `isKnown`: it could be read what it holds of the instance. `isOpen`: it has our schema, and the instance is recorded there. */
   | { readonly ok: true; readonly message: string; readonly isKnown: boolean; readonly isOpen: boolean }

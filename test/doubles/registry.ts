@@ -197,7 +197,8 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     const row = rows.get(policy.scopeId);
     if (row === undefined || row.instanceUid !== instanceUid || row.retired || row.generation > generation) return;
     for (const { scopeId, window } of recounts) await recount?.(scopeId, window);
-    Object.assign(row, { policy: structuredClone(policy), generation });
+    // As JSON, like the database keeps it: a member without a value is none.
+    Object.assign(row, { policy: JSON.parse(JSON.stringify(policy)), generation });
   }
 
   function find(instanceUid: string, hash: string): KeyRecord | undefined {

@@ -20,9 +20,9 @@ export interface Budget {
 
 /** How fast a scope may go: per minute, and at the same time. What is absent is not limited. */
 export interface RateLimits {
-  readonly rpmLimit?: number;
-  readonly tpmLimit?: number;
-  readonly maxParallelRequests?: number;
+  readonly rpmLimit?: number | undefined;
+  readonly tpmLimit?: number | undefined;
+  readonly maxParallelRequests?: number | undefined;
 }
 
 /** For people only: nothing is decided by it. */
@@ -44,9 +44,9 @@ export interface ScopePolicy extends Wording {
   readonly blocked: boolean;
   /** Empty = no restriction. Exact match against model names. */
   readonly models: ReadonlyArray<string>;
-  readonly budget?: Budget;
+  readonly budget?: Budget | undefined;
   /** Absent: none. */
-  readonly limits?: RateLimits;
+  readonly limits?: RateLimits | undefined;
   /** Creation of the claim: where rolling windows are counted from. */
   readonly anchor: Millis;
 }
@@ -55,14 +55,14 @@ export interface ScopePolicy extends Wording {
 export interface KeyPolicy extends ScopePolicy {
   readonly kind: 'key';
   /** Absent = never. */
-  readonly expiresAt?: Millis;
+  readonly expiresAt?: Millis | undefined;
   /** The VirtualKey's namespace and name, for logs. */
   readonly object: { readonly namespace: string; readonly name: string };
   readonly charges: ReadonlyArray<ScopeId>;
   /** Why neither a user nor a team pays for the key, so that it is blocked: a reason as in its conditions (`TeamNotFound`). Absent: one pays, or the key is blocked by hand. */
-  readonly unpaid?: string;
+  readonly unpaid?: string | undefined;
   /** Budgets of this key for single models, which requests for these spend from too. Absent: none. */
-  readonly modelScopes?: ReadonlyArray<ScopePolicy>;
+  readonly modelScopes?: ReadonlyArray<ScopePolicy> | undefined;
   /** The key outlives its object (`deletionPolicy: Retain`): name of the Secret in `object.namespace` that keeps it. The gateway does not care. */
   readonly retained?: string;
 }

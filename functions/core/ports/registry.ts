@@ -65,9 +65,9 @@ export interface ScopeWrite extends PolicyWrite {
 export interface ValueWrite {
   readonly hash: string;
   /** What was asked for. Absent: what the value before it says stays. */
-  readonly asked?: string;
+  readonly asked?: string | undefined;
   /** Nothing is written where this value lives in the claim: another run has published it meanwhile. */
-  readonly unless?: string;
+  readonly unless?: string | undefined;
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Budget, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { windowAt } from '#core/window.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { type InstanceView, type Member, type Problem, sumKey } from '../world.ts';
+import { type Member, type OwnClaim, type Problem, sumKey } from '../world.ts';
 
 /** A budget without `budgetDuration` never resets: its one window is the longest that there is. */
 const NEVER_RESETS = '36525d';
@@ -39,20 +39,20 @@ export interface Spend {
   readonly isExceeded: boolean;
 }
 
-/** What a member has spent in its window. By the policy in force: an edit that could not be written yet counts nothing. Undefined: it has no budget. */
-export function spendOf(member: Member, claim: Claim, { sums }: InstanceView, now: Millis): Spend | undefined {
+/** What a member has spent in its window. By the policy in force: an edit that could not be written yet counts nothing. Undefined: it has no budget, or no claim. */
+export function spendOf(member: Member, own: OwnClaim | undefined, now: Millis): Spend | undefined {
   const budget = budgetOf(member);
-  if (budget === undefined) return undefined;
+  if (budget === undefined || own === undefined) return undefined;
+  const { claim, instance } = own;
   const window = windowOf(claim.policy?.budget ?? budget, claim.anchor, now);
-  const spent = sums.get(sumKey(claim.scopeId, window)) ?? 0n;
+  const spent = instance.sums.get(sumKey(claim.scopeId, window)) ?? 0n;
   return { spent, resetsAt: window.end, isExceeded: spent >= BigInt(budget.limit) };
 }
 
 /** Models that the key may use and whose own budget is used up, in one sentence each (`modelMaxBudget`). */
 export function spentModels(
   key: VirtualKey,
-  claim: Claim,
-  { sums }: InstanceView,
+  { claim, instance }: OwnClaim,
   now: Millis,
 ): ReadonlyArray<Problem & { readonly model: string }> {
   const { models, modelMaxBudget = {} } = key.spec;
@@ -60,7 +60,7 @@ export function spentModels(
     const asked = modelMaxBudget[model];
     if (kind !== 'model' || asked === undefined || (models.length > 0 && !models.includes(model))) return [];
     const window = windowOf(budget, claim.anchor, now);
-    const spent = sums.get(sumKey(scopeId, window)) ?? 0n;
+    const spent = instance.sums.get(sumKey(scopeId, window)) ?? 0n;
     const limit = parseMoney(asked.maxBudget) ?? 0n;
     if (spent < limit) return [];
     const on = `on ${JSON.stringify(model)}: raise spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`;

@@ -16,90 +16,78 @@ import {
   aliasOf,
   CLAIM_OF,
   hashesOf,
-  type InstanceView,
   idOf,
   isDeleted,
   type KeyView,
   type Member,
+  type OwnClaim,
   type Problem,
   pathOf,
+  retainedSecret,
 } from '../world.ts';
-import { type PlanContext, toReferred } from './context.ts';
+import type { InstanceConditions } from './conditions-instance.ts';
+import { claimOf, type PlanContext, toReferred } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
+
+type Cause = Problem | Finding | ReadonlyArray<Finding> | undefined;
 
 /** Why it does not work: the first cause, and where that is a violation of a rule, all violations; undefined when it works. `view`: of a key. */
 export function whyNot(member: Member, context: PlanContext, view?: KeyView): Problem | undefined {
   const why = whyNotAccess(member, context);
-  const { instance } = context.access(member);
-  const claim = context.ownClaim(member);
-  if (why !== undefined || instance === undefined || claim === undefined) return why;
-  const causes =
-    view === undefined ? causesOfOwner(member, claim, instance, context) : causesOfKey(view, claim, instance, context);
-  const found = [...causes].filter((cause) => cause !== undefined && !(isFindings(cause) && cause.length === 0));
+  const own = context.own(member);
+  if (why !== undefined || own === undefined) return why;
+  const causes = view === undefined ? causesOfOwner(member, own, context) : causesOfKey(view, own, context);
+  const found = causes.flat().filter((cause) => cause !== undefined);
   const [first] = found;
-  return isFindings(first) ? toProblem(found.filter(isFindings).flat()) : first;
+  return first !== undefined && 'rule' in first ? toProblem(found.filter((cause) => 'rule' in cause)) : first;
 }
-
-type Cause = Problem | ReadonlyArray<Finding> | undefined;
-
-const isFindings = (cause: Cause): cause is ReadonlyArray<Finding> => Array.isArray(cause);
 
 /** What keys, users and teams have in common: instance, namespace, alias. */
 function whyNotAccess(member: Member, context: PlanContext): Problem | undefined {
-  const name = `GatewayInstance ${pathOf(member.spec.connectionRef.instanceRef)}`;
   if (isDeleted(member)) return { reason: 'Deleting', message: toWaiting(member, memberBlockedBy(member, context)) };
-  const access = context.access(member);
-  if (access.at === 'missing' || access.at === 'notAllowed') return toProblem([access.why]);
-  if (access.at === 'paused') return { reason: 'InstanceNotReady', message: `${name} is paused` };
-  const { ready } = access.evaluated;
-  if (!ready.ok)
-    return { reason: 'InstanceNotReady', message: `${name} is not ready: ${ready.reason}: ${ready.message}` };
-  const failure = whyTaken(member, context) ?? context.world.failures.get(idOf(member.kind, member.metadata));
-  if (failure !== undefined) return failure;
-  const isOpen = context.claim(member, access.instance).state === 'open';
-  return isOpen ? { reason: 'Pending', message: 'its alias is not claimed yet' } : undefined;
+  const failure = context.world.failures.get(idOf(member.kind, member.metadata));
+  const why = context.access(member).why ?? whyTaken(member, context) ?? failure;
+  if (why !== undefined || context.own(member) !== undefined) return why;
+  return { reason: 'Pending', message: 'its alias is not claimed yet' };
 }
 
 /** In this order. */
-function* causesOfKey(view: KeyView, claim: Claim, instance: InstanceView, context: PlanContext): Iterable<Cause> {
+function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> {
   const key = view.object;
   const { now } = context;
   const { paying, unpaid } = context.payers(key);
-  // The Secret is ours and holds a value that works.
-  yield whyNotSecret(view, claim);
-  // The users and teams that are to pay are there.
-  yield unpaid;
-  // Nobody blocked the key, its user or one of its teams.
-  if (key.spec.blocked) yield { reason: 'Blocked', message: 'spec.blocked is true' };
-  for (const { object } of paying)
-    if (object.spec.blocked)
-      yield { reason: 'Blocked', message: `${object.kind} "${object.metadata.name}" is blocked` };
-  // Its lifetime is not over.
-  if (isExpired(key, claim, now)) {
-    const expiry = toTimestamp(expiryOf(key, claim) ?? 0);
-    yield { reason: 'Expired', message: `it expired at ${expiry}: lengthen or clear spec.duration` };
-  }
-  // Its own budget and those of its user and teams are not used up.
-  yield whyExceeded(key, 'it has', claim, instance, now);
-  for (const { object, claim: theirs } of paying)
-    yield whyExceeded(object, `${object.kind} "${object.metadata.name}" has`, theirs, instance, now);
-  // One model at least has something left of its own budget, and one at least is served. Some alone are told in `ModelsReady`.
-  const spent = spentModels(key, claim, instance, now);
+  const titleOf = ({ kind, metadata }: Member) => `${kind} "${metadata.name}"`;
+  const spent = spentModels(key, own, now);
   const { models } = key.spec;
-  if (models.length > 0 && models.every((name) => spent.some(({ model }) => model === name)))
-    yield spent[0] && { reason: spent[0].reason, message: spent[0].message };
-  yield whyUnserved(key, context);
+  const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
+  return [
+    // The Secret is ours and holds a value that works.
+    whyNotSecret(view, own.claim),
+    // The users and teams that are to pay are there.
+    unpaid,
+    // Nobody blocked the key, its user or one of its teams.
+    whyBlocked(key, 'spec.blocked is true'),
+    ...paying.map(({ object }) => whyBlocked(object, `${titleOf(object)} is blocked`)),
+    // Its lifetime is not over.
+    whyExpired(key, own.claim, now),
+    // Its own budget and those of its user and teams are not used up.
+    whyExceeded(key, 'it has', own, now),
+    ...paying.map((payer) => whyExceeded(payer.object, `${titleOf(payer.object)} has`, payer, now)),
+    // One model at least has something left of its own budget, and one at least is served. Some alone are told in `ModelsReady`.
+    isAllSpent ? spent[0] : undefined,
+    whyUnserved(key, own, context),
+  ];
 }
 
 /** Why a user or a team is not what its keys can spend from, or has no key of its own. */
-function* causesOfOwner(member: Member, claim: Claim, instance: InstanceView, context: PlanContext): Iterable<Cause> {
-  if (member.kind === 'User') yield whyNoKey(member, context);
-  if (member.spec.blocked) yield { reason: 'Blocked', message: 'spec.blocked is true: none of its keys works' };
-  if (member.kind === 'User') yield whyNoTeam(member, context);
-  yield whyExceeded(member, 'it has', claim, instance, context.now);
-  yield whyUnserved(member, context);
-}
+const causesOfOwner = (member: Member, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> => [
+  member.kind === 'User' ? whyNoKey(member, context) : undefined,
+  whyBlocked(member, 'spec.blocked is true: none of its keys works'),
+  member.kind === 'User' ? whyNoTeam(member, context) : undefined,
+  whyExceeded(member, 'it has', own, context.now),
+  whyUnserved(member, own, context),
+];
 
 function whyNotSecret(view: KeyView, claim: Claim): Cause {
   const { object, secret, secretName } = view;
@@ -111,13 +99,22 @@ function whyNotSecret(view: KeyView, claim: Claim): Cause {
   if (secret.state === 'absent')
     return { reason: 'SecretNotFound', message: `Secret "${secretName}" could not be made` };
   if (!isOurs(secret, object, hashes))
-    return [secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName)];
+    return secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName);
   if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;
   return { reason: 'Pending', message: 'the value in its Secret does not work yet' };
 }
 
-function whyExceeded(object: Member, whose: string, claim: Claim, instance: InstanceView, now: number) {
-  const spend = spendOf(object, claim, instance, now);
+const whyBlocked = ({ spec }: Member, message: string): Cause =>
+  spec.blocked ? { reason: 'Blocked', message } : undefined;
+
+function whyExpired(key: VirtualKey, claim: Claim, now: number): Cause {
+  if (!isExpired(key, claim, now)) return undefined;
+  const expiry = toTimestamp(expiryOf(key, claim) ?? 0);
+  return { reason: 'Expired', message: `it expired at ${expiry}: lengthen or clear spec.duration` };
+}
+
+function whyExceeded(object: Member, whose: string, own: OwnClaim, now: number): Cause {
+  const spend = spendOf(object, own, now);
   if (spend?.isExceeded !== true) return undefined;
   const { maxBudget, budgetDuration } = object.spec;
   const reset = budgetDuration === undefined ? '' : `, or wait until ${toTimestamp(spend.resetsAt)}`;
@@ -129,30 +126,28 @@ function whyExceeded(object: Member, whose: string, claim: Claim, instance: Inst
 }
 
 /** None of its models is served. */
-function whyUnserved(member: Member, context: PlanContext): ReadonlyArray<Finding> {
-  const unserved = unservedModels(member, context);
-  return unserved.length === member.spec.models.length ? unserved : [];
+function whyUnserved(member: Member, { instance }: OwnClaim, context: PlanContext): Cause {
+  const unserved = unservedModels(member, context.evaluate(instance));
+  return unserved.length === member.spec.models.length ? unserved : undefined;
 }
 
-function unservedModels(member: Member, context: PlanContext): ReadonlyArray<Finding> {
-  const access = context.access(member);
-  const { models, connectionRef } = member.spec;
-  return 'evaluated' in access ? modelsServed({ models }, connectionRef.instanceRef, access.evaluated.served) : [];
-}
+const unservedModels = ({ spec }: Member, { served }: InstanceConditions): ReadonlyArray<Finding> =>
+  modelsServed(spec, spec.connectionRef.instanceRef, served);
 
 const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 'spec.teamAlias' } as const;
 
 /** Somebody else claimed what it wants to be called. */
 function whyTaken(member: Member, context: PlanContext): Problem | undefined {
   const access = context.access(member);
-  const state = 'evaluated' in access ? context.claim(member, access.instance) : undefined;
-  if (state?.state !== 'taken' && state?.state !== 'orphaned') return undefined;
+  const { state, claim } = 'evaluated' in access ? claimOf(member, access.instance) : { state: 'open' };
+  if (claim === undefined || state === 'ours') return undefined;
   const { kind, spec, metadata } = member;
-  const { name, namespace } = state.state === 'taken' ? state.by : state.claim.holder;
-  const taken = { path: ALIAS_PATH[kind], alias: aliasOf(member).alias, holder: { kind, namespace, name } };
-  const retained = state.state === 'orphaned' ? state.retained : undefined;
-  const instance = spec.connectionRef.instanceRef;
-  return toProblem([aliasTaken({ ...taken, instance, from: metadata.namespace, retained })]);
+  const { namespace, name } = claim.holder;
+  const finding = aliasTaken({
+    ...{ path: ALIAS_PATH[kind], alias: aliasOf(member).alias, holder: { kind, namespace, name } },
+    ...{ instance: spec.connectionRef.instanceRef, from: metadata.namespace, retained: retainedSecret(claim) },
+  });
+  return toProblem([finding]);
 }
 
 /** Teams that a user names and that are not there: the user's keys do not work, for nobody keeps that team's budget. */
@@ -169,22 +164,19 @@ function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanConte
 function whyNoKey(user: User, context: PlanContext): Cause {
   const { key, isOwned } = ownedKeyOf(user, context);
   if (!user.spec.autoCreateKey || key === undefined) return undefined;
-  return isOwned ? whyTaken(key, context) : [keyConflict(key.metadata.name)];
+  return isOwned ? whyTaken(key, context) : keyConflict(key.metadata.name);
 }
 
 /** `ModelsReady`: the instance serves all of its models, and each has something left of its own budget. Unknown while that cannot be told of an instance. */
 export function toModelsCondition(member: Member, context: PlanContext): ConditionState {
   const type = 'ModelsReady';
   const access = context.access(member);
-  if (!('evaluated' in access)) {
-    const pending = { reason: 'Pending', message: 'its instance was not looked at yet' };
-    return { type, status: 'Unknown', ...(whyNotAccess(member, context) ?? pending) };
-  }
-  const claim = member.kind === 'VirtualKey' ? context.ownClaim(member) : undefined;
-  const spent = member.kind === 'VirtualKey' && claim ? spentModels(member, claim, access.instance, context.now) : [];
+  if (!('evaluated' in access)) return { type, status: 'Unknown', ...(whyNotAccess(member, context) ?? access.why) };
+  const own = context.own(member);
+  const spent = member.kind === 'VirtualKey' && own ? spentModels(member, own, context.now) : [];
   const [first] = spent;
   const exceeded = first && { reason: first.reason, message: spent.map(({ message }) => message).join('; ') };
-  const problem = toProblem(unservedModels(member, context)) ?? exceeded;
+  const problem = toProblem(unservedModels(member, access.evaluated)) ?? exceeded;
   if (problem !== undefined) return { type, status: 'False', ...problem };
   const message = `the instance serves all models of the ${CLAIM_OF[member.kind]}`;
   return { type, status: 'True', reason: 'Ready', message };

@@ -4,7 +4,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { RETAINED_LABEL } from '#crds/group.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { type Action, about, event } from '../action.ts';
+import { type Action, about, aboutClaim, event } from '../action.ts';
 import { isLabelled, isOurs, ownersAfter, retainedShape } from '../key/secret-shape.ts';
 import {
   aliasOf,
@@ -21,7 +21,7 @@ import {
   present,
   type World,
 } from '../world.ts';
-import type { PlanContext } from './context.ts';
+import { claimOf, type PlanContext } from './context.ts';
 
 /** So long the database is tried; the first run after that lets go. */
 export const FINALIZE_TIMEOUT: Millis = 20_000;
@@ -74,8 +74,8 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const key = view.object;
   if (!hasFinalizer(key)) return [];
   const { instance } = context.access(key);
-  const claim = instance?.claims.get(aliasOf(key).key);
-  const mine = claim?.holder.uid === key.metadata.uid ? claim : undefined;
+  const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(key, instance);
+  const mine = state === 'ours' ? claim : undefined;
   const proven = mine === undefined ? [] : hashesOf(mine);
   const ours = [view.secret, view.previous].map((one) => {
     const secret = present(one);
@@ -87,36 +87,35 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
     return planRetention(key, secret, mine, context.evaluate(instance).workload.url);
   const retirement = planRetirement(key, context);
   if (retirement === undefined) return [];
-  const deletes = ours.flatMap((one): Action[] => {
-    const why = `it is deleted: Secret "${one?.name}" goes with it`;
-    return one === undefined ? [] : [{ action: 'DeleteSecret', ...about(key, why), secret: one.name, uid: one.uid }];
-  });
+  const deletes = ours.flatMap((one) =>
+    one === undefined ? [] : [deleteSecret(key, one, `it is deleted: Secret "${one.name}" goes with it`)],
+  );
   return [...retirement.slice(0, -1), ...deletes, ...retirement.slice(-1)];
 }
+
+export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecret, why: string): Action => ({
+  ...{ action: 'DeleteSecret', ...about(key, why), secret, uid },
+});
 
 /** Claim and Secret say so before the object goes. */
 function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url: string | undefined): Action[] {
   const { policy } = claim;
   if (policy === undefined || !('object' in policy)) return [];
-  const on = {
-    ...about(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it'),
-    instance: instancePathOf(key),
-  };
+  const on = aboutClaim(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it');
   const shape = retainedShape(key, secret.name, url);
   const isReleased =
     ownersAfter(secret.owners, shape).length === secret.owners.length && secret.labels[RETAINED_LABEL] === 'true';
   // Blocked because its user went just before it: the key is to go on working.
   const retained = { ...policy, blocked: key.spec.blocked, retained: secret.name };
   const isRemembered = policy.retained === secret.name && policy.blocked === key.spec.blocked;
-  const { kind: scope, alias } = aliasOf(key);
   const write = { policy: retained, generation: key.metadata.generation, isNew: false };
   const steps: Action[] = [
     ...(isReleased ? [] : [{ action: 'PutSecret', ...on, shape, value: 'same', isNew: false } as const]),
-    ...(isRemembered ? [] : [{ action: 'PutScope', ...on, scope, alias, ...write } as const]),
+    ...(isRemembered ? [] : [{ action: 'PutScope', ...on, ...write } as const]),
   ];
   if (steps.length > 0) return steps;
   const message =
-    `its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias ${JSON.stringify(alias)} adopts it; ` +
+    `its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias ${JSON.stringify(on.alias)} adopts it; ` +
     `its value is in Secret "${secret.name}": delete that to end it`;
   const told = event(key, { type: 'Normal', reason: 'KeyRetained', message, once: 'KeyRetained' });
   return [told, removeFinalizer(key)];
@@ -130,11 +129,10 @@ function planRetirement(member: Member, context: PlanContext): Action[] | undefi
     const left = `its claim is left behind${instance === undefined ? '' : ' until a sweep finds it'}: ${blocked}`;
     return isTimedOut(member, context.now) ? [forceFinalization(member, left)] : undefined;
   }
-  const { kind: scope, alias, key } = aliasOf(member);
+  const { kind, alias, key } = aliasOf(member);
   const claim = instance?.claims.get(key);
   if (claim?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
-  const why = `it is deleted: the ${scope} alias "${alias}" is free again`;
-  const on = { ...about(member, why), instance: instancePathOf(member), scope, alias };
+  const on = aboutClaim(member, `it is deleted: the ${kind} alias "${alias}" is free again`);
   return [{ action: 'RetireScope', ...on, scopeId: claim.scopeId }, removeFinalizer(member)];
 }
 

@@ -40,7 +40,7 @@ function planOpening(view: InstanceView): Action[] {
   const ledger = ledgerAskedFor(object);
   const adopts = `, and it goes on with the keys and the spend of instance ${ledger?.uid} if that is closed`;
   const why = `${database.message} does not have it yet${ledger === undefined ? '' : adopts}`;
-  return [{ action: 'OpenInstance', ...about(object, why), ...(ledger === undefined ? {} : { ledger }) }];
+  return [{ action: 'OpenInstance', ...about(object, why), ledger }];
 }
 
 function planSnapshot(view: InstanceView, context: PlanContext): Action[] {

@@ -1,8 +1,4 @@
-// JSON values: whether two are the same, where they differ, and members that may be absent.
-
-/** A member that is there only when it has a value. */
-export const optional = <Name extends string, T>(name: Name, value: T | undefined): { readonly [N in Name]?: T } =>
-  (value === undefined ? {} : { [name]: value }) as { readonly [N in Name]?: T };
+// JSON values: whether two are the same, and where they differ.
 
 /** The names of the members that differ. */
 export function differingMembers(wanted: object, stored: object): string {

@@ -5,11 +5,10 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { askedFor, overlapOf } from '#core/rotation.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { type Action, type ActionOf, about, type ScopeValue } from '../action.ts';
+import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type SecretShape } from '../action.ts';
 import { endedOf, isOverlapping, othersOf, publishedOf, whyRotate } from '../key/rotation.ts';
 import { driftOf, isLabelled, isOurs, leftoverOf, shapeOf } from '../key/secret-shape.ts';
 import {
-  aliasOf,
   currentHashesOf,
   hashesOf,
   type InstanceView,
@@ -20,9 +19,10 @@ import {
   type PresentSecret,
   pathOf,
   present,
+  type SecretView,
 } from '../world.ts';
-import type { PlanContext } from './context.ts';
-import { planKeyDeletion } from './deletion.ts';
+import { claimOf, type PlanContext } from './context.ts';
+import { deleteSecret, planKeyDeletion } from './deletion.ts';
 import { isOpen } from './ledger.ts';
 import { planFinalizer, planScope } from './member.ts';
 
@@ -32,7 +32,7 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
   if (isDeleted(key)) return planKeyDeletion(view, context);
   if (context.world.failures.has(idOf(key.kind, key.metadata))) return [];
   const access = context.access(key);
-  if (access.at === 'notAllowed') return suspendValues(view, context);
+  if (access.at === 'notAllowed') return suspendValues(view, access.instance);
   if (access.at !== 'allowed') return [];
   const { instance } = access;
   if (!isOpen(instance)) return planFinalizer(key);
@@ -53,11 +53,10 @@ const isLeaving = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
   }) === true;
 
 /** A key of a namespace that is not admitted any more does not work: its values are retired, its claim and its Secret stay. */
-function suspendValues({ object }: KeyView, context: PlanContext): Action[] {
-  const { instance } = context.access(object);
-  const state = instance && context.claim(object, instance);
-  if (state?.state !== 'ours') return [];
-  return retire(object, state.claim, hashesOf(state.claim), 'the instance does not admit its namespace any more');
+function suspendValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
+  const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(object, instance);
+  if (state !== 'ours' || claim === undefined) return [];
+  return retire(object, claim, hashesOf(claim), 'the instance does not admit its namespace any more');
 }
 
 /** `value`: to be recorded before the steps. */
@@ -80,27 +79,18 @@ interface Case {
 }
 
 function planSecret(view: KeyView, instance: InstanceView, context: PlanContext): SecretPlan {
-  const key = view.object;
-  const state = context.claim(key, instance);
-  const none = { steps: [] };
-  if (state.state === 'taken' || state.state === 'orphaned') return none;
-  const claim = state.state === 'ours' ? state.claim : undefined;
+  const { object: key, secret } = view;
+  const { state, claim } = claimOf(key, instance);
+  if (state === 'taken' || state === 'orphaned') return { steps: [] };
   const shape = shapeOf(key, view.secretName, context.evaluate(instance).workload.url);
+  const isNew = secret.state === 'absent';
   const put: Case['put'] = (value, why) => ({
-    ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), shape, value },
-    isNew: view.secret.state === 'absent',
+    ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), shape, value, isNew },
   });
-  const one: Case = { view, key, claim, live: claim ? currentHashesOf(claim) : [], time: instance.time, put };
-  const ended = claim ? retire(key, claim, endedOf(claim, one.time), 'the overlap of a rotation is over') : [];
-  const { secret } = view;
-  const plan =
-    secret.state === 'unread'
-      ? none
-      : secret.state === 'absent'
-        ? planAbsent(one)
-        : isOurs(secret, key, claim ? hashesOf(claim) : [])
-          ? planPresent(one, secret, driftOf(secret, shape))
-          : none;
+  const { time } = instance;
+  const one: Case = { view, key, claim, live: claim ? currentHashesOf(claim) : [], time, put };
+  const ended = claim ? retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over') : [];
+  const plan = isNew ? planAbsent(one) : planPresent(one, secret, shape);
   return { ...plan, steps: [...ended, ...plan.steps] };
 }
 
@@ -120,20 +110,26 @@ function planAbsent(one: Case): SecretPlan {
 }
 
 /** In this order: the first that fits says what is to be done. */
-function planPresent(one: Case, secret: PresentSecret, drift: string | undefined): SecretPlan {
+function planPresent(
+  one: Case,
+  secret: Exclude<SecretView, { readonly state: 'absent' }>,
+  shape: SecretShape,
+): SecretPlan {
   const { view, key, live, claim, time, put } = one;
+  if (secret.state === 'unread' || !isOurs(secret, key, claim ? hashesOf(claim) : [])) return { steps: [] };
   const { hash, name } = secret;
   // Only what has our label may be deleted later.
   if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" lost our label`)] };
-  if (hash !== undefined && claim !== undefined && live.includes(hash)) return planWorking(one, claim, secret, drift);
+  if (hash !== undefined && claim !== undefined && live.includes(hash))
+    return planWorking(one, claim, secret, driftOf(secret, shape));
   const isOld = hash !== undefined && claim !== undefined && isOverlapping(claim, hash, time);
   // It holds the value that the key had: its row was lost, or its values were suspended.
   if (hash !== undefined && !isOld && isRestorable(one, hash))
-    return { value: { hash, ...askedOf(key) }, why: `the value in Secret "${name}" is to work`, steps: [] };
+    return { value: { ...newValue(key), hash }, why: `the value in Secret "${name}" is to work`, steps: [] };
   // It was edited, and the status still has the true value.
   if (view.statusHash !== undefined && live.includes(view.statusHash)) {
     const why = `the key in Secret "${name}" was edited: the true one is put back`;
-    return { value: { hash: view.statusHash, ...unless(hash) }, why, steps: [put('status', why)] };
+    return { value: { hash: view.statusHash, unless: hash }, why, steps: [put('status', why)] };
   }
   // It was put back to a value that a rotation had replaced, which works for a while: another takes its place in time.
   if (isOld) {
@@ -141,7 +137,7 @@ function planPresent(one: Case, secret: PresentSecret, drift: string | undefined
     return { value: newValue(key), why, steps: [put('new', why)] };
   }
   const why = `the key in Secret "${name}" was edited and the true one is lost: a new key takes its place`;
-  return { value: { ...newValue(key), ...unless(hash) }, why, steps: [...retireLost(one, why), put('new', why)] };
+  return { value: { ...newValue(key), unless: hash }, why, steps: [...retireLost(one, why), put('new', why)] };
 }
 
 /** The Secret holds a value that works: the others end, a new one comes when it is due, and what differs is repaired. */
@@ -173,14 +169,7 @@ function planWorking(
 const isRestorable = ({ live, key }: Case, hash: string): boolean =>
   live.length === 0 && (key.status?.keyID === undefined || key.status.keyID === hash);
 
-const unless = (hash: string | undefined) => (hash === undefined ? {} : { unless: hash });
-
-const newValue = (key: VirtualKey): ScopeValue => askedOf(key);
-
-function askedOf({ metadata }: VirtualKey): { readonly asked?: string } {
-  const asked = askedFor(metadata.annotations);
-  return asked === undefined ? {} : { asked };
-}
+const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ asked: askedFor(metadata.annotations) });
 
 const retireLost = ({ key, claim, time }: Case, why: string): Action[] =>
   claim === undefined ? [] : retire(key, claim, publishedOf(claim, key.status?.keyID, time), why);
@@ -192,12 +181,5 @@ function retire(
   why: string,
   overlap?: Millis,
 ): Action[] {
-  if (hashes.length === 0) return [];
-  const { kind: scope, alias } = aliasOf(key);
-  const on = { ...about(key, why), instance: instancePathOf(key), scope, alias, scopeId, hashes };
-  return [{ action: 'RetireValues', ...on, ...(overlap === undefined ? {} : { overlap }) }];
+  return hashes.length === 0 ? [] : [{ action: 'RetireValues', ...aboutClaim(key, why), scopeId, hashes, overlap }];
 }
-
-const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecret, why: string): Action => ({
-  ...{ action: 'DeleteSecret', ...about(key, why), secret, uid },
-});

@@ -1,8 +1,13 @@
-// The scope of a key, a user or a team: the first claim of an alias wins, and the policy follows the spec.
+// The scope of a key, a user or a team: the first claim of an alias wins, and the policy, on which the gateway acts, follows the spec.
+import { parseMoney } from '#core/money.ts';
+import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
-import { type Action, about, type ScopeValue } from '../action.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import { type Action, about, aboutClaim, type ScopeValue } from '../action.ts';
+import { budgetOf } from '../key/budget.ts';
+import { expiryOf } from '../key/rotation.ts';
 import { isLabelled, isOurs } from '../key/secret-shape.ts';
 import {
   aliasOf,
@@ -18,11 +23,10 @@ import {
   pathOf,
   present,
 } from '../world.ts';
-import type { ClaimState, PlanContext } from './context.ts';
+import { claimOf, type PlanContext } from './context.ts';
 import { planScopeDeletion } from './deletion.ts';
 import { differingMembers, sameJson } from './json.ts';
 import { isOpen, mayStillArrive } from './ledger.ts';
-import { policyOf } from './policy.ts';
 
 /** The steps of a user or team that can be taken now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
@@ -45,65 +49,43 @@ export function planScope(
   context: PlanContext,
   { view, value, why: whyValue }: { readonly view?: KeyView; readonly value?: ScopeValue; readonly why?: string } = {},
 ): Action[] {
-  const state = context.claim(member, instance);
-  if (state.state === 'taken' || (state.state === 'open' && hasOlderRival(member, context))) return [];
-  const proof = state.state === 'ours' ? undefined : proofOf(member, state, instance, view);
-  if (state.state === 'orphaned' && proof === undefined) return planTakeover(member, state.claim, instance);
-  const claim = state.state === 'open' ? undefined : state.claim;
+  const { state, claim } = claimOf(member, instance);
+  if (state === 'taken' || (state === 'open' && hasOlderRival(member, context))) return [];
+  const proof = state === 'ours' ? undefined : proofOf(member, claim, instance, view);
+  if (state === 'orphaned' && proof === undefined) return [];
   // Whole seconds, as people read the dates that are counted from it.
   const anchor = Math.floor(instance.time / 1000) * 1000;
   const policy = policyOf(member, claim ?? { scopeId: '', anchor }, context);
-  const isKept = state.state === 'ours' && value === undefined && sameJson(policy, state.claim.policy);
+  const isKept = state === 'ours' && value === undefined && sameJson(policy, claim.policy);
   if (policy === undefined || isKept) return [];
-  const { kind: scope, alias } = aliasOf(member);
-  const why =
-    state.state === 'open'
-      ? `nobody has the ${scope} alias "${alias}" yet`
-      : state.state === 'orphaned'
-        ? 'it takes its claim over, with spend and values'
-        : (whyValue ?? `its ${differingMembers(policy, state.claim.policy ?? {})} changed`);
-  return [
-    {
-      ...{ action: 'PutScope', ...about(member, why), instance: instancePathOf(member), scope, alias },
-      ...{ policy, generation: member.metadata.generation },
-      isNew: state.state === 'open',
-      ...(proof === undefined ? {} : { proof }),
-      ...(value === undefined ? {} : { value }),
-    },
-  ];
+  const { kind, alias } = aliasOf(member);
+  const why = {
+    open: `nobody has the ${kind} alias "${alias}" yet`,
+    orphaned: 'it takes its claim over, with spend and values',
+    ours: whyValue ?? `its ${differingMembers(policy, claim?.policy ?? {})} changed`,
+  }[state];
+  const { generation } = member.metadata;
+  const write = { policy, generation, isNew: state === 'open', proof, value };
+  return [{ action: 'PutScope', ...aboutClaim(member, why), ...write }];
 }
 
 /** What proves that an orphaned claim is the member's, or may prove that a retained claim of another instance is. */
 function proofOf(
   member: Member,
-  state: Exclude<ClaimState, { readonly state: 'taken' | 'ours' }>,
+  claim: Claim | undefined,
   instance: InstanceView,
   view: KeyView | undefined,
 ): string | undefined {
   const secret = present(view?.secret);
-  if (state.state === 'open') return secret !== undefined && isLabelled(secret) ? secret.hash : undefined;
-  if (view !== undefined) return provenBy(view, state.claim);
-  const { holder } = state.claim;
-  const isBack = holder.namespace === member.metadata.namespace && holder.name === member.metadata.name;
+  if (claim === undefined) return secret !== undefined && isLabelled(secret) ? secret.hash : undefined;
+  if (view !== undefined) {
+    // The hash of the value in the Secret that the key brings along, if it is one of the claim's.
+    const live = hashesOf(claim);
+    const isProven = secret?.hash !== undefined && live.includes(secret.hash) && isOurs(secret, view.object, live);
+    return isProven ? secret.hash : undefined;
+  }
+  const isBack = pathOf(claim.holder) === pathOf(member.metadata);
   return isBack && mayStillArrive(instance) ? SAME_PLACE : undefined;
-}
-
-/** The hash of the value in the Secret that the key brings along, if it is one of the claim's. */
-function provenBy(view: KeyView, claim: Claim): string | undefined {
-  const secret = present(view.secret);
-  const live = hashesOf(claim);
-  const isProven = secret?.hash !== undefined && live.includes(secret.hash) && isOurs(secret, view.object, live);
-  return isProven ? secret.hash : undefined;
-}
-
-/** An orphaned claim that nobody proves is retired: by a sweep, or here, where a sweep would wait or not all members are seen. */
-function planTakeover(member: Member, claim: Claim, instance: InstanceView): Action[] {
-  const isForSweep = instance.isComplete && !mayStillArrive(instance);
-  if (isForSweep || !instance.orphanedClaims.has(claim.scopeId)) return [];
-  const { kind: scope, alias } = aliasOf(member);
-  const why = `the ${pathOf(claim.holder)} that had its alias is gone`;
-  const on = { ...about(member, why), instance: instancePathOf(member), scope, alias };
-  return [{ action: 'RetireScope', ...on, scopeId: claim.scopeId }];
 }
 
 /** Of several members here that could claim the same alias now the oldest asks first. */
@@ -119,17 +101,22 @@ function hasOlderRival(member: Member, { wanting, access, world }: PlanContext):
   );
 }
 
-/** A sweep retires claims whose object is gone, or claims something else by now: another alias, another instance. */
+/**
+ * Claims whose object is gone, or claims something else by now: another alias, another instance. Where an object may still arrive, or
+ * not all are seen, only those that another member wants.
+ */
 export function planOrphanedClaims(path: string, instance: InstanceView, { world, wanting }: PlanContext): Action[] {
-  const { object, database, isComplete } = instance;
-  if (!isComplete || !database.ok || object.spec.paused || mayStillArrive(instance)) return [];
-  const isProven = (key: string, claim: Claim) =>
-    wanting(path, key).some((member) => {
+  const { object, database, isComplete, claims, orphanedClaims } = instance;
+  if (orphanedClaims.size === 0 || !database.ok || object.spec.paused) return [];
+  const isForAll = isComplete && !mayStillArrive(instance);
+  return [...claims].flatMap(([key, claim]): Action[] => {
+    if (!orphanedClaims.has(claim.scopeId)) return [];
+    const members = wanting(path, key);
+    const isProven = members.some((member) => {
       const view = member.kind === 'VirtualKey' ? world.keys.get(pathOf(member.metadata)) : undefined;
-      return view !== undefined && provenBy(view, claim) !== undefined;
+      return proofOf(member, claim, instance, view) !== undefined;
     });
-  return [...instance.claims].flatMap(([key, claim]): Action[] => {
-    if (!instance.orphanedClaims.has(claim.scopeId) || isProven(key, claim)) return [];
+    if (isProven || (members.length === 0 && !isForAll)) return [];
     const { holder, kind: scope, alias, scopeId } = claim;
     const { namespace, name } = holder;
     const why = `it is gone, or claims something else than the ${scope} alias "${alias}" by now`;
@@ -137,4 +124,53 @@ export function planOrphanedClaims(path: string, instance: InstanceView, { world
       { action: 'RetireScope', kind: KIND_OF[scope], namespace, name, why, instance: path, scope, alias, scopeId },
     ];
   });
+}
+
+/** The claim of a scope, or what is known of it before it is claimed: when. Ids of new scopes are given when they are written. */
+type ScopeOf = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
+
+/** The policy to write. Undefined while a user or team that pays beside a key does not have its claim yet. */
+function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePolicy | KeyPolicy | undefined {
+  const { scopeId, anchor } = scope;
+  const { models, blocked, rpmLimit, tpmLimit, maxParallelRequests } = member.spec;
+  const limits = { rpmLimit, tpmLimit, maxParallelRequests };
+  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+  const common = {
+    ...{ scopeId, name: aliasOf(member).alias, models },
+    budget: budgetOf(member),
+    limits: isLimited ? limits : undefined,
+    anchor,
+  };
+  // For people: for the log of requests, for reports of spend.
+  if (member.kind === 'Team') return { ...common, kind: 'team', blocked };
+  if (member.kind === 'User') return { ...common, alias: member.spec.userAlias, kind: 'user', blocked };
+  const { paying, unpaid, isWaiting } = context.payers(member);
+  if (isWaiting) return undefined;
+  const { tags, metadata } = member.spec;
+  const [missing] = unpaid;
+  return {
+    ...{ ...common, tags, metadata, kind: 'key' },
+    // Where a user or team is not there, somebody should pay and nobody would: the gateway refuses the key as blocked.
+    blocked: blocked || missing !== undefined,
+    unpaid: blocked ? undefined : missing?.rule,
+    expiresAt: expiryOf(member, scope),
+    object: { namespace: member.metadata.namespace, name: member.metadata.name },
+    charges: paying.map(({ claim }) => claim.scopeId),
+    modelScopes: modelScopesOf(member, scope),
+  };
+}
+
+/** Budgets for single models, by name; windows are aligned and anchored as the key's own. */
+function modelScopesOf({ spec }: VirtualKey, { anchor, policy }: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
+  const { modelMaxBudget, budgetWindow: alignment, keyAlias: of } = spec;
+  if (modelMaxBudget === undefined || Object.keys(modelMaxBudget).length === 0) return undefined;
+  const known = policy !== undefined && 'modelScopes' in policy ? (policy.modelScopes ?? []) : [];
+  return Object.entries(modelMaxBudget)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, { maxBudget, budgetDuration }]) => ({
+      scopeId: known.find((scope) => scope.name === name)?.scopeId ?? '',
+      ...{ kind: 'model', name, of, blocked: false, models: [] },
+      budget: { limit: String(parseMoney(maxBudget)), duration: budgetDuration, alignment },
+      anchor,
+    }));
 }

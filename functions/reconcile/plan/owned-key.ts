@@ -30,7 +30,7 @@ export function planOwnedKey(user: User, context: PlanContext): Action[] {
     return owned === undefined ? [] : [deleteKey(user, owned, 'goes: autoCreateKey is off')];
   const spec = specOf(user);
   if (spec === undefined) return [];
-  if (key === undefined) return context.ownClaim(user) === undefined ? [] : [createKey(user, spec)];
+  if (key === undefined) return context.own(user) === undefined ? [] : [createKey(user, spec)];
   return owned === undefined ? [] : planUpdate(user, owned, spec);
 }
 
@@ -70,14 +70,16 @@ function specOf({ metadata, spec }: User): OwnedKeySpec | undefined {
 
 function createKey(user: User, spec: OwnedKeySpec): Action {
   const { name, uid, annotations } = user.metadata;
-  const requestedBy = annotations?.[REQUESTED_BY_ANNOTATION];
   const key = userKeyName(name);
   return {
-    action: 'CreateKey',
-    ...about(user, `autoCreateKey is on, and VirtualKey "${key}" is not there yet`),
-    ...{ key, spec },
+    ...{
+      action: 'CreateKey',
+      ...about(user, `autoCreateKey is on, and VirtualKey "${key}" is not there yet`),
+      key,
+      spec,
+    },
     owner: { apiVersion: AUTH_API_VERSION, kind: 'User', name, uid, controller: true, blockOwnerDeletion: true },
-    ...(requestedBy === undefined ? {} : { requestedBy }),
+    requestedBy: annotations?.[REQUESTED_BY_ANNOTATION],
   };
 }
 
