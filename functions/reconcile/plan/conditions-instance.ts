@@ -1,16 +1,17 @@
 // Whether an instance can serve, and if not, why: evaluated from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
 import { MAX_SNAPSHOT } from '#core/compile.ts';
 import { type ConditionState, toTimestamp } from '#core/conditions.ts';
-import { type Finding, toProblem } from '#core/finding.ts';
+import { toProblem } from '#core/finding.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Ledger } from '#core/ports/registry.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
-import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
+import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
 import { evaluateWorkload, type WorkloadConditions, whyNotShared } from './conditions-workload.ts';
-import { isOpen, ledgerAskedFor } from './ledger.ts';
 
 export interface InstanceConditions {
-  readonly ready: Problem & { readonly ok: boolean };
+  readonly ready: Reached;
   readonly conditions: ReadonlyArray<ConditionState>;
   readonly models: NonNullable<GatewayInstanceStatus['models']>;
   readonly workload: WorkloadConditions;
@@ -23,17 +24,11 @@ export function evaluateInstance(view: InstanceView, world: World): InstanceCond
   const workload = evaluateWorkload(view, world);
   const evaluated = checkModels(view);
   const database = checkDatabase(view, world);
-  const notShared = whyNotShared(view, workload.type, world.platform.manyProcesses);
-  const store: Reached = notShared === undefined ? view.store : { ok: false, ...notShared };
+  const store = toFailed(whyNotShared(view, workload.type, world.platform.manyProcesses)) ?? view.store;
   // In this order: the first that keeps the instance from serving is the reason of Ready.
   const causes = [database, store, evaluated.any, checkSnapshot(view), workload.reached];
-  const cause = causes.find((reached) => !reached.ok);
-  const serves = {
-    ok: true,
-    reason: 'Ready',
-    message: workload.url === undefined ? 'serves' : `serves at ${workload.url}`,
-  };
-  const ready = cause === undefined || cause.ok ? serves : cause;
+  const serves = workload.url === undefined ? 'serves' : `serves at ${workload.url}`;
+  const ready = causes.find((reached) => !reached.ok) ?? { ok: true, message: serves };
   return {
     ready,
     conditions: [
@@ -45,18 +40,21 @@ export function evaluateInstance(view: InstanceView, world: World): InstanceCond
     ],
     models: models.map(({ modelName, identifier }) => {
       const problem = view.entryProblems.get(identifier);
-      const why = problem === undefined ? {} : { reason: problem.reason };
-      return { modelName, identifier, ready: problem === undefined, ...why };
+      return { modelName, identifier, ready: problem === undefined, reason: problem?.reason };
     }),
     workload,
     served: new Set(models.map(({ modelName }) => modelName)),
   };
 }
 
-const toCondition = (type: string, { ok, message, ...why }: Reached | InstanceConditions['ready']): ConditionState => ({
-  ...{ type, status: ok ? 'True' : 'False', message },
-  reason: 'reason' in why ? String(why.reason) : 'Ready',
-});
+const toCondition = (type: string, reached: Reached): ConditionState =>
+  reached.ok
+    ? { type, status: 'True', reason: 'Ready', message: reached.message }
+    : { type, status: 'False', reason: reached.reason, message: reached.message };
+
+type Failed = Extract<Reached, { readonly ok: false }>;
+
+const toFailed = (problem: Problem | undefined): Failed | undefined => problem && { ok: false, ...problem };
 
 /** Reasons why an instance could not be opened in its database. */
 const OF_OPENING: ReadonlySet<string> = new Set(['DatabaseUnreachable', 'DatabaseNotMigrated', 'LedgerNotAdopted']);
@@ -75,27 +73,22 @@ function checkDatabase(view: InstanceView, { failures }: World): Reached {
 function checkModels(view: InstanceView): { readonly all: Reached; readonly any: Reached } {
   const { object, entryProblems } = view;
   const { models } = object.spec;
-  const none = toReached(noModels(models));
+  const none = toFailed(toProblem(noModels(models)));
   if (none !== undefined) return { all: none, any: none };
   const served = models.length - entryProblems.size;
   const some = { ok: true, message: `${served} of ${models.length} model entries can serve` } as const;
   // Entries that share a Secret serve all the same: that keeps nothing from being ready.
-  const shared = toReached(sharedCredentials(models, object.metadata.annotations?.[SHARED_CREDENTIALS_ANNOTATION]));
+  const shared = toProblem(sharedCredentials(models, object.metadata.annotations?.[SHARED_CREDENTIALS_ANNOTATION]));
   const [first] = entryProblems.values();
-  if (first === undefined) return { all: shared ?? snapshotProblem(view) ?? some, any: some };
+  if (first === undefined) return { all: toFailed(shared) ?? snapshotProblem(view) ?? some, any: some };
   const told = [...entryProblems.values(), ...(shared === undefined ? [] : [shared])];
   const message = told.map((problem) => problem.message).join('\n');
   const problem = { ok: false, reason: first.reason, message } as const;
   return { all: problem, any: served > 0 ? some : problem };
 }
 
-function toReached(findings: ReadonlyArray<Finding>): (Reached & { readonly ok: false }) | undefined {
-  const problem = toProblem(findings);
-  return problem && { ok: false, ...problem };
-}
-
 /** A snapshot that is too large is not published; the one before goes on serving. */
-function snapshotProblem({ snapshot }: InstanceView): (Reached & { readonly ok: false }) | undefined {
+function snapshotProblem({ snapshot }: InstanceView): Failed | undefined {
   if (snapshot.bytes <= MAX_SNAPSHOT) return undefined;
   const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${MAX_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or make a second instance`;
   return { ok: false, reason: 'SnapshotTooLarge', message };
@@ -109,7 +102,7 @@ function checkSnapshot(view: InstanceView): Reached {
   return snapshotProblem(view) ?? { ok: false, reason: 'SnapshotNotPublished', message };
 }
 
-/** The condition `LedgerAdopted`, while the annotation is there. */
+/** The condition `LedgerAdopted`, while the annotation is there: an instance has its own ledger, or that of a closed one which it goes on with. */
 export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionState> {
   const { object, adopted } = view;
   const asked = ledgerAskedFor(object);
@@ -124,3 +117,23 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
     'or delete this instance and create it anew with the annotation';
   return [{ type, status: 'False', reason: 'LedgerInUse', message }];
 }
+
+/** So long after an adoption claims wait for their objects: a restore brings the instance first and its keys one by one. */
+const ARRIVAL: Millis = 3_600_000;
+
+/** `<uid>`, or `<uid> lost` where nobody can close that instance any more. */
+export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>): Ledger | undefined {
+  const text = metadata.annotations?.[ADOPT_LEDGER_ANNOTATION];
+  if (text === undefined) return undefined;
+  const [uid = '', word] = text.trim().split(/\s+/);
+  return { uid, lost: word === 'lost' };
+}
+
+/** Whether its database has our schema and the instance, with the ledger that it asks for: one that has claims of its own keeps those. */
+export function isOpen({ database, object, adopted, claims }: InstanceView): boolean {
+  const isSettled = ledgerAskedFor(object) === undefined || adopted !== undefined || claims.size > 0;
+  return database.ok && database.isOpen && isSettled;
+}
+
+export const mayStillArrive = ({ adopted, time }: InstanceView): boolean =>
+  adopted !== undefined && time < adopted.at + ARRIVAL;

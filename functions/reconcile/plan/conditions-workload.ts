@@ -17,6 +17,8 @@ export interface WorkloadConditions {
   readonly isCurrent: boolean;
 }
 
+const FOREIGN = 'WorkloadConflict';
+
 /** While a new type comes up, the one before goes on serving where it was. */
 export function evaluateWorkload(view: InstanceView, world: World): WorkloadConditions {
   const own = evaluateOwnType(view, world);
@@ -51,7 +53,9 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   }
   const heldBack = view.partsProblem ?? whyHeldBack(view, type, world);
   const refused = world.failures.get(idOf(object.kind, object.metadata));
-  const problem = refused?.reason === 'WorkloadRefused' ? refused : whyForeign(view, PARTS_OF[type]);
+  const left = PARTS_OF[type].flatMap((part) => whyLeftAlone(view, part, world) ?? []);
+  const foreign = left.filter(({ reason }) => reason === FOREIGN);
+  const problem = refused?.reason === 'WorkloadRefused' ? refused : foreign[0];
   const running = evaluateType(view, type);
   const ofKnative = running && (running.url ?? (typeBefore === type ? urlBefore : undefined));
   const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack };
@@ -61,9 +65,9 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   }
   const isCurrent = running.isSettled && snapshotOf(parts.get(PARTS_OF[type][0])) === view.snapshot.hash;
   // Without its own Service nobody reaches it, however well it runs.
-  const stops = running.reached.ok ? whyForeign(view, ['Service']) : problem;
+  const stops = running.reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
   if (stops !== undefined) return { reached: { ok: false, ...stops }, ...own, isCurrent };
-  const waits = problem ?? whyLater(view, PARTS_OF[type], world) ?? heldBack;
+  const waits = problem ?? left[0] ?? heldBack;
   const { reached } = running;
   const message = waits === undefined ? reached.message : `${reached.message}; changes wait: ${waits.message}`;
   return { reached: reached.ok ? { ok: true, message } : reached, ...own, isCurrent };
@@ -121,28 +125,26 @@ function ownPart({ parts, object }: InstanceView, part: PartName): KubeObject | 
   return live !== undefined && isOurPart(live, object) ? live : undefined;
 }
 
-function whyForeign({ object, parts }: InstanceView, wanted: readonly PartName[]): Problem | undefined {
-  const foreign = wanted.find((part) => {
-    const live = parts.get(part);
-    return live !== undefined && !isOurPart(live, object);
-  });
-  if (foreign === undefined) return undefined;
-  const title = partTitle(foreign, object.metadata.name);
-  const message = `${title} is there and is not this instance's, so it is left alone: delete it, or give the instance another name`;
-  return { reason: 'WorkloadConflict', message };
-}
-
-/** An operator that was rolled back, or that an update has not stopped yet, never undoes what its successor wrote. */
-function whyLater(view: InstanceView, parts: readonly PartName[], { platform }: World): Problem | undefined {
-  for (const part of parts) {
-    const live = ownPart(view, part);
-    const later = live && laterVersion(live, platform.version);
-    if (later === undefined) continue;
-    const title = partTitle(part, view.object.metadata.name);
-    const message = `${title} was written by version ${later} of the operator, which is later than this one, so it is left as it is: update the operator, or remove the annotation ${VERSION_ANNOTATION} from it`;
-    return { reason: 'WrittenByLaterVersion', message };
+/**
+ * Why a part is left as it is: it is not ours, or an operator of a later version wrote it. One that was rolled back, or that an update
+ * has not stopped yet, never undoes what its successor wrote.
+ */
+export function whyLeftAlone(
+  { object, parts }: InstanceView,
+  part: PartName,
+  { platform }: World,
+): (Problem & { readonly part: PartName }) | undefined {
+  const live = parts.get(part);
+  if (live === undefined) return undefined;
+  const title = partTitle(part, object.metadata.name);
+  if (!isOurPart(live, object)) {
+    const message = `${title} is there and is not this instance's, so it is left alone: delete it, or give the instance another name`;
+    return { part, reason: FOREIGN, message };
   }
-  return undefined;
+  const later = laterVersion(live, platform.version);
+  if (later === undefined) return undefined;
+  const message = `${title} was written by version ${later} of the operator, which is later than this one, so it is left as it is: update the operator, or remove the annotation ${VERSION_ANNOTATION} from it`;
+  return { part, reason: 'WrittenByLaterVersion', message };
 }
 
 function snapshotOf(live: KubeObject | undefined): string | undefined {
@@ -155,22 +157,16 @@ function snapshotOf(live: KubeObject | undefined): string | undefined {
 interface Running {
   readonly reached: Reached;
   /** Where it serves, if only it knows. */
-  readonly url?: string | undefined;
+  readonly url: string | undefined;
   /** Nothing of an earlier configuration runs any more. */
   readonly isSettled: boolean;
-}
-
-function evaluateType(view: InstanceView, type: 'Deployment' | 'Knative'): Running | undefined {
-  const live = ownPart(view, PARTS_OF[type][0]);
-  if (live === undefined) return undefined;
-  return type === 'Deployment' ? evaluateDeployment(live) : evaluateKnative(live);
 }
 
 const Count = z.number().default(0);
 const Text = z.string().default('');
 /** What is read of a Deployment and of a Knative Service. */
 const Live = z.object({
-  metadata: z.object({ name: z.string(), namespace: z.string(), generation: Count }),
+  metadata: z.object({ namespace: z.string(), generation: Count }),
   spec: z.object({ replicas: z.number().default(1) }),
   status: z
     .object({
@@ -181,61 +177,66 @@ const Live = z.object({
     })
     .prefault({}),
 });
-type Conditions = z.output<typeof Live>['status']['conditions'];
+type Live = z.output<typeof Live>;
+
+/** `isUp`: some of it serves. `starting`: what it waits for. `stuck`: why the newest does not come up. */
+interface Seen {
+  readonly isUp: boolean;
+  readonly isNewest: boolean;
+  readonly stuck: Problem | undefined;
+  readonly starting: string;
+}
+
+function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running | undefined {
+  const part = ownPart(view, PARTS_OF[type][0]);
+  if (part === undefined) return undefined;
+  const live = Live.parse(part);
+  const { isUp, isNewest, stuck, starting } = type === 'Deployment' ? readDeployment(live) : readKnative(live);
+  const title = partTitle(PARTS_OF[type][0], view.object.metadata.name);
+  const isObserved = live.status.observedGeneration >= live.metadata.generation;
+  const isSettled = isUp && isObserved && isNewest && stuck === undefined;
+  const { url } = live.status;
+  if (!isUp) {
+    const { reason, message } = stuck ?? { reason: 'WorkloadNotReady', message: starting };
+    const sentence = `${title}${stuck === undefined ? ' ' : ': '}${message}`;
+    return { reached: { ok: false, reason, message: sentence }, url, isSettled };
+  }
+  const rollout = isSettled ? '' : '; its new configuration is rolled out';
+  const further = stuck === undefined ? rollout : `, but its new configuration does not come up: ${stuck.message}`;
+  return { reached: { ok: true, message: `${title} serves${further}` }, url, isSettled };
+}
 
 /** Pods are not read: that they cannot start is told by the deadline that the Deployment has for a rollout. */
-function evaluateDeployment(object: KubeObject): Running {
-  const { metadata, spec, status } = Live.parse(object);
-  const title = `Deployment "${metadata.name}"`;
-  const isSettled =
-    status.observedGeneration >= metadata.generation &&
-    status.updatedReplicas >= spec.replicas &&
-    status.replicas <= status.updatedReplicas &&
-    status.availableReplicas >= status.updatedReplicas;
-  const stuck = whyStuck(metadata.namespace, status.conditions);
-  if (status.conditions.some(({ type, status }) => type === 'Available' && status === 'True'))
-    return { reached: serving(title, isSettled, stuck?.message), isSettled: isSettled && stuck === undefined };
-  const counted = `${status.availableReplicas} of ${spec.replicas} replicas are available`;
-  const reached: Reached =
-    stuck === undefined
-      ? { ok: false, reason: 'WorkloadNotReady', message: `${title} is starting: ${counted}` }
-      : { ok: false, reason: stuck.reason, message: `${title}: ${counted}: ${stuck.message}` };
-  return { reached, isSettled: false };
-}
-
-function serving(title: string, isSettled: boolean, stuck: string | undefined): Reached {
-  if (stuck !== undefined)
-    return { ok: true, message: `${title} serves, but its new configuration does not come up: ${stuck}` };
-  return { ok: true, message: isSettled ? `${title} serves` : `${title} serves; its new configuration is rolled out` };
-}
-
-function whyStuck(namespace: string, conditions: Conditions): Problem | undefined {
-  const failure = conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True');
-  if (failure !== undefined) return { reason: 'ReplicaFailure', message: failure.message };
-  const late = conditions.find(({ type, status }) => type === 'Progressing' && status === 'False');
-  if (late === undefined) return undefined;
-  const look = `kubectl -n ${namespace} get pods -l app.kubernetes.io/name=gateway says why (an image that cannot be pulled, a Secret that is missing, no room)`;
-  return { reason: late.reason || 'ProgressDeadlineExceeded', message: `${late.message} ${look}` };
+function readDeployment({ metadata, spec, status }: Live): Seen {
+  const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
+  const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');
+  const late = conditions.find((one) => one.type === 'Progressing' && one.status === 'False');
+  const look = `kubectl -n ${metadata.namespace} get pods -l app.kubernetes.io/name=gateway says why (an image that cannot be pulled, a Secret that is missing, no room)`;
+  const reason = failed === undefined ? late?.reason || 'ProgressDeadlineExceeded' : 'ReplicaFailure';
+  const message = failed?.message ?? (late && `${late.message} ${look}`);
+  const isUp = conditions.some((one) => one.type === 'Available' && one.status === 'True');
+  const counted = `${available} of ${spec.replicas} replicas are available`;
+  return {
+    isUp,
+    isNewest: updated >= spec.replicas && replicas <= updated && available >= updated,
+    stuck: message === undefined ? undefined : { reason, message: isUp ? message : `${counted}: ${message}` },
+    starting: `is starting: ${counted}`,
+  };
 }
 
 /** The route of a Knative Service serves while any revision does; its `Ready` also demands the newest. */
-function evaluateKnative(object: KubeObject): Running {
-  const { metadata, status } = Live.parse(object);
-  const title = `Knative Service "${metadata.name}"`;
-  const { conditions, url } = status;
+function readKnative({ status }: Live): Seen {
+  const { conditions, url, latestCreatedRevisionName, latestReadyRevisionName, traffic } = status;
   const isTrue = (type: string) => conditions.find((one) => one.type === type)?.status === 'True';
-  const isSettled =
-    status.observedGeneration >= metadata.generation &&
-    isTrue('Ready') &&
-    status.latestCreatedRevisionName === status.latestReadyRevisionName &&
-    status.traffic.every(({ latestRevision }) => latestRevision);
   const bad = conditions.filter((one) => one.status === 'False');
   const [cause] = [...bad.filter(({ type }) => type !== 'Ready'), ...bad];
-  if (isTrue('RoutesReady') && url !== undefined)
-    return { reached: serving(title, isSettled, cause?.message), url, isSettled };
-  const problem =
-    cause === undefined
-      ? { reason: 'WorkloadNotReady', message: `${title} is starting: Knative has not said that it is ready` }
-      : { reason: cause.reason || 'WorkloadNotReady', message: `${title}: ${cause.message}` };
-  return { reached: { ok: false, ...problem }, url, isSettled };
+  return {
+    isUp: isTrue('RoutesReady') && url !== undefined,
+    isNewest:
+      isTrue('Ready') &&
+      latestCreatedRevisionName === latestReadyRevisionName &&
+      traffic.every(({ latestRevision }) => latestRevision),
+    stuck: cause && { reason: cause.reason || 'WorkloadNotReady', message: cause.message },
+    starting: 'is starting: Knative has not said that it is ready',
+  };
 }

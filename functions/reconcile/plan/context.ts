@@ -155,8 +155,8 @@ function accessOf(member: Member, world: World, evaluate: PlanContext['evaluate'
   if (instance.object.spec.paused) return paused;
   if (!isAdmitted) return { at: 'notAllowed', ...no(namespaceNotAllowed(ref, namespace)) };
   const evaluated = evaluate(instance);
-  const { ok, reason, message } = evaluated.ready;
-  const why = ok ? undefined : unusable(`not ready: ${reason}: ${message}`);
+  const { ready } = evaluated;
+  const why = ready.ok ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
   return { at: instance.database.ok ? 'allowed' : 'unreachable', instance, evaluated, why };
 }
 

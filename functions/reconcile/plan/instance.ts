@@ -1,13 +1,13 @@
 // The steps of an instance: finalizer, database, snapshot, and what runs its gateway.
 import { MAX_SNAPSHOT } from '#core/compile.ts';
 import { type Action, about } from '../action.ts';
-import { isOurPart, laterVersion, PARTS_OF, type PartName, partTitle } from '../workload/parts.ts';
+import { PARTS_OF, type PartName, partTitle } from '../workload/parts.ts';
 import { wantedParts } from '../workload/wanted.ts';
 import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
-import { evaluateOwnType } from './conditions-workload.ts';
+import { isOpen, ledgerAskedFor } from './conditions-instance.ts';
+import { evaluateOwnType, whyLeftAlone } from './conditions-workload.ts';
 import type { PlanContext } from './context.ts';
 import { planInstanceDeletion } from './deletion.ts';
-import { isOpen, ledgerAskedFor } from './ledger.ts';
 
 /** The published snapshot and so many before it: Pods and revisions that still run may have mounted them. */
 const KEPT = 2;
@@ -68,12 +68,8 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { type, heldBack, reached } = evaluateOwnType(view, world);
   if (type === undefined || heldBack !== undefined || !snapshot.isPublished) return [];
   const { gatewayImage: image, version } = world.platform;
-  const isWritable = (part: PartName) => {
-    const live = parts.get(part);
-    if (live === undefined) return true;
-    const isOurs = isOurPart(live, object) && laterVersion(live, version) === undefined;
-    return isOurs && live.metadata.deletionTimestamp === undefined;
-  };
+  const isWritable = (part: PartName) =>
+    whyLeftAlone(view, part, world) === undefined && parts.get(part)?.metadata.deletionTimestamp === undefined;
   const input = { instance: object, snapshot, connections: view.secretVersions, image, version };
   const replicas = (parts.get('Deployment')?.spec as { readonly replicas?: number } | undefined)?.replicas;
   const wanted = storeType === undefined ? [] : wantedParts(type, { ...input, store: storeType }, replicas);

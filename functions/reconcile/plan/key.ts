@@ -21,9 +21,9 @@ import {
   present,
   type SecretView,
 } from '../world.ts';
+import { isOpen } from './conditions-instance.ts';
 import { claimOf, type PlanContext } from './context.ts';
 import { deleteSecret, planKeyDeletion } from './deletion.ts';
-import { isOpen } from './ledger.ts';
 import { planFinalizer, planScope } from './member.ts';
 
 /** The steps that can be taken now, in order. What its status should say is told when there are none. */

@@ -23,10 +23,10 @@ import {
   pathOf,
   present,
 } from '../world.ts';
+import { isOpen, mayStillArrive } from './conditions-instance.ts';
 import { claimOf, type PlanContext } from './context.ts';
 import { planScopeDeletion } from './deletion.ts';
 import { differingMembers, sameJson } from './json.ts';
-import { isOpen, mayStillArrive } from './ledger.ts';
 
 /** The steps of a user or team that can be taken now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
