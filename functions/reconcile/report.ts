@@ -1,23 +1,15 @@
 // What a run saw and did: the answer to whoever asked for it, its log line and metrics, and the rows of a dry run.
 import type { Millis } from '#core/ports/money.ts';
-import { type KindName, kinds } from '#crds/kinds.ts';
+import type { KindName } from '#crds/kinds.ts';
 import type { Result } from './act.ts';
-import { type ActionName, type Sign, signOf } from './action.ts';
+import { type ActionName, about, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Objects } from './observe/objects.ts';
 import { type Guarded, toGuardedMessage } from './plan/guard.ts';
 import type { Plan } from './plan.ts';
 import type { Scope } from './scope.ts';
-import {
-  hasFinalizer,
-  type InstanceView,
-  idOf,
-  isDeleted,
-  type Malformed,
-  type OwnObject,
-  type World,
-} from './world.ts';
+import { hasFinalizer, idOf, isDeleted, type Malformed, type OwnObject, type World } from './world.ts';
 
 export interface Report {
   /** Objects by kind. */
@@ -26,63 +18,59 @@ export interface Report {
   readonly actions: Readonly<Partial<Record<ActionName, number>>>;
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
   /** Deletions that were too many to be plausible. Absent: none. */
-  readonly guarded?: ReadonlyArray<Guarded>;
+  readonly guarded?: ReadonlyArray<Guarded> | undefined;
   /** Changed keys that come with one of the next runs. Absent: none. */
-  readonly deferred?: number;
+  readonly deferred?: number | undefined;
   /** Objects that change without another request: ask again while there are any. Absent: none. */
-  readonly underWay?: number;
+  readonly underWay?: number | undefined;
   /** Steps in the life of admission's certificate. Absent: none. */
-  readonly certificate?: CertificateReport;
+  readonly certificate?: CertificateReport | undefined;
 }
 
-/** What came of one part of a run. */
+export interface RunEnd {
+  readonly scope: Scope;
+  readonly all: Objects;
+  /** What came of each part of the run. */
+  readonly parts: ReadonlyArray<PartEnd>;
+  readonly certificate: CertificateReport | undefined;
+}
+
 export interface PartEnd {
   readonly world: World;
   readonly results: ReadonlyArray<Result>;
   readonly guarded: ReadonlyArray<Guarded>;
 }
 
-export interface RunEnd {
-  readonly scope: Scope;
-  readonly all: Objects;
-  readonly parts: ReadonlyArray<PartEnd>;
-  readonly certificate: CertificateReport | undefined;
-}
-
 export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
   const results = parts.flatMap((part) => part.results);
-  const guarded = parts.flatMap((part) => part.guarded);
-  const names = (ended: Result['outcome']['ended']) =>
-    results.filter(({ outcome }) => outcome.ended === ended).map(({ action }) => action.action);
+  const worlds = parts.map(({ world }) => world);
+  const ended = (how: Result['outcome']['ended']) =>
+    results.flatMap(({ action, outcome }) => (outcome.ended === how ? [action.action] : []));
   // A spec that cannot be read is told in its status: that is no failure of the run.
-  const unobserved = new Set(parts.flatMap(({ world }) => [...world.unobserved.keys()]));
-  const failed = [
-    ...names('failed'),
-    ...[...all.instances.keys()].flatMap((path) => (unobserved.has(path) ? ['Observe' as const] : [])),
-  ];
-  const deferred = parts.flatMap(({ world }) => [...world.keys.values()].filter(({ isDeferred }) => isDeferred)).length;
-  const underWay =
-    deferred + parts.reduce((sum, { world }) => sum + countUnderWay(world), isAwaited(scope, all) ? 1 : 0);
+  const unobserved = worlds.flatMap((world) => [...world.unobserved.keys()]).filter((path) => all.instances.has(path));
+  const guarded = parts.flatMap((part) => part.guarded);
+  const deferred = worlds.flatMap(({ keys }) => [...keys.values()].filter(({ isDeferred }) => isDeferred)).length;
+  // A hint may name an object that is not there: the API server stores it after admission has answered.
+  const isAwaited =
+    scope.look === 'at' &&
+    !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
+  const underWay = deferred + worlds.flatMap(objectsIn).filter(isUnderWay).length + (isAwaited ? 1 : 0);
   const isQuiet = certificate === undefined || (certificate.actions.length === 0 && certificate.failed === undefined);
   return {
-    observed: count(
-      [...objectsOf(all)].map(({ kind }) => kind),
-      kinds.map(({ kind }) => kind),
-    ),
-    actions: count(names('done')),
-    failed: count(failed),
-    ...(guarded.length === 0 ? {} : { guarded }),
-    ...(deferred === 0 ? {} : { deferred }),
-    ...(underWay === 0 ? {} : { underWay }),
-    ...(isQuiet ? {} : { certificate }),
+    observed: count(objectsOf(all).map(({ kind }) => kind)),
+    actions: count(ended('done')),
+    failed: count([...ended('failed'), ...unobserved.map(() => 'Observe' as const)]),
+    guarded: guarded.length === 0 ? undefined : guarded,
+    deferred: deferred === 0 ? undefined : deferred,
+    underWay: underWay === 0 ? undefined : underWay,
+    certificate: isQuiet ? undefined : certificate,
   };
 }
 
-function count<Name extends string>(names: ReadonlyArray<Name>, order = [...new Set(names)].sort()) {
-  const groups = Map.groupBy(names, (name) => name);
-  const counts = order.flatMap((name) => (groups.has(name) ? [[name, groups.get(name)?.length]] : []));
+function count<Name extends string>(names: ReadonlyArray<Name>) {
+  const groups = Map.groupBy(names.toSorted(), (name) => name);
   // Object.fromEntries forgets which names there are.
-  return Object.fromEntries(counts) as Partial<Record<Name, number>>;
+  return Object.fromEntries([...groups].map(([name, { length }]) => [name, length])) as Partial<Record<Name, number>>;
 }
 
 const objectsOf = ({ instances, keys, users, teams, malformed }: Objects) =>
@@ -93,24 +81,12 @@ const objectsIn = ({ instances, keys, users, teams, malformed }: World) => [
   ...[...users.values(), ...teams.values(), ...malformed.values()],
 ];
 
-/** Whether a hint named an object that is not there: the API server stores it after admission has answered. */
-function isAwaited(scope: Scope, all: Objects): boolean {
-  return (
-    scope.look === 'at' &&
-    !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope))
-  );
-}
-
-/** Gateways that start, and deletions that are tried again. What waits for a person (a stuck rollout, a paused instance) is not counted. */
-function countUnderWay(world: World): number {
-  const starting = [...world.instances.values()].filter(isStarting);
-  const deleting = objectsIn(world).filter((object) => isDeleted(object) && hasFinalizer(object));
-  return starting.length + deleting.length;
-}
-
-function isStarting({ object: { spec, status } }: InstanceView): boolean {
-  const workload = status?.conditions?.find(({ type }) => type === 'WorkloadReady');
-  return spec.paused !== true && workload?.status === 'False' && workload.reason === 'WorkloadNotReady';
+/** Gateways that start, and deletions that are tried again. What waits for a person (a stuck rollout, a paused instance) is not. */
+function isUnderWay(object: OwnObject | Malformed): boolean {
+  if (isDeleted(object) && hasFinalizer(object)) return true;
+  if (object.kind !== 'GatewayInstance' || !('spec' in object) || object.spec.paused) return false;
+  const workload = object.status?.conditions?.find(({ type }) => type === 'WorkloadReady');
+  return workload?.status === 'False' && workload.reason === 'WorkloadNotReady';
 }
 
 /** Not ready because somebody wanted it so: nothing is left to do. */
@@ -126,11 +102,12 @@ function unconvergedSince({ metadata, status }: OwnObject | Malformed): string |
 
 /** One log line for a run that did something, in the domain's words; metrics always. A gauge that is 0 is told: an alert needs a number that comes back. */
 export function record(
-  { log, metrics }: ReconcileDeps,
+  { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
   report: Report,
   { scope, parts }: RunEnd,
-  { from, now }: Span,
+  from: Millis,
 ): void {
+  const now = clock.now();
   metrics.observe('gateway_operator_reconcile_duration_seconds', (now - from) / 1000);
   for (const [kind, size] of Object.entries(report.observed))
     metrics.set('gateway_operator_reconcile_observed', size, { kind });
@@ -150,11 +127,6 @@ export function record(
   }
   const isQuiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
   if (!isQuiet) log.info('reconciled', { ...report, millis: now - from });
-}
-
-interface Span {
-  readonly from: Millis;
-  readonly now: Millis;
 }
 
 /** A row of a dry run. */
@@ -180,10 +152,11 @@ export function toRows({ instances }: World, { actions, guarded }: Plan): Readon
       const [namespace = '', name = ''] = one.instance.split('/');
       return { action: 'Guarded', kind: 'GatewayInstance', namespace, name, why: toGuardedMessage(one), sign: '!' };
     }),
-    ...paused.map(({ object: { kind, metadata } }): PlannedRow => {
-      const { namespace, name } = metadata;
-      return { action: 'Paused', kind, namespace, name, why: 'nothing but deletions', sign: ' ' };
-    }),
+    ...paused.map(
+      ({ object }): PlannedRow => ({
+        ...{ action: 'Paused', ...about(object, 'nothing but deletions'), sign: ' ' },
+      }),
+    ),
   ];
 }
 

@@ -27,7 +27,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   const parts = await eachPart(all, async (part) => converge(context, await observe(context, part)));
   const end = { scope, all, parts, certificate };
   const report = toReport(end);
-  record(deps, report, end, { from, now: deps.clock.now() });
+  record(deps, report, end, from);
   return report;
 }
 
