@@ -1,8 +1,8 @@
 // Bundles of the deployables: `npm run build` writes dist/; `--check` builds in memory and compares sizes with the budgets.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
+import { type BuildOptions, build, type Metafile, type OutputFile, type Plugin } from 'esbuild';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -40,11 +40,13 @@ const toRequire = (from: string) =>
 /** What older packages import without `node:`; workerd's nodejs_compat has them. */
 const NODE_BUILTINS = 'assert buffer crypto dns events fs net path stream string_decoder tls url util'.split(' ');
 
-function optionsOf({ entry, output, platform }: Deployable): BuildOptions {
-  const common: BuildOptions = {
+type Options = BuildOptions & { readonly write: false; readonly metafile: true };
+
+function optionsOf({ entry, output, platform }: Deployable, folder: string): Options {
+  const common: Options = {
     absWorkingDir: ROOT,
     entryPoints: [{ in: entry, out: basename(output, '.mjs') }],
-    outdir: dirname(output),
+    outdir: join(folder, dirname(output)),
     outExtension: { '.js': '.mjs' },
     bundle: true,
     write: false,
@@ -84,24 +86,11 @@ const withoutHttp2: Plugin = {
   },
 };
 
-export interface BuiltFile {
-  /** Below the output folder. */
-  readonly path: string;
-  readonly contents: Uint8Array;
-  /** False: read only when it is needed. */
-  readonly atStart: boolean;
-}
-
-/** The deployable as minified ES modules, itself first. */
-export async function bundle(deployable: Deployable): Promise<ReadonlyArray<BuiltFile>> {
-  const { outputFiles = [], metafile } = await build(optionsOf(deployable));
-  const start = readAtStart(metafile?.outputs ?? {}, deployable.output);
-  const files = outputFiles.map(({ path, contents }) => {
-    const name = relative(ROOT, path);
-    return { path: name, contents, atStart: start.has(name) };
-  });
-  const isEntry = ({ path }: BuiltFile) => path === deployable.output;
-  return [...files.filter(isEntry), ...files.filter((file) => !isEntry(file))];
+/** The deployable as minified ES modules, and which of them are read at start. Writes nothing. */
+async function bundle(deployable: Deployable, folder: string) {
+  const { outputFiles, metafile } = await build(optionsOf(deployable, folder));
+  const start = readAtStart(metafile.outputs, relative(ROOT, join(folder, deployable.output)));
+  return { files: outputFiles, first: outputFiles.filter(({ path }) => start.has(relative(ROOT, path))) };
 }
 
 /** The entry, and what is imported from there on without `import()`. */
@@ -116,18 +105,17 @@ function readAtStart(outputs: Metafile['outputs'], entry: string, seen = new Set
 
 /** Bundles these, each with what it imports, into the folder. */
 export async function writeBundles(folder: string, deployables = DEPLOYABLES): Promise<void> {
-  for (const deployable of deployables) writeFiles(folder, await bundle(deployable));
+  for (const deployable of deployables) writeFiles((await bundle(deployable, folder)).files);
 }
 
-function writeFiles(folder: string, files: ReadonlyArray<BuiltFile>): void {
+function writeFiles(files: ReadonlyArray<OutputFile>): void {
   for (const { path, contents } of files) {
-    const file = resolve(folder, path);
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, contents);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, contents);
   }
 }
 
-const kibOf = (files: ReadonlyArray<BuiltFile>, pack = (bytes: Uint8Array) => bytes): number =>
+const kibOf = (files: ReadonlyArray<OutputFile>, pack = (bytes: Uint8Array) => bytes): number =>
   files.reduce((sum, { contents }) => sum + pack(contents).length, 0) / 1024;
 
 async function run(check: boolean): Promise<boolean> {
@@ -136,8 +124,7 @@ async function run(check: boolean): Promise<boolean> {
   if (!check) for (const part of ['node', 'cloudflare']) rmSync(join(folder, part), { recursive: true, force: true });
   let fits = true;
   for (const deployable of DEPLOYABLES) {
-    const files = await bundle(deployable);
-    const first = files.filter(({ atStart }) => atStart);
+    const { files, first } = await bundle(deployable, folder);
     const packed = kibOf(first, gzipSync);
     const over = packed > deployable.budget;
     fits &&= !over;
@@ -145,7 +132,7 @@ async function run(check: boolean): Promise<boolean> {
     const sizes = `${kibOf(first).toFixed(0)} KiB, ${packed.toFixed(0)} KiB gzipped of ${deployable.budget}`;
     const rest = later === 0 ? '' : `; ${later.toFixed(0)} KiB more when it is needed`;
     process.stdout.write(`${over ? 'OVER' : 'ok  '}  ${deployable.output.padEnd(25)} ${sizes}${rest}\n`);
-    if (!check) writeFiles(folder, files);
+    if (!check) writeFiles(files);
   }
   return fits;
 }
