@@ -2,7 +2,9 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Log } from '#core/ports/clock.ts';
 import { type Collector, startCollector } from '../../test/collector.ts';
 import { silentLog } from '../../test/silent-log.ts';
-import { createTraces, type OtelOptions, type Traces } from './otel.ts';
+import { TracesEnvironment } from '../config/environments.ts';
+import { readEnvironment } from '../config/variable.ts';
+import { createTraces, type Traces } from './otel.ts';
 import { type Served, serve } from './serve.ts';
 
 async function collector(status = 200): Promise<Collector> {
@@ -23,19 +25,12 @@ interface TracedServer {
 async function traced(
   url: string,
   handle: (request: Request, traces: TracedServer) => Response | Promise<Response>,
-  more: Partial<OtelOptions> = {},
+  more: Partial<TracesEnvironment> = {},
 ): Promise<TracedServer> {
   const warnings: object[] = [];
   const warn: Log['warn'] = (message, fields) => void warnings.push({ message, ...fields });
-  const traces = createTraces({
-    url: `${url}/v1/traces`,
-    service: 'gateway-operator-test',
-    sampler: 'parentbased_always_on',
-    share: 1,
-    routes: ['/chat/completions'],
-    log: { ...silentLog, warn },
-    ...more,
-  });
+  const environment = { ...readEnvironment(TracesEnvironment, { OTEL_EXPORTER_OTLP_ENDPOINT: url }), ...more };
+  const traces = createTraces(environment, 'gateway', { ...silentLog, warn });
   const log = traces.logged(silentLog);
   const fetch = (request: Request): Response | Promise<Response> =>
     handle(request, { traces, log, warnings, url: served.url });
@@ -71,7 +66,7 @@ test('a request is a span: its route, its status and what its log line says, and
   expect(posts[0]).toMatchObject({
     path: '/v1/traces',
     headers: { authorization: 'Basic x', 'content-type': 'application/json' },
-    resource: { 'service.name': 'gateway-operator-test', 'deployment.environment.name': 'test' },
+    resource: { 'service.name': 'gateway-operator-gateway', 'deployment.environment.name': 'test' },
   });
   const [span] = posts[0]?.spans ?? [];
   if (span === undefined) throw new Error('there is no span');
@@ -207,7 +202,7 @@ test.each([
   ['parentbased_traceidratio', undefined, 0],
 ] as const)('what is sampled is as %s says, with a parent %s', async (sampler, parent, count) => {
   const { url, spans } = await collector();
-  const server = await traced(url, () => new Response(), { sampler, share: 0 });
+  const server = await traced(url, () => new Response(), { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: 0 });
   await post(server.url, parent === undefined ? {} : { traceparent: parent });
   await server.traces.close();
   expect(spans()).toHaveLength(count);

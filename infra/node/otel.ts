@@ -14,6 +14,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
+import type { TracesEnvironment } from '../config/environments.ts';
 import { addLine, createMeeting, followReply } from './request-spans.ts';
 
 export interface Traces {
@@ -29,19 +30,12 @@ export interface Traces {
 
 type Send = (request: Request) => Promise<Response>;
 
-export interface OtelOptions {
-  /** Where spans go: with `/v1/traces` at its end. Headers, compression and certificates are what the SDK reads from the environment. */
-  readonly url: string;
-  /** What spans call the process where `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` do not. */
-  readonly service: string;
-  /** As `OTEL_TRACES_SAMPLER` names them. */
-  readonly sampler: `${'' | 'parentbased_'}${'always_on' | 'always_off' | 'traceidratio'}`;
-  /** The share of requests that is sampled, where the sampler asks for one. */
-  readonly share: number;
-  /** Ends of the paths whose POST requests are traced. What stands before them (an instance, a secret segment) is in no span. */
-  readonly routes: ReadonlyArray<string>;
-  readonly log: Log;
-}
+/** Ends of the paths whose POST requests are traced. What stands before them (an instance, a secret segment) is in no span. */
+const ROUTES = {
+  admission: ['/mutate', '/validate'],
+  reconcile: ['/'],
+  gateway: ['/chat/completions'],
+};
 
 /** Milliseconds. The SDK drops spans beyond 2048 that wait: a collector that is away costs no memory. */
 const SEND_EVERY = 1_000;
@@ -51,14 +45,20 @@ const MAX_LENGTH = 1_024;
 
 const propagator = new W3CTraceContextPropagator();
 
-export function createTraces({ url, service, sampler, share, routes, log }: OtelOptions): Traces {
+/** Headers, compression, certificates and other names of the process are what the SDK itself reads from the environment. */
+export function createTraces(environment: TracesEnvironment, name: keyof typeof ROUTES, log: Log): Traces {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = environment;
+  // As the specification of OTLP over HTTP has it.
+  const url = whole ?? `${endpoint?.replace(/\/+$/, '')}/v1/traces`;
   const report = (error: unknown) => log.warn('spans were not taken', { why: reasonOf(error) });
   setGlobalErrorHandler(report);
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT });
   const provider = new TracerProvider({
     // The later wins.
-    resource: resourceFromAttributes({ 'service.name': service }).merge(detectResources({ detectors: [envDetector] })),
-    sampler: toSampler(sampler, share),
+    resource: resourceFromAttributes({ 'service.name': `gateway-operator-${name}` }).merge(
+      detectResources({ detectors: [envDetector] }),
+    ),
+    sampler: toSampler(environment),
     spanLimits: { attributeValueLengthLimit: MAX_LENGTH },
     spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: SEND_EVERY })],
   });
@@ -69,7 +69,7 @@ export function createTraces({ url, service, sampler, share, routes, log }: Otel
   return {
     request: (incoming, outgoing, handle) => {
       const path = incoming.url?.replace(/\?.*$/s, '') ?? '';
-      const route = incoming.method === 'POST' ? routes.find((end) => path.endsWith(end)) : undefined;
+      const route = incoming.method === 'POST' ? ROUTES[name].find((end) => path.endsWith(end)) : undefined;
       if (route === undefined) return handle();
       const caller = propagator.extract(ROOT_CONTEXT, incoming.headers, defaultTextMapGetter);
       const attributes = { 'http.request.method': 'POST', 'http.route': route };
@@ -103,7 +103,7 @@ export function createTraces({ url, service, sampler, share, routes, log }: Otel
 }
 
 /** All or none is a share too. */
-function toSampler(name: OtelOptions['sampler'], share: number) {
+function toSampler({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: share }: TracesEnvironment) {
   const always = name.endsWith('always_on') ? 1 : 0;
   const root = new TraceIdRatioBasedSampler(name.endsWith('traceidratio') ? share : always);
   return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
