@@ -1,10 +1,10 @@
 // The books: what has been charged, read and booked, with the locks of an instance's ledger (LEDGER 2, 6, 8).
 import type { QueryResultRow } from 'pg';
-import type { Booked, Books, EntryKind, Reading } from '#core/ports/books.ts';
+import type { Booked, Books, Entry, EntryKind, Reading } from '#core/ports/books.ts';
 import type { ScopeId, ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { type BookingDeps, bookIn, inBooking } from './booking.ts';
 import { lockForRecount } from './recount.ts';
-import { BACKGROUND_LIMIT, GATEWAY_LIMIT, inPortions, type Query } from './session.ts';
+import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query } from './session.ts';
 
 /** How much one statement is given, so that it keeps its limit whatever a caller has collected. */
 const BATCH = 5000;
@@ -16,14 +16,11 @@ export function createBooks(deps: BookingDeps): Books {
   const { session } = deps;
   return {
     book: async (instanceUid, entries, marks) => {
-      const rejected: string[] = [];
-      let epoch: number | undefined;
-      for (const batch of inPortions(entries, BATCH)) {
-        const done = await inBooking(deps, (booking) => bookIn(booking, instanceUid, batch, marks));
-        rejected.push(...done.rejected);
-        epoch = done.epoch;
-      }
-      return epoch === undefined ? { rejected } : { rejected, epoch };
+      const book = async (batch: ReadonlyArray<Entry>) => [
+        await inBooking(deps, (booking) => bookIn(booking, instanceUid, batch, marks)),
+      ];
+      const done = await inPortions(entries, BATCH, book);
+      return { ...done.at(-1), rejected: done.flatMap(({ rejected }) => rejected) };
     },
     ...readingBy((size, ...call) => session.query(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call)),
     withLedgerLock: (instanceUid, work) =>
@@ -31,7 +28,7 @@ export function createBooks(deps: BookingDeps): Books {
     scopesOfOtherInstances: async (instanceUid, scopes) => {
       const ask = (portion: ReadonlyArray<ScopeId>) =>
         session.query<{ scope: ScopeId }>(BACKGROUND_LIMIT, ELSEWHERE, [instanceUid, portion]);
-      return new Set((await each(inPortions(scopes, QUESTION), ask)).map(({ scope }) => scope));
+      return new Set((await inPortions(scopes, QUESTION, ask)).map(({ scope }) => scope));
     },
     tryErrandLock: (instanceUid, errand, work) =>
       inBooking(deps, async (booking) => {
@@ -84,8 +81,8 @@ function readingBy(ask: Ask): Reading {
     ]);
   };
   return {
-    sums: (of) => each(inPortions(of, SUMS_QUESTION), sumsOf),
-    bookedOf: async (ids) => new Map(await each(inPortions(ids, QUESTION), bookedOf)),
+    sums: (of) => inPortions(of, SUMS_QUESTION, sumsOf),
+    bookedOf: async (ids) => new Map(await inPortions(ids, QUESTION, bookedOf)),
   };
 }
 
@@ -95,13 +92,15 @@ interface BookedRow {
   readonly costs: ReadonlyArray<string>;
 }
 
-/** One after the other: what one portion answers, then what the next does. */
-async function each<T, A>(
-  portions: ReadonlyArray<ReadonlyArray<T>>,
+/** One after the other: what one portion of at most `size` answers, then what the next does. */
+async function inPortions<T, A>(
+  all: ReadonlyArray<T>,
+  size: number,
   ask: (portion: ReadonlyArray<T>) => Promise<ReadonlyArray<A>>,
 ): Promise<ReadonlyArray<A>> {
   const answers: A[] = [];
-  for (const portion of portions) for (const answer of await ask(portion)) answers.push(answer);
+  for (let from = 0; from < all.length; from += size)
+    for (const answer of await ask(all.slice(from, from + size))) answers.push(answer);
   return answers;
 }
 

@@ -6,19 +6,9 @@ import { lowestId } from './months.ts';
 import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 
-/** Writes what is not there yet and adds it to the sums. */
+/** Writes what is not there yet and adds it to the sums. The same (id, kind) twice in one batch is one entry: the first. */
 export async function insertEntries(query: Query, instanceUid: string, entries: ReadonlyArray<Entry>): Promise<void> {
-  await query(BOOK, [instanceUid, ...toColumns(distinct(entries))]);
-}
-
-/** The same (id, kind) twice in one batch is one entry: the first. */
-function distinct(entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> {
-  const byId = new Map<string, Entry>();
-  for (const entry of entries) {
-    const key = `${entry.id.toLowerCase()} ${entry.kind}`;
-    if (!byId.has(key)) byId.set(key, entry);
-  }
-  return byId.size === entries.length ? entries : [...byId.values()];
+  await query(BOOK, [instanceUid, ...toColumns(entries)]);
 }
 
 /**
@@ -29,10 +19,11 @@ function distinct(entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> {
  */
 export const BOOK = `
 with input as materialized (
-  select * from unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+  select distinct on (id, kind) * from unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
       $9::text[], $10::text[], $11::boolean[], $12::bigint[], $13::uuid[], $14::bigint[], $15::int[], $16::int[])
     with ordinality as t (id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens,
-      model, identifier, estimated, settled_at, second, hour, first_charge, last_charge, place)),
+      model, identifier, estimated, settled_at, second, hour, first_charge, last_charge, place)
+  order by id, kind, place),
 inserted as (
   insert into gateway_operator.entry (id, kind, instance_uid, cost, input_tokens, output_tokens, cached_input_tokens,
       cache_write_tokens, model, identifier, estimated, settled_at, scope_ids, window_starts, window_ends)

@@ -163,10 +163,3 @@ function readingJson(read: (text: string) => unknown): pg.CustomTypesConfig {
 function isOfConnection(error: unknown): boolean {
   return error instanceof ConnectionBroke || (error instanceof pg.DatabaseError && error.severity !== 'ERROR');
 }
-
-/** Consecutive slices of at most `size`, so that a call of any size becomes statements that keep their limits. */
-export function inPortions<T>(all: ReadonlyArray<T>, size: number): ReadonlyArray<ReadonlyArray<T>> {
-  return Array.from({ length: Math.ceil(all.length / size) }, (_, place) =>
-    all.slice(place * size, (place + 1) * size),
-  );
-}
