@@ -1,6 +1,8 @@
 // The sample upstream, which stands in for a provider on one machine: it streams, counts what it reports, and misbehaves by its models' names.
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { constants, createGzip } from 'node:zlib';
@@ -34,11 +36,9 @@ export interface ModelStats {
   abandoned: number;
 }
 
-type Models = Map<string, ModelStats>;
-
 /** Listens on the loopback only. */
 export async function createSampleUpstream({ port, key }: SampleUpstreamOptions): Promise<SampleUpstream> {
-  const models: Models = new Map();
+  const models = new Map<string, ModelStats>();
   const stats = { read: () => ({ models: Object.fromEntries(models) }) };
   const server = createServer((request, response) => {
     const answering = request.url === '/stats' ? sendJson(response, 200, stats.read()) : handle(request, response);
@@ -47,7 +47,7 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
       else response.destroy();
     });
   });
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
+  await once(server.listen(port, '127.0.0.1'), 'listening');
   const { port: taken } = server.address() as AddressInfo;
   const close = async () => {
     server.closeAllConnections();
@@ -68,7 +68,10 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
     }
     const read = dialect.request.safeParse(parseJson(await text(request)));
     if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
-    return answer(response, { dialect, request: read.data, stats: statsOf(models, read.data.model) });
+    const { model } = read.data;
+    const fresh = { requests: 0, reported: 0, promptTokens: 0, completionTokens: 0, abandoned: 0 };
+    models.set(model, models.get(model) ?? fresh);
+    return answer(response, { dialect, request: read.data, stats: models.get(model) ?? fresh });
   }
 }
 
@@ -81,21 +84,13 @@ function carries({ headers }: IncomingMessage, key: string): boolean {
   return headers.authorization === `Bearer ${key}` || headers['x-api-key'] === key;
 }
 
-function statsOf(models: Models, model: string): ModelStats {
-  const fresh = { requests: 0, reported: 0, promptTokens: 0, completionTokens: 0, abandoned: 0 };
-  const stats = models.get(model) ?? fresh;
-  models.set(model, stats);
-  return stats;
-}
-
 interface Asked {
   readonly dialect: Dialect;
   readonly request: CompletionRequest;
   readonly stats: ModelStats;
 }
 
-async function answer(response: ServerResponse, asked: Asked): Promise<void> {
-  const { dialect, request, stats } = asked;
+async function answer(response: ServerResponse, { dialect, request, stats }: Asked): Promise<void> {
   const completion = complete(request, Math.floor(Date.now() / 1000));
   const { hang, refuse, retryAfter, cutAfter } = completion.behaviour;
   stats.requests += 1;
@@ -108,61 +103,58 @@ async function answer(response: ServerResponse, asked: Asked): Promise<void> {
     if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
     return sendJson(response, refuse.status, dialect.toError(refuse.status, refuse.code, refuse.message));
   }
-  return request.stream === true ? stream(response, completion, asked) : reply(response, completion, asked);
+  const { type, pieces, usage } = (request.stream === true ? streamed : whole)(completion, dialect);
+  const out = createBody(response, completion);
+  for (const { after, text } of pieces) {
+    await pause(after);
+    if (response.destroyed) return;
+    if (!response.headersSent) response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache' });
+    out.write(text);
+  }
+  // What was written still arrives; the end of the body never does.
+  if (cutAfter !== undefined) return void response.socket?.end();
+  if (usage !== undefined) {
+    stats.reported += 1;
+    stats.promptTokens += usage.prompt_tokens;
+    stats.completionTokens += usage.completion_tokens;
+  }
+  out.end();
 }
 
-async function reply(response: ServerResponse, completion: Completion, { dialect, stats }: Asked): Promise<void> {
+/** A body as it is written: each text after so many milliseconds. */
+interface Body {
+  readonly type: string;
+  readonly pieces: ReadonlyArray<{ readonly after: number; readonly text: string }>;
+  /** What the reply reports. */
+  readonly usage: Usage | undefined;
+}
+
+function whole(completion: Completion, dialect: Dialect): Body {
   const { behaviour, tokens, usage } = completion;
   const { first, token } = behaviour.pace ?? { first: 0, token: 0 };
-  await pause(first + token * tokens.length);
   const body = JSON.stringify(dialect.toReply(completion));
-  const out = open(response, completion, 'application/json');
-  if (behaviour.cutAfter !== undefined) {
-    out.write(body.slice(0, body.length / 2));
-    return hangUp(response);
-  }
-  report(stats, usage);
-  out.end(body);
+  const text = behaviour.cutAfter === undefined ? body : body.slice(0, body.length / 2);
+  return { type: 'application/json', pieces: [{ after: first + token * tokens.length, text }], usage };
 }
 
-async function stream(response: ServerResponse, completion: Completion, { dialect, stats }: Asked): Promise<void> {
+function streamed(completion: Completion, dialect: Dialect): Body {
   const { behaviour, tokens } = completion;
   const pace = behaviour.pace ?? { first: 0, token: 2 };
   const { first, token, last, usage } = dialect.toStream(completion);
-  await pause(pace.first);
-  const out = open(response, completion, 'text/event-stream; charset=utf-8');
-  out.write(first);
-  for (const [index, word] of tokens.entries()) {
-    if (index === behaviour.cutAfter) return hangUp(response);
-    await pause(pace.token);
-    if (response.destroyed) return;
-    out.write(token(word));
-  }
-  report(stats, usage);
-  out.end(last);
+  const words = tokens.slice(0, behaviour.cutAfter).map((word) => ({ after: pace.token, text: token(word) }));
+  const end = behaviour.cutAfter === undefined ? [{ after: 0, text: last }] : [];
+  const pieces = [{ after: pace.first, text: first }, ...words, ...end];
+  return { type: 'text/event-stream; charset=utf-8', pieces, usage };
 }
 
-function report(stats: ModelStats, usage: Usage | undefined): void {
-  if (usage === undefined) return;
-  stats.reported += 1;
-  stats.promptTokens += usage.prompt_tokens;
-  stats.completionTokens += usage.completion_tokens;
-}
-
-/** Writes the head of a reply; its body goes through gzip where the model compresses. */
-function open(response: ServerResponse, { behaviour: { compressed } }: Completion, type: string) {
-  const headers = { 'content-type': type, 'cache-control': 'no-cache' };
-  response.writeHead(200, compressed ? { ...headers, 'content-encoding': 'gzip' } : headers);
+/** What is written goes through gzip where the model compresses. */
+function createBody(response: ServerResponse, { behaviour: { compressed } }: Completion): Writable {
   if (!compressed) return response;
+  response.setHeader('content-encoding', 'gzip');
   // Flushed at every write: a stream that waited for a full block would be none.
   const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
   gzip.pipe(response);
   return gzip;
-}
-
-/** What was written still arrives; the end of the body never does. */
-function hangUp(response: ServerResponse): void {
-  response.socket?.end();
 }
 
 function sendJson(response: ServerResponse, status: number, body: object): void {
