@@ -19,23 +19,7 @@ const subtract = (after: string, before: string) => formatMoney((parseMoney(afte
 export function describeReady(endpoints: Endpoints, options: Options): string {
   const near = relative(process.cwd(), options.state);
   const state = near === '' || near.startsWith('..') ? options.state : near;
-  const lines = [
-    '',
-    `Ready. Everything is kept in ${state}; a second start finds it again. Ctrl-C stops.`,
-    '',
-    '  # kubectl, in another terminal',
-    `  export KUBECONFIG=${endpoints.kubeconfig}`,
-    '  kubectl get gateway -A',
-  ];
-  if (options.empty) {
-    const addresses = [
-      `  # gateway ${endpoints.gateway}, sample upstream ${endpoints.upstream}/v1; all addresses: ${state}/endpoints.json`,
-    ];
-    return [...lines, '', ...addresses, ''].join('\n');
-  }
-  return [
-    ...lines,
-    '',
+  const sample = [
     '  # call the gateway with the key that was made',
     "  KEY=$(kubectl get secret $(kubectl get virtualkey example-service -o jsonpath='{.status.keySecretRef}') -o jsonpath='{.data.key}' | base64 -d)",
     `  curl ${endpoints.gateway}/default/sample/chat/completions -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\`,
@@ -45,6 +29,18 @@ export function describeReady(endpoints: Endpoints, options: Options): string {
     `  export OPENAI_API_KEY=$KEY OPENAI_BASE_URL=${endpoints.gateway}/default/sample`,
     '',
     `  # change and remove the sample: ${state}/sample.yaml`,
+  ];
+  const { gateway, upstream } = endpoints;
+  const empty = [`  # gateway ${gateway}, sample upstream ${upstream}/v1; all addresses: ${state}/endpoints.json`];
+  return [
+    '',
+    `Ready. Everything is kept in ${state}; a second start finds it again. Ctrl-C stops.`,
+    '',
+    '  # kubectl, in another terminal',
+    `  export KUBECONFIG=${endpoints.kubeconfig}`,
+    '  kubectl get gateway -A',
+    '',
+    ...(options.empty ? empty : sample),
     '',
   ].join('\n');
 }

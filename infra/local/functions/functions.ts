@@ -58,7 +58,7 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const handle = gatewayFront({ ...parts.gateway, gateways });
   const gateway = await listen(parts.gateway, { handle, port: gatewayPort });
 
-  const { fetch: run } = reconcileOf(parts, { accounts, gateways, gateway });
+  const { fetch: run } = reconcileOf({ ...parts.reconcile, accounts, gateways, gateway });
   // The gateways follow what a run has published, as a kubelet has them do elsewhere.
   const runAndFollow = async (request: Request) => {
     const response = await run(request);
@@ -69,7 +69,7 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const reconcile = await listen(parts.reconcile, { fetch: sweep, port: await portOf(state, 'reconcile') });
 
   const segment = Buffer.from(parts.admission.random(24)).toString('base64url');
-  const { fetch: review } = admissionOf(parts.admission, { accounts, segment, reconcile });
+  const { fetch: review } = admissionOf({ ...parts.admission, accounts, segment, reconcile });
   const admit = withMetrics(parts.admission.metrics, review);
   const port = await portOf(state, 'admission');
   const admission = await listen(parts.admission, { fetch: admit, port, tls: certificates });
@@ -91,8 +91,7 @@ async function openParts({ state, log, onStop }: Serving) {
   return { admission: await open('admission'), reconcile: await open('reconcile'), gateway: await open('gateway') };
 }
 
-type AllParts = Awaited<ReturnType<typeof openParts>>;
-type Parts = AllParts['gateway'];
+type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
 
 type Handler = FetchHandler | { readonly handle: HttpHandler };
 
@@ -111,17 +110,13 @@ function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster):
   return gateways;
 }
 
-type Wiring = Pick<FunctionsOptions, 'accounts'> &
-  Functions & { readonly gateways: Gateways; readonly segment: string };
+type With<T> = Parts & Pick<FunctionsOptions, 'accounts'> & T;
 
-function reconcileOf(
-  { reconcile, gateway: own }: AllParts,
-  { accounts, gateways, gateway }: Pick<Wiring, 'accounts' | 'gateways' | 'gateway'>,
-) {
-  const { onStop, log } = reconcile;
-  const { clear } = createStoreMaintenance({ ...own, open: openStore });
+function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways: Gateways; gateway: string }>) {
+  const { onStop, log } = parts;
+  const { clear } = createStoreMaintenance({ ...parts, open: openStore });
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
-  const backends = createBackends({ ...reconcile, openDatabase, flush: gateways.flush, clear, probeShared });
+  const backends = createBackends({ ...parts, openDatabase, flush: gateways.flush, clear, probeShared });
   onStop(backends.close);
   const platform = {
     servedAt: ({ metadata: { namespace, name } }: KubeObject) => `${gateway}/${namespace}/${name}`,
@@ -130,13 +125,10 @@ function reconcileOf(
     manyProcesses: false,
     inCluster: false,
   };
-  return createReconcile({ ...reconcile, cluster: accounts.reconcile, backends, platform });
+  return createReconcile({ ...parts, cluster: accounts.reconcile, backends, platform });
 }
 
-function admissionOf(
-  parts: Parts,
-  { accounts, segment, reconcile }: Pick<Wiring, 'accounts' | 'segment' | 'reconcile'>,
-) {
+function admissionOf({ accounts, segment, reconcile, ...parts }: With<{ segment: string; reconcile: string }>) {
   const hint = createHint({ address: reconcile, send: parts.traces.sent(fetch) });
   const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
   const record = createReviewRecord({ ...parts, hint });
