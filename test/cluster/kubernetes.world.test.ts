@@ -50,7 +50,7 @@ describeUnless(why, 'a real API server', () => {
       // undici's own fetch is the global one with a certificate authority of our choice.
       const trusting = ((url: string, init: object) =>
         fetch(url, { ...init, dispatcher })) as unknown as typeof globalThis.fetch;
-      return createFetchTransport({ address: server.url, token: () => server.token, fetch: trusting });
+      return createFetchTransport({ address: server.url, token: server.token, fetch: trusting });
     },
   };
 

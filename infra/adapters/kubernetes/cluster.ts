@@ -41,19 +41,33 @@ export interface ClusterDeps {
 
 type Draft = Omit<KubeRequest, 'signal'>;
 type Answer = Pick<KubeResponse, 'status' | 'text'>;
+/** `name`: of an object that is there. */
+type Write = Omit<Draft, 'body'> & { readonly name?: string; readonly body: object };
 
 const PAGE = 500;
 const GIVE_UP_AFTER = 10_000;
 /** What every write says: whose fields these are. */
 const AS_US = `fieldManager=${FIELD_MANAGER}`;
-const MERGE_PATCH = 'application/merge-patch+json';
-const APPLY_PATCH = 'application/apply-patch+yaml';
+const JSON_TYPE = 'application/json';
 
 /** A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
 export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterDeps): Cluster {
   const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
-  const write = (method: Draft['method'], path: string, body: object, contentType = 'application/json') =>
-    call({ method, path, contentType, body: JSON.stringify(body) });
+
+  async function write<T>(
+    what: string,
+    { name, body, ...how }: Write,
+    read: (answer: Answer) => T,
+  ): Promise<Written<T>> {
+    if (name !== undefined && !isNameable(name))
+      return { ok: false, refusal: 'invalid', message: `metadata.name: Invalid value: ${JSON.stringify(name)}` };
+    const answer = await call({ contentType: JSON_TYPE, ...how, body: JSON.stringify(body) });
+    if (answer.status >= 200 && answer.status < 300) return { ok: true, object: read(answer) };
+    const status = readStatus(answer.text);
+    const refusal = toRefusal(answer.status, status);
+    if (refusal === undefined) throw toError(what, answer);
+    return { ok: false, refusal, message: status?.message ?? `${what}: ${answer.status}` };
+  }
 
   async function visit(resource: Resource, selection: Selection, told: (objects: KubeObject[]) => void): Promise<void> {
     const { namespace, limit = PAGE, ...selectors } = selection;
@@ -69,12 +83,6 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
     }
   }
 
-  async function list(resource: Resource, selection: Selection): Promise<ReadonlyArray<KubeObject>> {
-    const all: KubeObject[] = [];
-    await visit(resource, selection, (objects) => all.push(...objects));
-    return all;
-  }
-
   return {
     get: async (resource, namespace, name) => {
       if (!isNameable(name)) return undefined;
@@ -83,37 +91,35 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
       if (answer.status === 404 && readStatus(answer.text)?.reason === 'NotFound') return undefined;
       throw toError(`reading ${resource.plural} ${namespace ?? ''}/${name}`, answer);
     },
-    list: (resource, selection = {}) => orOnceMore(() => list(resource, selection)),
+    list: (resource, selection = {}) =>
+      orOnceMore(async () => {
+        const all: KubeObject[] = [];
+        await visit(resource, selection, (objects) => all.push(...objects));
+        return all;
+      }),
     visit: (resource, selection, told) => orOnceMore(() => visit(resource, selection, told)),
-    create: async (resource, object) => {
+    create: (resource, object) => {
       const { namespace, name } = object.metadata;
-      const answer = await write('POST', `${collectionPath(resource, namespace)}?${AS_US}`, object);
-      return toWritten(`creating ${resource.plural} ${name}`, answer, toObject);
+      const path = `${collectionPath(resource, namespace)}?${AS_US}`;
+      return write(`creating ${resource.plural} ${name}`, { method: 'POST', path, body: object }, toObject);
     },
-    patch: async (resource, namespace, name, patch, subresource) => {
-      if (!isNameable(name)) return unnameable(name);
-      const path = [objectPath(resource, namespace, name), ...(subresource === undefined ? [] : [subresource])].join(
-        '/',
-      );
-      const answer = await write('PATCH', `${path}?${AS_US}`, patch, MERGE_PATCH);
-      return toWritten(`patching ${resource.plural} ${name}`, answer, toObject);
+    patch: (resource, namespace, name, body, subresource) => {
+      const below = subresource === undefined ? '' : `/${subresource}`;
+      const path = `${objectPath(resource, namespace, name)}${below}?${AS_US}`;
+      const how = { method: 'PATCH', contentType: 'application/merge-patch+json' } as const;
+      return write(`patching ${resource.plural} ${name}`, { ...how, name, path, body }, toObject);
     },
-    apply: async (resource, object, { isDry } = { isDry: false }) => {
+    apply: (resource, object, { isDry } = { isDry: false }) => {
       const { namespace, name } = object.metadata;
-      if (!isNameable(name)) return unnameable(name);
       const path = `${objectPath(resource, namespace, name)}?${AS_US}&force=true${isDry ? '&dryRun=All' : ''}`;
       // JSON is YAML.
-      return toWritten(
-        `applying ${resource.plural} ${name}`,
-        await write('PATCH', path, object, APPLY_PATCH),
-        toObject,
-      );
+      const how = { method: 'PATCH', contentType: 'application/apply-patch+yaml' } as const;
+      return write(`applying ${resource.plural} ${name}`, { ...how, name, path, body: object }, toObject);
     },
-    delete: async (resource, namespace, name, uid) => {
-      if (!isNameable(name)) return unnameable(name);
-      const options = { preconditions: { uid }, propagationPolicy: 'Background' };
-      const answer = await write('DELETE', objectPath(resource, namespace, name), options);
-      return toWritten(`deleting ${resource.plural} ${name}`, answer, () => undefined);
+    delete: (resource, namespace, name, uid) => {
+      const body = { preconditions: { uid }, propagationPolicy: 'Background' };
+      const path = objectPath(resource, namespace, name);
+      return write(`deleting ${resource.plural} ${name}`, { method: 'DELETE', name, path, body }, () => undefined);
     },
     serves: async (resource) => {
       const answer = await call({ method: 'GET', path: versionPath(resource) });
@@ -123,11 +129,12 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
     },
     may: async ({ username, uid, groups, extra }, verb, { group, version, plural }, namespace, name) => {
       const resourceAttributes = { namespace, verb, group, version, resource: plural, name };
-      const answer = await write('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', {
-        apiVersion: 'authorization.k8s.io/v1',
-        kind: 'SubjectAccessReview',
+      const review = {
+        ...{ apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' },
         spec: { user: username, uid, groups, extra, resourceAttributes },
-      });
+      };
+      const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+      const answer = await call({ method: 'POST', path, contentType: JSON_TYPE, body: JSON.stringify(review) });
       if (answer.status !== 201 && answer.status !== 200) throw toError('asking what a user may do', answer);
       return readAllowed(answer.text);
     },
@@ -181,9 +188,6 @@ function innermostReasonOf(error: unknown): string {
 
 /** Whether an object could have this name at all. `''` would turn a GET into a LIST, `..` into another address. */
 const isNameable = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !/[/%]/.test(name);
-
-const unnameable = (name: string) =>
-  ({ ok: false, refusal: 'invalid', message: `metadata.name: Invalid value: ${JSON.stringify(name)}` }) as const;
 
 const versionPath = ({ group, version }: Resource): string =>
   group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
@@ -256,14 +260,6 @@ function readStatus(text: string): Status | undefined {
 function toError(what: string, { status, text }: Answer): ClusterError {
   const said = readStatus(text)?.message ?? text.trim().slice(0, 200);
   return new ClusterError(`${what}: ${status} ${said}`, status);
-}
-
-function toWritten<T>(what: string, answer: Answer, read: (answer: Answer) => T): Written<T> {
-  if (answer.status >= 200 && answer.status < 300) return { ok: true, object: read(answer) };
-  const status = readStatus(answer.text);
-  const refusal = toRefusal(answer.status, status);
-  if (refusal === undefined) throw toError(what, answer);
-  return { ok: false, refusal, message: status?.message ?? `${what}: ${answer.status}` };
 }
 
 /**

@@ -4,15 +4,13 @@ import { type KubeTransport, USER_AGENT } from './cluster.ts';
 export interface FetchTransportDeps {
   /** Address of the API server, `https://…`; its certificate must be one that the platform trusts. */
   readonly address: string;
-  /** The token, or how to get the one that is valid now. */
-  readonly token: string | (() => string | Promise<string>);
+  readonly token: string;
   readonly fetch: typeof globalThis.fetch;
 }
 
 export function createFetchTransport({ address, token, fetch }: FetchTransportDeps): KubeTransport {
   const base = address.replace(/\/+$/, '');
   return async ({ method, path, contentType, body, signal }) => {
-    const bearer = typeof token === 'string' ? token : await token();
     const response = await fetch(`${base}${path}`, {
       method,
       signal,
@@ -21,7 +19,7 @@ export function createFetchTransport({ address, token, fetch }: FetchTransportDe
       headers: {
         accept: 'application/json',
         'user-agent': USER_AGENT,
-        authorization: `Bearer ${bearer.trim()}`,
+        authorization: `Bearer ${token.trim()}`,
         ...(contentType === undefined ? {} : { 'content-type': contentType }),
       },
       ...(body === undefined ? {} : { body }),

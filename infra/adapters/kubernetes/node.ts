@@ -75,31 +75,28 @@ export function createServiceAccountTransport({
 
 /** The same connections as long as certificates stay the same, so that TLS is not begun anew for each call. */
 function createTransport(read: () => Promise<Access>): NodeTransport {
-  let access: { readonly value: Promise<Access>; readonly readAt: number } | undefined;
-  let kept: { readonly key: string; readonly client: Promise<Client> } | undefined;
+  let access: { readonly opened: ReturnType<typeof open>; readonly readAt: number } | undefined;
+  let kept: (Client & { readonly key: string }) | undefined;
 
-  function current(): Promise<Access> {
-    if (access === undefined || Date.now() - access.readAt > FRESH_FOR) {
-      const value = read();
-      access = { value, readAt: Date.now() };
-      value.catch(() => {
-        access = undefined;
-      });
-    }
-    return access.value;
-  }
-
-  function clientOf({ address, tls }: Access): Promise<Client> {
+  async function open() {
+    const { address, headers, tls } = await read();
     const key = JSON.stringify([Object.entries(tls).map(([name, value]) => [name, String(value)]), address]);
-    if (kept?.key === key) return kept.client;
-    void kept?.client.then(({ agent }) => retire(agent)).catch(() => undefined);
-    kept = { key, client: openClient(address, tls) };
-    return kept.client;
+    if (kept?.key !== key) {
+      if (kept !== undefined) retire(kept.agent);
+      kept = { key, ...(await createClient(address, tls)) };
+    }
+    return { headers, send: kept.send };
   }
 
   const attempt: KubeTransport = async (request) => {
-    const now = await current();
-    return (await clientOf(now)).send(request, now.headers);
+    if (access === undefined || Date.now() - access.readAt > FRESH_FOR) {
+      access = { opened: open(), readAt: Date.now() };
+      access.opened.catch(() => {
+        access = undefined;
+      });
+    }
+    const { headers, send } = await access.opened;
+    return send(request, headers);
   };
 
   return {
@@ -111,9 +108,9 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
       return attempt(request);
     },
     close: async () => {
-      const client = await kept?.client.catch(() => undefined);
+      await access?.opened.catch(() => undefined);
+      kept?.agent.destroy();
       kept = undefined;
-      client?.agent.destroy();
     },
   };
 }
@@ -123,7 +120,8 @@ interface Client {
   readonly send: (request: KubeRequest, headers: Access['headers']) => Promise<KubeResponse>;
 }
 
-async function openClient(address: string, tls: Access['tls']): Promise<Client> {
+/** A start waits for no TLS that nothing asks for yet. */
+async function createClient(address: string, tls: Access['tls']): Promise<Client> {
   const base = address.replace(/\/+$/, '');
   const { Agent, request } = await (base.startsWith('http:') ? import('node:http') : import('node:https'));
   const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
