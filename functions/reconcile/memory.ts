@@ -6,36 +6,29 @@ import type { Registry } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { ReconcileDeps } from './deps.ts';
 
-/** The database of an instance. Connections, which hold passwords, stay out of the world. */
+/** The database of an instance, and how people name it. Connections, which hold passwords, stay out of the world. */
 export interface Link {
   readonly uid: string;
   readonly registry: Registry & Books;
+  readonly where: string;
 }
 
 /** What a process remembers between runs; correct when empty, lives as long as the process. */
 export interface Memory {
-  /** Of an instance, by uid: where its database last was, so that deleting it together with its Secrets can still close it. */
-  readonly databases: Map<string, { readonly registry: Registry & Books; readonly where: string }>;
-  /** The same of its store, whose keys go with it. */
-  readonly stores: Map<string, StoreConnection>;
+  /** By uid of an instance: where its database and store last were, so that deleting it together with its Secrets can still close and clear them. */
+  readonly instances: Map<string, { readonly link: Link; readonly store: StoreConnection | undefined }>;
   /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
   cluster?: string | undefined;
 }
 
-export const createMemory = (): Memory => ({ databases: new Map(), stores: new Map() });
+export const createMemory = (): Memory => ({ instances: new Map() });
 
 /** What names this cluster; undefined where that cannot be read. */
-export async function clusterOf({
-  deps: { cluster, log },
-  memory,
-}: {
-  readonly deps: ReconcileDeps;
-  readonly memory: Memory;
-}) {
+export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDeps; readonly memory: Memory }) {
   try {
-    memory.cluster ??= (await cluster.get(RESOURCES.namespaces, undefined, 'kube-system'))?.metadata.uid;
+    memory.cluster ??= (await deps.cluster.get(RESOURCES.namespaces, undefined, 'kube-system'))?.metadata.uid;
   } catch (error) {
-    log.warn('the cluster could not be told from others', { why: reasonOf(error) });
+    deps.log.warn('the cluster could not be told from others', { why: reasonOf(error) });
   }
   return memory.cluster;
 }

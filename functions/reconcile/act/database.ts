@@ -104,9 +104,8 @@ function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: 
 
 /** Its counters are in PostgreSQL: a store that is away keeps some keys that nothing reads any more. */
 async function forget(uid: string, { deps, memory }: ActContext): Promise<void> {
-  const store = memory.stores.get(uid);
-  memory.databases.delete(uid);
-  memory.stores.delete(uid);
+  const store = memory.instances.get(uid)?.store;
+  memory.instances.delete(uid);
   try {
     if (store !== undefined) await deps.backends.clearStore(uid, store);
   } catch (error) {

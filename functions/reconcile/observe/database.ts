@@ -13,7 +13,7 @@ import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
-import type { Link, Memory } from '../memory.ts';
+import type { Link } from '../memory.ts';
 import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';
 import type { ObserveContext, Observed } from './context.ts';
 
@@ -25,63 +25,45 @@ export interface Connections {
   readonly store: Problem | StoreConnection;
 }
 
-export interface Reach {
-  readonly view: Pick<InstanceView, 'database' | 'time' | 'adopted' | 'claims' | 'sums'>;
-  /** Absent where it cannot be reached. */
-  readonly link: Link | undefined;
-}
-
+/** `link`: absent where it cannot be reached. */
 export async function reachDatabase(
   context: ObserveContext,
   { metadata }: GatewayInstance,
   connections: Connections,
-): Promise<Reach> {
+): Promise<Pick<InstanceView, 'database' | 'time' | 'adopted' | 'claims' | 'sums'> & { readonly link?: Link }> {
   const { deps, memory, now } = context;
-  const { uid } = metadata;
-  const place = placeOf(context, metadata, connections.database);
-  if ('reason' in place) return unreached(place, now);
-  const { registry, where } = place;
-  const link = { uid, registry };
+  const nothing = { time: now, claims: new Map(), sums: new Map() };
+  const link = findLink(context, metadata, connections.database);
+  if ('reason' in link) return { database: { ok: false, ...link }, ...nothing };
+  const { uid, registry, where } = link;
   try {
     const { now: time, isOpen, adopted } = await registry.instance(uid);
     const claims = new Map((await registry.claims(uid)).map((claim) => [claimKey(claim.kind, claim.alias), claim]));
     if (claims.size > 0) await flush(context, uid, connections);
     const sums = await readSums(registry, claims.values(), now);
-    remember(memory, uid, place, connections.store);
+    const { store } = connections;
+    memory.instances.set(uid, { link, store: 'reason' in store ? memory.instances.get(uid)?.store : store });
     const database = { ok: true, message: where, isKnown: true, isOpen } as const;
-    return { view: { database, time, claims, sums, ...(adopted === undefined ? {} : { adopted }) }, link };
+    return { database, time, claims, sums, ...(adopted && { adopted }), link };
   } catch (error) {
     if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
-      return unreached({ reason: 'DatabaseUnreachable', message: error.message }, now);
+      return { database: { ok: false, reason: 'DatabaseUnreachable', message: error.message }, ...nothing };
     // It answers, but not in our schema: a new database, or one of another version.
     deps.log.info('a database is to be opened', { instance: pathOf(metadata), why: reasonOf(error) });
-    const database = { ok: true, message: where, isKnown: false, isOpen: false } as const;
-    return { view: { database, time: now, claims: new Map(), sums: new Map() }, link };
+    return { database: { ok: true, message: where, isKnown: false, isOpen: false }, ...nothing, link };
   }
 }
 
-const unreached = (problem: Problem, time: Millis): Reach => ({
-  view: { database: { ok: false, ...problem }, time, claims: new Map(), sums: new Map() },
-  link: undefined,
-});
-
-type Place = NonNullable<ReturnType<Memory['databases']['get']>>;
-
 /** An instance that is deleted with its Secrets is closed where its database last was. */
-function placeOf(
+function findLink(
   { deps, memory }: ObserveContext,
   { uid, deletionTimestamp }: GatewayInstance['metadata'],
   connection: Problem | DatabaseConnection,
-): Problem | Place {
-  if ('reason' in connection) return (deletionTimestamp && memory.databases.get(uid)) || connection;
+): Problem | Link {
+  if ('reason' in connection) return (deletionTimestamp && memory.instances.get(uid)?.link) || connection;
   const { host, port, dbname } = connection;
   const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
-  return { registry: deps.backends.database(connection), where };
-}
-
-function remember(memory: Memory, uid: string, place: Place, store: Connections['store']): void {
-  memory.databases.set(uid, place);
-  if (!('reason' in store)) memory.stores.set(uid, store);
+  return { uid, registry: deps.backends.database(connection), where };
 }
 
 /** What is settled is booked before it is summed up. What cannot be booked now is booked later: only the spend in status is older for it. */

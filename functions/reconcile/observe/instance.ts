@@ -35,7 +35,7 @@ export async function observeInstance(
   const secrets = await readSecrets(context, object);
   const connections = connectionsOf(context, object, secrets);
   const { database, store } = connections;
-  const [reach, health, snapshot, parts] = await Promise.all([
+  const [{ link, ...ofDatabase }, health, snapshot, parts] = await Promise.all([
     reachDatabase(context, object, connections),
     'reason' in store ? ({ ok: false, ...store } as const) : probe(context, object, store),
     observeSnapshot(context, object),
@@ -45,7 +45,7 @@ export async function observeInstance(
   const secretProblem = [database, store].find((one) => 'reason' in one);
   const { complete } = context.all;
   const view: ObservedInstance = {
-    ...{ object, isComplete: complete === 'all' || complete === pathOf(object.metadata), ...reach.view },
+    ...{ object, isComplete: complete === 'all' || complete === pathOf(object.metadata), ...ofDatabase },
     ...{ store: health, ...('reason' in store ? {} : { storeType: store.type }) },
     ...(secretProblem === undefined ? {} : { secretProblem }),
     secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]
@@ -56,7 +56,7 @@ export async function observeInstance(
     ...('reason' in parts ? { parts: new Map(), partsProblem: parts } : { parts }),
     servedAt: context.deps.platform.servedAt(object as unknown as KubeObject),
   };
-  return { view, link: reach.link };
+  return { view, link };
 }
 
 /** A Secret's data (`undefined`: it is not there) and which version of it, or why it could not be read. */

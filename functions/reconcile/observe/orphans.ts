@@ -5,7 +5,6 @@ import type { Claim, InstanceRow } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds.ts';
 import { mapConcurrent } from '../concurrent.ts';
-import type { ReconcileDeps } from '../deps.ts';
 import { clusterOf, type Link } from '../memory.ts';
 import { aliasOf, instancePathOf, KIND_OF, type Member, pathOf, retainedSecret } from '../world.ts';
 import type { ObserveContext } from './context.ts';
@@ -16,43 +15,35 @@ const WIDTH = 16;
 
 /** Claims whose holder is gone: among all of a complete instance, else among those whose aliases the members here want. */
 export async function findOrphanedClaims(
-  { deps }: ObserveContext,
+  { deps: { cluster } }: ObserveContext,
   view: ObservedInstance,
   members: ReadonlyArray<Member>,
 ): Promise<ReadonlySet<ScopeId>> {
+  const instance = pathOf(view.object.metadata);
   const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
   const wanted = view.isComplete ? undefined : new Set(listed.values());
+  /** Whether nothing of the holder's uid claims this any more. Nothing is known of an object that is malformed, or whose kind is not served: it stays. */
+  const isGone = async (key: string, claim: Claim): Promise<boolean> => {
+    const { namespace, name, uid } = claim.holder;
+    const secret = retainedSecret(claim);
+    if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
+    const kind = kindOf[KIND_OF[claim.kind]];
+    const found = await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
+    if (found === undefined || found === 'not served') return found === undefined;
+    const isSame = found.metadata.uid === uid;
+    const own = toOwn(found)?.object;
+    if (own === undefined || own.kind === 'GatewayInstance') return !isSame;
+    if (instancePathOf(own) !== instance || aliasOf(own).key !== key) return true;
+    // Another of its name that the list does not show: it may bring along what proves that the claim is its own.
+    return !isSame && listed.has(own.metadata.uid);
+  };
   const suspects = [...view.claims].filter(
     ([key, { holder }]) => listed.get(holder.uid) !== key && (wanted === undefined || wanted.has(key)),
   );
-  const instance = pathOf(view.object.metadata);
   const gone = await mapConcurrent(suspects, WIDTH, async ([key, claim]) =>
-    (await isGone(deps, claim, { key, instance, listed })) ? [claim.scopeId] : [],
+    (await isGone(key, claim)) ? [claim.scopeId] : [],
   );
   return new Set(gone.flat());
-}
-
-interface Place {
-  readonly key: string;
-  readonly instance: string;
-  /** What the members that were listed claim, by their uid. */
-  readonly listed: ReadonlyMap<string, string>;
-}
-
-/** Whether nothing of the holder's uid claims this any more. Nothing is known of an object that is malformed, or whose kind is not served: it stays. */
-async function isGone({ cluster }: ReconcileDeps, claim: Claim, at: Place): Promise<boolean> {
-  const { namespace, name, uid } = claim.holder;
-  const secret = retainedSecret(claim);
-  if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
-  const kind = kindOf[KIND_OF[claim.kind]];
-  const found = await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
-  if (found === undefined || found === 'not served') return found === undefined;
-  const isSame = found.metadata.uid === uid;
-  const own = toOwn(found)?.object;
-  if (own === undefined || own.kind === 'GatewayInstance') return !isSame;
-  if (instancePathOf(own) !== at.instance || aliasOf(own).key !== at.key) return true;
-  // Another of its name that the list does not show: it may bring along what proves that the claim is its own.
-  return !isSame && at.listed.has(own.metadata.uid);
 }
 
 /** Instances of this cluster that the database still counts as open, though they are gone. */
