@@ -1,10 +1,14 @@
 // How does one function run as a Node process: start, serve, stop at SIGTERM?
 import { createLines } from '#adapters/lines.ts';
 import { createLog, type LogLevel } from '#adapters/log.ts';
-import type { Log, Metrics } from '#core/ports/clock.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import type { Log } from '#core/ports/clock.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
+import type { GatewayEnvironment, TracesEnvironment } from '../config/environments.ts';
 import { metricsOnly } from './metrics.ts';
-import { type Served, type ServeOptions, serve } from './serve.ts';
+import { nodeDependencies } from './platform.ts';
+import { type Handler, type Listening, type Served, serve } from './serve.ts';
+import { openTraces } from './traces.ts';
 
 /** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
 const GRACE = 20_000;
@@ -19,32 +23,39 @@ export function processLog(name: string, level: LogLevel): Log {
   return createLog({ write: lines.add, fields: { function: name }, level });
 }
 
-export interface Run {
-  readonly log: Log;
-  readonly server: ServeOptions;
-  /** Told on this port, which no Service has. */
-  readonly metrics: Pick<Metrics, 'render'> & { readonly port: number };
-  /** After the last request ended. */
-  readonly close: () => Promise<void>;
-}
+type ServerEnvironment = Pick<GatewayEnvironment, 'PORT' | 'HOST' | 'METRICS_PORT' | 'LOG_LEVEL'> & TracesEnvironment;
 
-/** Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal ends it at once. */
-export async function runServer({ log, server, metrics, close }: Run): Promise<Served> {
-  const scraped = await serve({ fetch: metricsOnly(metrics), port: metrics.port, host: server.host });
-  const served = await serve(server);
-  log.info('listening', { metrics: scraped.url, url: served.url });
-  let stopping = false;
-  const stop = async () => {
-    if (stopping) process.exit(1);
-    stopping = true;
-    await served.close(GRACE);
-    await close();
-    await scraped.close(0);
-    log.info('stopped');
-    process.exit(0);
-  };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop().catch(fail));
-  return served;
+/** What a function of this process has by itself, and how it is served. */
+export async function openFunction(name: Parameters<typeof openTraces>[1], environment: ServerEnvironment) {
+  const { PORT: port, HOST: host, METRICS_PORT, LOG_LEVEL } = environment;
+  const ownLog = processLog(name, LOG_LEVEL);
+  const traces = await openTraces(environment, name, ownLog);
+  const log = traces.logged(ownLog);
+  const metrics = createMetrics();
+
+  /**
+   * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal ends it at once. Metrics are told on
+   * a port that no Service has.
+   */
+  async function run(handler: Handler & Pick<Listening, 'tls'>, close: () => Promise<unknown>): Promise<Served> {
+    const scraped = await serve({ fetch: metricsOnly(metrics), port: METRICS_PORT, host });
+    const served = await serve({ ...handler, port, host, traces });
+    log.info('listening', { metrics: scraped.url, url: served.url });
+    let stopping = false;
+    const stop = async () => {
+      if (stopping) process.exit(1);
+      stopping = true;
+      await served.close(GRACE);
+      await close();
+      await traces.close();
+      await scraped.close(0);
+      log.info('stopped');
+      process.exit(0);
+    };
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop().catch(fail));
+    return served;
+  }
+  return { ...nodeDependencies(), log, metrics, traces, run };
 }
 
 /** Runs the entry; what stops it from starting is said on stderr, with exit code 1. */

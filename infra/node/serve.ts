@@ -7,11 +7,11 @@ import { NodeExchange } from './http-exchange.ts';
 import type { Traces } from './otel.ts';
 import { cutStalled } from './stalled-clients.ts';
 
-export interface FetchHandler {
+interface FetchHandler {
   fetch(request: Request): Response | Promise<Response>;
 }
 
-export type ServeOptions = (FetchHandler | { readonly handle: HttpHandler }) & Listening;
+export type Handler = FetchHandler | { readonly handle: HttpHandler };
 
 export interface Listening {
   /** 0: any free port. */
@@ -44,7 +44,7 @@ export interface Served {
 const KEEP_ALIVE = 65_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
-export async function serve(options: ServeOptions): Promise<Served> {
+export async function serve(options: Handler & Listening): Promise<Served> {
   const { port, host, tls, stalled, traces } = options;
   const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
   const listener: RequestListener =

@@ -7,17 +7,17 @@ const EXTENSION = 'ce-reconciletoken';
 const REFUSED = `send RECONCILE_TOKEN: "Authorization: Bearer …", or the CloudEvents extension ${EXTENSION.slice(3)}`;
 
 /** The same function, for requests with one of these tokens: 401 for others. Probes (GET) need none: they tell only that the function runs. */
-export function requireToken<Rest extends readonly unknown[]>(
+export function requireToken(
   tokens: ReadonlyArray<string>,
-  fetch: (request: Request, ...rest: Rest) => Response | Promise<Response>,
-): (request: Request, ...rest: Rest) => Response | Promise<Response> {
+  fetch: (request: Request) => Response | Promise<Response>,
+): (request: Request) => Response | Promise<Response> {
   const known = tokens.map(digest);
-  return (request, ...rest) => {
-    if (request.method === 'GET') return fetch(request, ...rest);
+  return (request) => {
+    if (request.method === 'GET') return fetch(request);
     const given = digest(tokenOf(request.headers));
     // Digests have one length, and each is compared: the time says nothing about how much of a guess was right.
     const isKnown = known.map((token) => timingSafeEqual(token, given)).includes(true);
-    if (isKnown) return fetch(request, ...rest);
+    if (isKnown) return fetch(request);
     return Response.json({ error: REFUSED }, { status: 401, headers: { 'www-authenticate': 'Bearer' } });
   };
 }

@@ -54,10 +54,17 @@ export const namesOf = ({ service }: CertificateDeps): string[] => [`${service.n
 
 /** Configurations before the Secret: what they trust was issued first. Throws when the API server does not say. */
 export async function observe(cluster: Cluster, certificates: CertificateDeps): Promise<View> {
-  const objects = await Promise.all(HOOKS.map((resource) => cluster.get(resource, undefined, WEBHOOKS)));
-  const hooks = objects.flatMap((object, index) => toHookView(certificates, HOOKS[index], object));
+  const hooks = HOOKS.map(async (resource): Promise<HookView[]> => {
+    const object = await cluster.get(resource, undefined, WEBHOOKS);
+    // A configuration that cert-manager injects into is not ours to write.
+    if (object === undefined || hasAnnotation(object, `${CERT_MANAGER}inject`)) return [];
+    const ours = entriesOf(object).filter((entry) => isOurs(entry, certificates));
+    const bundles = ours.map(({ clientConfig }) => certificates.issuer.split(textOf(clientConfig?.caBundle)));
+    return [{ resource, object, bundles }];
+  });
+  const found = (await Promise.all(hooks)).flat();
   const secret = await cluster.get(RESOURCES.secrets, certificates.service.namespace, SECRET);
-  return { hooks, secret: secret && toSecretView(secret, certificates) };
+  return { hooks: found, secret: secret && toSecretView(secret, certificates) };
 }
 
 /** A merge patch replaces lists whole: entries of others go back as they were read. */
@@ -84,26 +91,17 @@ export function writeSecret(
   { serving: { ca, cert, key }, authority, previous }: Contents,
   over: SecretView | undefined,
 ): Promise<Written<KubeObject>> {
-  const texts = {
-    'ca.crt': ca,
-    'ca.key': authority.key,
-    'tls.crt': cert,
-    'tls.key': key,
-    [PREVIOUS]: previous.join(''),
+  const data = {
+    ...{ 'ca.crt': encode(ca), 'ca.key': encode(authority.key), [PREVIOUS]: encode(previous.join('')) },
+    ...{ 'tls.crt': encode(cert), 'tls.key': encode(key) },
   };
-  const data = Object.fromEntries(Object.entries(texts).map(([entry, text]) => [entry, encode(text)]));
   if (over !== undefined) {
     const metadata = { resourceVersion: over.resourceVersion };
     return cluster.patch(RESOURCES.secrets, namespace, SECRET, { metadata, data });
   }
   const metadata = { name: SECRET, namespace, labels: OWNED_LABELS };
-  return cluster.create(RESOURCES.secrets, {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    type: 'kubernetes.io/tls',
-    metadata,
-    data,
-  });
+  const tls = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/tls' };
+  return cluster.create(RESOURCES.secrets, { ...tls, metadata, data });
 }
 
 interface WebhookEntry {
@@ -122,14 +120,6 @@ const isOurs = ({ clientConfig }: WebhookEntry, { service }: CertificateDeps): b
 
 const hasAnnotation = ({ metadata }: KubeObject, prefix: string): boolean =>
   Object.keys(metadata.annotations ?? {}).some((name) => name.startsWith(prefix));
-
-/** A configuration that cert-manager injects into is not ours to write. */
-function toHookView(certificates: CertificateDeps, resource?: Resource, object?: KubeObject): HookView[] {
-  if (resource === undefined || object === undefined || hasAnnotation(object, `${CERT_MANAGER}inject`)) return [];
-  const ours = entriesOf(object).filter((entry) => isOurs(entry, certificates));
-  const bundles = ours.map(({ clientConfig }) => certificates.issuer.split(textOf(clientConfig?.caBundle)));
-  return [{ resource, object, bundles }];
-}
 
 function toSecretView(secret: KubeObject, certificates: CertificateDeps): SecretView {
   const { issuer } = certificates;

@@ -2,7 +2,6 @@
 import { createAdmission } from '../../../functions/admission/app.ts';
 import type { DatabaseConnection } from '../../../functions/core/ports/backends.ts';
 import type { Cluster, KubeObject } from '../../../functions/core/ports/cluster.ts';
-import type { HttpHandler } from '../../../functions/core/ports/http-exchange.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { createBackends } from '../../adapters/backends.ts';
 import { createMetrics } from '../../adapters/metrics.ts';
@@ -15,7 +14,7 @@ import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
 import { readEnvironment } from '../../config/variable.ts';
 import { withMetrics } from '../../node/metrics.ts';
 import { nodeDependencies } from '../../node/platform.ts';
-import { type FetchHandler, type Listening, serve } from '../../node/serve.ts';
+import { type Handler, type Listening, serve } from '../../node/serve.ts';
 import { createStoreMaintenance } from '../../node/store-maintenance.ts';
 import { openTraces } from '../../node/traces.ts';
 import { createHint } from '../../triggers/hint.ts';
@@ -92,8 +91,6 @@ async function openParts({ state, log, onStop }: Serving) {
 }
 
 type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
-
-type Handler = FetchHandler | { readonly handle: HttpHandler };
 
 /** A stop comes in the opposite order: a server waits for its open requests before what they need is closed. */
 async function listen({ traces, onStop }: Parts, options: Handler & Pick<Listening, 'port' | 'tls'>): Promise<string> {
