@@ -3,12 +3,7 @@ import type { Condition } from '#crds/fragments.ts';
 import type { Millis } from './ports/money.ts';
 
 /** What was evaluated: `status`, one CamelCase word why, and a sentence for people. */
-export interface ConditionState {
-  readonly type: string;
-  readonly status: 'True' | 'False' | 'Unknown';
-  readonly reason: string;
-  readonly message: string;
-}
+export type ConditionState = Readonly<Pick<Condition, 'type' | 'status' | 'reason' | 'message'>>;
 
 /** The longest message that the CRDs take. */
 const MAX_MESSAGE = 32_768;

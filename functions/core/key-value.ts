@@ -7,18 +7,17 @@ const CHECK_LENGTH = 6;
 /** A new key value from 32 random bytes. Never logged, never stored but in the key's own Secret. */
 export function toKeyValue(random: Uint8Array): string {
   if (random.length !== 32) throw new Error(`a key takes 32 random bytes, got ${random.length}`);
-  const body = base62(random).padStart(BODY_LENGTH, '0');
+  const body = base62(
+    random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n),
+    BODY_LENGTH,
+  );
   return `sk-${body}${checksum(body)}`;
 }
 
-function base62(bytes: Uint8Array): string {
-  let value = bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+function base62(value: bigint, length: number): string {
   let digits = '';
-  while (value > 0n) {
-    digits = ALPHABET.charAt(Number(value % 62n)) + digits;
-    value /= 62n;
-  }
-  return digits;
+  for (let left = value; left > 0n; left /= 62n) digits = ALPHABET.charAt(Number(left % 62n)) + digits;
+  return digits.padStart(length, '0');
 }
 
 /** CRC-32 (ISO 3309) in base62: detects typing errors and finds keys in texts, proves nothing. */
@@ -28,11 +27,5 @@ export function checksum(body: string): string {
     crc ^= body.charCodeAt(index);
     for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
   }
-  let value = (crc ^ 0xffffffff) >>> 0;
-  let digits = '';
-  for (let index = 0; index < CHECK_LENGTH; index += 1) {
-    digits = ALPHABET.charAt(value % 62) + digits;
-    value = Math.floor(value / 62);
-  }
-  return digits;
+  return base62(BigInt((crc ^ 0xffffffff) >>> 0), CHECK_LENGTH);
 }

@@ -19,3 +19,6 @@ export function formatMoney(amount: Nano): string {
   const fraction = digits.slice(-9).replace(/0+$/, '');
   return `${sign}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
 }
+
+export const larger = (a: Nano, b: Nano): Nano => (a > b ? a : b);
+export const smaller = (a: Nano, b: Nano): Nano => (a < b ? a : b);

@@ -1,4 +1,5 @@
 // Prices, and what a usage costs by them, exactly: for holds and bills alike, in nano-dollars, rounded up once (DESIGN 10, Money).
+import { larger, smaller } from './money.ts';
 import type { Nano } from './ports/money.ts';
 import { type SnapshotEntry, WrittenRates } from './snapshot.ts';
 import type { Usage } from './usage.ts';
@@ -7,17 +8,13 @@ import type { Usage } from './usage.ts';
 export type Rates = Readonly<Record<keyof WrittenRates, bigint>>;
 
 /** The rates of a prompt of more than so many tokens; they hold for all of its tokens, and for the answer. */
-export interface Tier {
+interface Tier {
   readonly above: bigint;
+  /** Where the next one begins; absent: nowhere. */
+  readonly end?: bigint | undefined;
   readonly rates: Rates;
-  readonly highest: HighestRates;
-}
-
-interface HighestRates {
   /** Of a token of text in the prompt, of any token in the prompt, of any in the answer. */
-  readonly text: bigint;
-  readonly input: bigint;
-  readonly output: bigint;
+  readonly highest: { readonly text: bigint; readonly input: bigint; readonly output: bigint };
 }
 
 /** From the shortest prompts to the longest; the first tier is above nothing. */
@@ -90,9 +87,13 @@ export function toPrice(written: SnapshotEntry['price'], toolCosts?: SnapshotEnt
   const tiers = (written?.tiers ?? []).flatMap((tier) => readTier(tier.above, tier) ?? []);
   if (tiers.length < (written?.tiers ?? []).length) return undefined;
   tiers.sort((a, b) => (a.above < b.above ? -1 : 1));
+  const withEnds = tiers.map((tier, at) => ({ ...tier, end: tiers[at + 1]?.above }));
   const { webSearch } = toolCosts ?? {};
   const isSearchPriced = webSearch !== undefined && PRICE_PATTERN.test(webSearch);
-  return { tiers: [base, ...tiers], ...(isSearchPriced ? { webSearch: readDecimal(webSearch) * MILLION } : {}) };
+  return {
+    tiers: [{ ...base, end: tiers[0]?.above }, ...withEnds],
+    ...(isSearchPriced ? { webSearch: readDecimal(webSearch) * MILLION } : {}),
+  };
 }
 
 function readTier(above: number, written: WrittenRates): Tier | undefined {
@@ -183,22 +184,17 @@ function reachable({ maxTokens }: PromptBound, { tiers }: Price): ReadonlyArray<
 
 /** The maximum cost of the prompt in this tier, web searches of the provider included. */
 function maxInputCost({ maxTokens, textOnly, maxWebSearches }: PromptBound, price: Price, tier: Tier): bigint {
-  const { tiers } = price;
-  const end = tiers.length === 1 ? undefined : tiers[tiers.indexOf(tier) + 1]?.above;
-  const { text, input } = tier.highest;
-  const tokens = end !== undefined && end < maxTokens ? end : maxTokens;
+  const { end = maxTokens, highest } = tier;
+  const { text, input } = highest;
+  const tokens = smaller(end, maxTokens);
   return tokens * (textOnly ? text : input) + searchCost(maxWebSearches, price);
 }
 
-function highestOf(rates: Rates): HighestRates {
+function highestOf(rates: Rates): Tier['highest'] {
   const text = [rates.input, rates.cachedInput, rates.cacheWrite, rates.cacheWriteLong].reduce(larger, 0n);
   const input = [rates.inputAudio, rates.inputImage, rates.cachedAudio, rates.cachedImage].reduce(larger, text);
   const output = [rates.output, rates.reasoning, rates.outputAudio, rates.outputImage].reduce(larger, 0n);
   return { text, input, output };
-}
-
-function larger(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }
 
 function roundUp(amount: bigint): Nano {

@@ -2,6 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -11,9 +12,12 @@ const made: unique symbol = Symbol('Caller');
 /** A bearer whose key works. Only `authenticate` makes one. */
 export interface Caller extends KeyRecord {
   readonly [made]: true;
+  /** For so long the database was asked. What the client takes for its body is the client's time. */
+  readonly waited: Millis;
 }
 
-export type Authenticate = (client: Pick<HttpExchange, 'header'>) => Promise<Result<Caller, Failure>>;
+/** `before`: for so long the database was asked already. */
+export type Authenticate = (client: Pick<HttpExchange, 'header'>, before?: Millis) => Promise<Result<Caller, Failure>>;
 
 /** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
 export type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
@@ -22,13 +26,15 @@ export type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined,
 const MAX_KEY = 1024;
 
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy): Authenticate {
-  return async function authenticate(client) {
+  return async function authenticate(client, before = 0) {
     const key = bearerOf(client.header('authorization'));
     if (key === undefined) return err({ code: 'invalid_api_key' });
+    const asked = deps.clock.now();
     const found = await findPolicy(deps.hash(key));
+    const now = deps.clock.now();
     if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
     if (found.value === undefined) return err({ code: 'invalid_api_key' });
-    return toCaller(found.value, deps.clock.now());
+    return toCaller(found.value, now, before + now - asked);
   };
 }
 
@@ -38,10 +44,10 @@ function bearerOf(header: string | undefined): string | undefined {
   return key === undefined || key.length > MAX_KEY ? undefined : key;
 }
 
-function toCaller({ key, scopes }: KeyRecord, now: number): Result<Caller, Failure> {
+function toCaller({ key, scopes }: KeyRecord, now: Millis, waited: Millis): Result<Caller, Failure> {
   if (key.expiresAt !== undefined && key.expiresAt <= now) return err({ code: 'expired_api_key', at: key.expiresAt });
   if (key.blocked && key.unpaid !== undefined) return err({ code: 'key_blocked', kind: 'key', unpaid: key.unpaid });
   const blocked = key.blocked ? key : scopes.find((scope) => scope.blocked);
   if (blocked !== undefined) return err({ code: 'key_blocked', kind: blocked.kind });
-  return ok({ [made]: true, key, scopes });
+  return ok({ [made]: true, key, scopes, waited });
 }

@@ -1,7 +1,6 @@
 // A chat completion on its way through the gateway: each step demands what only the step before it can make.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import type { Millis } from '#core/ports/money.ts';
 import { err, type Result } from '#core/result.ts';
 import { type AccessMemory, createAuthorize } from './access.ts';
 import type { Authenticate } from './authenticate.ts';
@@ -55,15 +54,15 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
 
   /** Caller, body, grant and money; the first refusal is the answer. */
   async function admit(client: HttpExchange, log: RequestLog, sent: Body): Promise<Result<Reservation, Failure>> {
-    const first = await identify(client);
-    if (!first.caller.ok) return first.caller;
-    log.caller(first.caller.value);
+    const first = await authenticate(client);
+    if (!first.ok) return first;
+    log.caller(first.value);
 
     const began = deps.clock.now();
     const body = await sent.read(client);
     if (!body.ok) return body;
     // A client may take minutes to send it: what its key may do is what it may do now.
-    const { caller, waited } = deps.clock.now() === began ? first : await identify(client, first.waited);
+    const caller = deps.clock.now() === began ? first : await authenticate(client, first.value.waited);
     if (!caller.ok) return caller;
     const chat = toChat(body.value);
     if (!chat.ok) return chat;
@@ -73,7 +72,7 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     const grant = authorize(caller.value, chat.value, snapshot);
     if (!grant.ok) return grant;
     log.model(chat.value.model, chat.value.stream);
-    return reserve(grant.value, log.context, waited);
+    return reserve(grant.value, log.context);
   }
 
   /** Targets, the upstream's answer, and its settlement. */
@@ -87,12 +86,5 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     if (exchange.ok) return reply(exchange.value, client, log);
     await settle.unanswered(reservation, log);
     return exchange;
-  }
-
-  /** `waited`: for so long the database was asked. What the client takes for its body is the client's time. */
-  async function identify(client: HttpExchange, before: Millis = 0) {
-    const asked = deps.clock.now();
-    const caller = await authenticate(client);
-    return { caller, waited: before + deps.clock.now() - asked };
   }
 }

@@ -1,6 +1,6 @@
 // Costs of replies: counted while they stream, decided when they end (LEDGER 9 and 10).
+import { smaller } from '#core/money.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
-import type { Nano } from '#core/ports/money.ts';
 import { costOf, MAX_COST } from '#core/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import type { Candidate } from './access.ts';
@@ -167,7 +167,7 @@ function withLost({ hold, lost }: Reservation, settlement: Settlement): Settleme
   const [tokens, more] = [settlement.tokens, lost.tokens];
   return {
     ...settlement,
-    cost: atMost(settlement.cost + lost.cost, settlement.estimated ? hold.amount : MAX_COST),
+    cost: smaller(settlement.cost + lost.cost, settlement.estimated ? hold.amount : MAX_COST),
     tokens: {
       input: tokens.input + more.input,
       output: tokens.output + more.output,
@@ -198,14 +198,10 @@ function settlementOf(
   // The words were longer than is usual, or the provider went beyond the limit: no client reads of more tokens than were allowed.
   const tokens = counted ?? { ...usage, output: Math.min(usage.output, limit.max * grant.chat.n) };
   return {
-    cost: atMost(costOf(usage, price), counted === undefined ? hold.amount : MAX_COST),
+    cost: smaller(costOf(usage, price), counted === undefined ? hold.amount : MAX_COST),
     tokens: toTokens(tokens),
     model: grant.chat.model,
     identifier: entry.identifier,
     estimated: counted === undefined || isUncounted,
   };
-}
-
-function atMost(cost: Nano, max: Nano): Nano {
-  return cost < max ? cost : max;
 }

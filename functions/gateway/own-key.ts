@@ -1,37 +1,17 @@
 // A key's own alias, models, budgets and dates, for its bearer (DESIGN 10, GET key).
 import type { Failure } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
-import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
 
-/** Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. */
-export interface OwnBudget {
-  readonly maxBudget: string | null;
-  /** Null for a user or team without a budget: their spend is not summed. */
-  readonly currentSpend: string | null;
-  readonly remaining: string | null;
-  readonly budgetResetDate: string | null;
-}
-
-export interface OwnKey extends OwnBudget {
-  readonly alias: string;
-  readonly models: ReadonlyArray<string>;
-  readonly budgetDuration: string | null;
-  readonly expiryDate: string | null;
-  readonly isActive: boolean;
-  /** `alias`: what a user is called. */
-  readonly scopes: ReadonlyArray<OwnBudget & { readonly kind: string; readonly name: string; readonly alias?: string }>;
-}
-
 export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
-  return async function ownKey(caller: Caller, waited: Millis): Promise<Result<OwnKey, Failure>> {
+  return async function ownKey(caller: Caller): Promise<Result<object, Failure>> {
     const { key } = caller;
     const models = key.modelScopes ?? [];
     const policies = [...caller.scopes, ...models];
-    const spend = await ledger.spend(policies, waited);
+    const spend = await ledger.spend(policies, caller.waited);
     if (!spend.ok) {
       const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;
       return err({ code: 'ledger_unavailable', why });
@@ -59,7 +39,11 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
   };
 }
 
-function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined): OwnBudget {
+/**
+ * Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. The spend of a user or team without a
+ * budget is null too: it is not summed.
+ */
+function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined) {
   const spent = spend?.spent ?? 0n;
   const limit = budget === undefined ? undefined : BigInt(budget.limit);
   const left = limit === undefined || limit <= spent ? 0n : limit - spent;

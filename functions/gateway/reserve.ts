@@ -1,5 +1,6 @@
 // Reservations: the maximum cost of a request, held before any provider is called (LEDGER 9).
 import type { Failure } from '#core/failure.ts';
+import { larger, smaller } from '#core/money.ts';
 import type { Hold, HoldRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/price.ts';
@@ -42,13 +43,8 @@ const USUAL_OUTPUT = 1024;
 const NO_ENTRY_YET = [undefined];
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
-  /** `waited`: for so long the database was asked who calls. */
-  return async function reserve(
-    grant: Grant,
-    context: RequestContext,
-    waited: Millis,
-  ): Promise<Result<Reservation, Failure>> {
-    const { chat, candidates, payers } = grant;
+  return async function reserve(grant: Grant, context: RequestContext): Promise<Result<Reservation, Failure>> {
+    const { chat, candidates, payers, caller } = grant;
     const options = optionsOf(grant);
     const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
     const amount = costliest.maxCost;
@@ -57,7 +53,7 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     const money = { scopes: payers, amount, minAmount, model: chat.model, identifier: costliest.entry.identifier };
     const isLimited = candidates.some(({ rate }) => rate !== undefined);
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
-    const held = await ledger.hold({ id: context.requestId, ...money, tokens, waited, ...entries });
+    const held = await ledger.hold({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
     if (held.ok) {
       context.rates = held.value.rates;
       return ok({ [made]: true, grant, options, hold: held.value, isCalled: false, lost: undefined });
@@ -123,14 +119,6 @@ function clientLimit({ limits }: Chat): number | undefined {
 function tokensOf(chat: Chat, options: ReadonlyArray<Option>): number {
   const max = Math.max(...options.map(({ maxOutput }) => maxOutput));
   return chat.input.estimate + Math.min(clientLimit(chat) ?? USUAL_OUTPUT, max) * chat.n;
-}
-
-function larger(a: Nano, b: Nano): Nano {
-  return a > b ? a : b;
-}
-
-function smaller(a: Nano, b: Nano): Nano {
-  return a < b ? a : b;
 }
 
 /** What the request needs at least, and when it was refused. */

@@ -81,7 +81,7 @@ interface Choice {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
-export interface OrderDeps {
+interface OrderDeps {
   readonly random: Random;
   /** Requests that this process has at the entry. */
   inFlight(identifier: string): number;
@@ -91,25 +91,18 @@ export interface OrderDeps {
 export function inOrder<T extends Choice>(
   targets: ReadonlyArray<T>,
   strategy: string,
-  deps: OrderDeps,
+  { random, inFlight }: OrderDeps,
 ): ReadonlyArray<T> {
   if (targets.length < 2) return targets;
-  const shuffled = shuffle(targets, deps.random);
-  const rank = RANKS.get(strategy);
-  if (rank === undefined) return shuffled;
-  const ranked = shuffled.map((target) => ({ target, rank: rank(target, deps) }));
+  const shuffled = shuffle(targets, random);
   // Sorting is stable: equals stay in the order of the shuffle.
-  return ranked.sort((a, b) => a.rank - b.rank).map(({ target }) => target);
+  if (strategy === 'Priority') shuffled.sort((a, b) => a.entry.priority - b.entry.priority);
+  if (strategy === 'LeastBusy') shuffled.sort((a, b) => inFlight(a.entry.identifier) - inFlight(b.entry.identifier));
+  return shuffled;
 }
 
-/** Ranks by strategy, the lowest first; a strategy that is not here (`SimpleShuffle`) goes by weights alone. */
-const RANKS: ReadonlyMap<string, (target: Choice, deps: OrderDeps) => number> = new Map([
-  ['Priority', ({ entry }: Choice) => entry.priority],
-  ['LeastBusy', ({ entry }: Choice, deps: OrderDeps) => deps.inFlight(entry.identifier)],
-]);
-
 /** A random order in which an entry comes first as often as its share of the weights says. */
-function shuffle<T extends Choice>(targets: ReadonlyArray<T>, random: Random): ReadonlyArray<T> {
+function shuffle<T extends Choice>(targets: ReadonlyArray<T>, random: Random): T[] {
   const left = [...targets];
   const ordered: T[] = [];
   while (left.length > 0) ordered.push(...left.splice(pick(left, random), 1));

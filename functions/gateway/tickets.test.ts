@@ -28,9 +28,9 @@ function skippingSteps(log: Log, client: Client): void {
   const caller = {} as Caller;
   authorize(caller, chat, snapshot);
   // @ts-expect-error A caller has not been granted anything.
-  reserve(caller, context, 0);
+  reserve(caller, context);
   const grant = {} as Grant;
-  reserve(grant, context, 0);
+  reserve(grant, context);
   const byHand = { grant, options: [], hold: { id: '1', amount: 1n, charges: [] }, isCalled: false, lost: undefined };
   // @ts-expect-error A grant without money has no targets.
   chooseTargets(grant, log);

@@ -1,5 +1,6 @@
 // A provider's wire format, as the pipeline sees it: how a request is written, and what replies and streams hold.
 import type { Failure } from '#core/failure.ts';
+import type { UpstreamRequest } from '#core/ports/serving.ts';
 import type { Provider } from '#core/providers.ts';
 import type { Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
@@ -47,11 +48,7 @@ export interface OutputLimit {
 /** Since the Unix epoch: the date of a reply, for dialects that give none. */
 export type Seconds = number;
 
-export interface WireRequest {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
-}
+export type WireRequest = Pick<UpstreamRequest, 'url' | 'headers' | 'body'>;
 
 export interface Reply {
   /** A text where it says the same: written together with its headers it costs the system one call of its cheapest kind. */

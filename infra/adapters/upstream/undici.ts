@@ -1,8 +1,7 @@
 // The upstream of a Node process: undici, one connection pool per origin.
 import { Pool } from 'undici';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
-import { ask } from './answer.ts';
-import { toBroken } from './broken.ts';
+import { ask, toBroken } from './answer.ts';
 
 /** The pool and path of a URL. */
 interface Route {
