@@ -31,16 +31,6 @@ export const TIMED_OUT: AttemptFailure = { ...LATE, outputBytes: 0 };
 
 export const UNSENT: AttemptFailure = { ...LATE, unsent: true };
 
-/** A reply that is longer than we keep in memory: asked for again it would be as long. */
-export function replyTooLarge(outputBytes: number): AttemptFailure {
-  return { failure: { code: 'upstream_error' }, again: 'never', blameless: true, outputBytes };
-}
-
-/** The dialect of the entry has no words for this request. */
-export function unsupported(failure: Failure): AttemptFailure {
-  return { failure, again: 'elsewhere', blameless: true };
-}
-
 /** A 2xx that carries no chat completion: an error in its body, or the page of a proxy. */
 export function invalidReply(response: UpstreamResponse, error: WireError): AttemptFailure {
   return { failure: { code: 'upstream_error' }, again: 'anywhere', ...reported(response.status, error) };

@@ -5,7 +5,7 @@ import { costOf, MAX_COST } from '#core/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import type { Candidate } from './access.ts';
 import type { Reservation } from './reserve.ts';
-import type { Piece, Recipient, Reply } from './wire/dialect.ts';
+import type { OutputSize, Piece, Recipient, Reply } from './wire/dialect.ts';
 import { estimateOutput } from './wire/prompt.ts';
 
 /** The entry that was called. */
@@ -24,7 +24,7 @@ export class Meter {
   #unreadBytes = 0;
   /** By index, whether it has ended. */
   readonly #choices = new Map<number, boolean>();
-  #frame: Piece['frame'];
+  #frame: unknown;
   #deltas = 0;
   #outputBytes = 0;
   #sound = 0;
@@ -100,7 +100,7 @@ export class Meter {
       return settlementOf(this.#reservation, this.#target, usage, {});
     }
     this.#readAll();
-    const output = estimateOf(this.#outputBytes, this.#sound, this.#deltas);
+    const output = estimateOf({ outputBytes: this.#outputBytes, sound: this.#sound }, this.#deltas);
     if (usage !== undefined) return settlementAbove(this.#reservation, this.#target, usage, output);
     return settlementOf(this.#reservation, this.#target, undefined, { ...prompt, ...output });
   }
@@ -123,9 +123,9 @@ export class Meter {
     return this.#usage !== undefined && this.#countsAll(this.#usage);
   }
 
-  get frame(): Readonly<Record<string, unknown>> {
+  get frame(): unknown {
     this.#readAll();
-    return this.#frame?.() ?? {};
+    return this.#frame;
   }
 
   /** A count that came with the first words says nothing of the others; nor does one that stays zero until the end. */
@@ -143,8 +143,8 @@ export class Meter {
 
 /** The charge of a whole reply. */
 export function settlementOfReply(reservation: Reservation, target: Called, reply: Reply): Settlement {
-  const { usage, outputBytes, sound } = reply;
-  const estimated = usage === undefined ? estimateOf(outputBytes(), sound(), 1) : {};
+  const { usage, size } = reply;
+  const estimated = usage === undefined ? estimateOf(size(), 1) : {};
   return withLost(reservation, settlementOf(reservation, target, usage, estimated));
 }
 
@@ -155,9 +155,9 @@ export function settlementOfUnheard(reservation: Reservation, target: Called, by
 }
 
 /** About how many tokens an output is: at least `min`. */
-function estimateOf(bytes: number, sound: number, min: number): Pick<Usage, 'output' | 'outputAudio'> {
+function estimateOf({ outputBytes, sound }: OutputSize, min: number): Pick<Usage, 'output' | 'outputAudio'> {
   const heard = Math.ceil(sound);
-  const output = Math.max(min, estimateOutput(bytes) + heard);
+  const output = Math.max(min, estimateOutput(outputBytes) + heard);
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 

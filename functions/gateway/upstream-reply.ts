@@ -3,7 +3,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type AttemptFailure, BROKEN, invalidReply, refusalOf, replyTooLarge } from './attempt-failure.ts';
+import { type AttemptFailure, BROKEN, invalidReply, refusalOf } from './attempt-failure.ts';
 import type { Dialect, Endpoint, Piece, Reply, StreamReader } from './wire/dialect.ts';
 import { concat } from './wire/sse.ts';
 
@@ -49,7 +49,8 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
 
 async function readPlain(response: UpstreamResponse, { endpoint: { dialect }, clock }: Origin): Opened {
   const { bytes, isWhole } = await read(response, MAX_REPLY);
-  if (!isWhole) return err(replyTooLarge(MAX_REPLY));
+  // Asked for again it would be as long.
+  if (!isWhole) return err({ ...BROKEN, again: 'never', blameless: true, outputBytes: MAX_REPLY });
   const reply = dialect.readReply(bytes, secondsOf(clock));
   return reply === undefined ? err(invalidReply(response, dialect.readError(bytes))) : ok({ type: 'plain', reply });
 }

@@ -5,7 +5,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type AttemptFailure, BROKEN, TIMED_OUT, UNREACHABLE, UNSENT, unsupported } from './attempt-failure.ts';
+import { type AttemptFailure, BROKEN, TIMED_OUT, UNREACHABLE, UNSENT } from './attempt-failure.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -146,7 +146,8 @@ export function createCallUpstream(
     const { reservation, target, deadline } = attempt;
     const { chat, routing } = reservation.grant;
     const request = target.dialect.toRequest(chat, target);
-    if (!request.ok) return err(unsupported(request.failure));
+    // The dialect of the entry has no words for this request.
+    if (!request.ok) return err({ failure: request.failure, again: 'elsewhere', blameless: true });
     const controller = new AbortController();
     const { signal } = controller;
     const stop = () => controller.abort();

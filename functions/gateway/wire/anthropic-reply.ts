@@ -45,16 +45,11 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
     ],
     usage: usage && toOpenAiUsage(usage),
   };
-  const outputBytes = () =>
-    calls.reduce(
-      (sum, { function: { name, arguments: given } }) => sum + bytesIn(name + given),
-      bytesIn(text + thoughts),
-    );
-  return { body: JSON.stringify(completion), usage, outputBytes, sound: NO_SOUND };
+  const called = calls.map(({ function: { name, arguments: given } }) => name + given).join('');
+  // Anthropic sends no sound.
+  const size = () => ({ outputBytes: bytesIn(text + thoughts + called), sound: 0 });
+  return { body: JSON.stringify(completion), usage, size };
 }
-
-/** Anthropic sends no sound. */
-const NO_SOUND = () => 0;
 
 /** A reason that is new to us has ended the answer all the same. */
 export function toFinishReason(stopReason: string): string {

@@ -114,7 +114,7 @@ export function createReader(created: Seconds): StreamReader {
     const usage = finished ? toUsage(counts) : undefined;
     const counted = usage && toEvent(JSON.stringify({ ...frame, choices: [], usage: toOpenAiUsage(usage) }));
     return [
-      ...(counted === undefined ? [] : [piece(counted, { usage, usageOnly: true, frame: always(frame) })]),
+      ...(counted === undefined ? [] : [piece(counted, { usage, usageOnly: true, frame })]),
       piece(toEvent('[DONE]'), { done: true }),
     ];
   }
@@ -128,7 +128,7 @@ export function createReader(created: Seconds): StreamReader {
       deltas: text === '' ? 0 : 1,
       outputBytes: bytesIn(text),
       choices: [{ index: 0, finished: finishReason !== undefined }],
-      frame: always(frame),
+      frame,
       ...more,
     });
   }
@@ -137,11 +137,6 @@ export function createReader(created: Seconds): StreamReader {
 /** The chunk up to its choices. */
 function headOf(frame: object): string {
   return `${JSON.stringify(frame).slice(0, -1)},"choices":`;
-}
-
-/** Whatever is told later. */
-function always<T>(value: T): () => T {
-  return () => value;
 }
 
 function piece(bytes: Uint8Array, more: Partial<Piece>): Piece {

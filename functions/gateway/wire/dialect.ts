@@ -55,10 +55,14 @@ export interface Reply {
   readonly body: string | Uint8Array;
   /** The provider's own count. */
   readonly usage: Usage | undefined;
-  /** Bytes of all output, for replies without a count: a long reply takes as long to count as to parse. */
-  readonly outputBytes: () => number;
-  /** Tokens of its sound, about. */
-  readonly sound: () => number;
+  /** Of all output, for replies without a count: a long reply takes as long to size as to parse. */
+  readonly size: () => OutputSize;
+}
+
+export interface OutputSize {
+  readonly outputBytes: number;
+  /** Tokens of sound, about: they are beside the text. */
+  readonly sound: number;
 }
 
 /** Reads one stream from its first byte to its last. */
@@ -72,7 +76,7 @@ export interface StreamReader {
 }
 
 /** A piece of a stream as the client gets it (an event or a few in OpenAI's dialect), and what is in it. */
-export interface Piece {
+export interface Piece extends OutputSize {
   readonly bytes: Uint8Array;
   /**
    * Reads the events of a piece that is not read yet: they go on with answers, and none of them counts, fails or ends the stream. Until then
@@ -83,9 +87,6 @@ export interface Piece {
   readonly done: boolean;
   /** Pieces of content: at least so many tokens were produced. */
   readonly deltas: number;
-  readonly outputBytes: number;
-  /** Tokens of sound, about: they are beside the text. */
-  readonly sound: number;
   readonly usage: Usage | undefined;
   /** The provider's count of the prompt, told before the answer is counted: its `output` says nothing yet. */
   readonly prompt: Usage | undefined;
@@ -93,8 +94,8 @@ export interface Piece {
   readonly usageOnly: boolean;
   /** Answers that this piece begins or goes on with, and those of them that end. */
   readonly choices: ReadonlyArray<{ readonly index: number; readonly finished: boolean }>;
-  /** Members that all chunks of a stream share; told once is enough. Few ask. */
-  readonly frame: (() => Readonly<Record<string, unknown>>) | undefined;
+  /** A chunk with the members that all chunks of a stream share; told once is enough. */
+  readonly frame: unknown;
   readonly error: WireError | undefined;
 }
 

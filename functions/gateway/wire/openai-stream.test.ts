@@ -22,7 +22,7 @@ function parsed(bytes: Uint8Array): Piece[] {
 
 const one = (piece: Piece) => piece.events?.() ?? [piece];
 /** What is told of a piece. Blank lines between events, which tell nothing, may stand with the event before or behind them. */
-const tell = (piece: Piece) => ({ ...piece, frame: piece.frame?.(), bytes: decoder.decode(piece.bytes).trim() });
+const tell = (piece: Piece) => ({ ...piece, bytes: decoder.decode(piece.bytes).trim() });
 const isBlank = ({ bytes }: { bytes: string }) => bytes === '';
 
 /** The reader says of a stream what the parser says of it, and leaves nothing unread that counts, fails or ends. */

@@ -3,7 +3,7 @@
 import { listOf, member, parseJson } from '#core/json.ts';
 import { toUsage } from '#core/usage.ts';
 import { type CreateReader, NOTHING, type Piece } from './dialect.ts';
-import { lengthOf, soundIn } from './output-size.ts';
+import { sizeOf } from './output-size.ts';
 import { bytesIn } from './prompt.ts';
 import { dataOf, latin1, SseSplitter } from './sse.ts';
 import { openaiError } from './wire-error.ts';
@@ -17,8 +17,6 @@ const DONE = '[DONE]';
 const TELLING = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
 /** One of these is in all that tells more: the engine finds them faster than the pattern. */
 const MARKS = ['usage"', 'error"', '\\u00', DONE];
-/** Members that all chunks of a stream share. */
-const FRAME = ['id', 'object', 'created', 'model'];
 
 export const createReader: CreateReader = () => {
   const splitter = new SseSplitter();
@@ -56,7 +54,7 @@ export function toPiece(event: Uint8Array): Piece {
   const error = member(chunk, 'error');
   return {
     ...NOTHING,
-    ...sizeOf(listOf(choices)),
+    ...sizeOf(listOf(choices), 'delta'),
     bytes: event,
     usage,
     usageOnly: usage !== undefined && Array.isArray(choices) && choices.length === 0,
@@ -64,29 +62,7 @@ export function toPiece(event: Uint8Array): Piece {
       index: Number(member(choice, 'index') ?? 0),
       finished: typeof member(choice, 'finish_reason') === 'string',
     })),
-    frame: Array.isArray(choices) ? () => frameOf(chunk) : undefined,
+    frame: Array.isArray(choices) ? chunk : undefined,
     error: error === undefined || error === null ? undefined : openaiError(chunk),
   };
-}
-
-function sizeOf(choices: ReadonlyArray<unknown>): Pick<Piece, 'deltas' | 'outputBytes' | 'sound'> {
-  let deltas = 0;
-  let outputBytes = 0;
-  let sound = 0;
-  for (const choice of choices) {
-    const delta = member(choice, 'delta');
-    const length = lengthOf(delta);
-    const heard = soundIn(delta);
-    // A piece of sound may be less than a token, and what is counted here may cut a stream.
-    if (length > 0 || heard >= 1) deltas += 1;
-    outputBytes += length;
-    sound += heard;
-  }
-  return { deltas, outputBytes, sound };
-}
-
-function frameOf(chunk: unknown): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(
-    FRAME.map((name) => [name, member(chunk, name)] as const).filter(([, value]) => value !== undefined),
-  );
 }

@@ -7,7 +7,7 @@ import { type Chat, isLookalike, LIMIT_NAMES, type LimitName, OWN_MEMBERS } from
 import type { Dialect, Recipient, Reply, WireRequest } from './dialect.ts';
 import { membersOf, type NewValue, splice } from './json-splice.ts';
 import { createReader } from './openai-stream.ts';
-import { lengthOf, soundIn } from './output-size.ts';
+import { sizeOf } from './output-size.ts';
 import { openaiError } from './wire-error.ts';
 
 const decoder = new TextDecoder();
@@ -95,13 +95,10 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   const reply = parseJson(text);
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
-  const inAll = (amount: (message: unknown) => number) => () =>
-    choices.reduce<number>((sum, choice) => sum + amount(member(choice, 'message')), 0);
   return {
     body: isSame(text, bytes) ? text : bytes,
     usage: toUsage(member(reply, 'usage')),
-    outputBytes: inAll(lengthOf),
-    sound: inAll(soundIn),
+    size: () => sizeOf(choices, 'message'),
   };
 }
 

@@ -1,5 +1,6 @@
 // Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, whatever a provider bills as output.
 import { listOf, member, textOf } from '#core/json.ts';
+import type { OutputSize, Piece } from './dialect.ts';
 import { BYTES_PER_PICTURE, bytesIn } from './prompt.ts';
 
 /** Members that say something. */
@@ -9,8 +10,28 @@ const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
 /** A twentieth of a second in the only form in which sounds are streamed (16 bits, 24,000 times a second, in base64). */
 const LETTERS_PER_SOUND_TOKEN = 3200;
 
+/** What these choices say in their `message` or `delta`, and in how many of them at least a token is said. */
+export function sizeOf(
+  choices: ReadonlyArray<unknown>,
+  name: 'message' | 'delta',
+): Pick<Piece, 'deltas' | keyof OutputSize> {
+  let deltas = 0;
+  let outputBytes = 0;
+  let sound = 0;
+  for (const choice of choices) {
+    const message = member(choice, name);
+    const length = lengthOf(message);
+    const heard = soundIn(message);
+    // A piece of sound may be less than a token, and what is counted here may cut a stream.
+    if (length > 0 || heard >= 1) deltas += 1;
+    outputBytes += length;
+    sound += heard;
+  }
+  return { deltas, outputBytes, sound };
+}
+
 /** Bytes of all texts. Names and ids are not said. */
-export function lengthOf(message: unknown): number {
+function lengthOf(message: unknown): number {
   let length = 0;
   for (const name of TEXTS) length += bytesOf(member(message, name));
   length += calledIn(member(message, 'function_call'), 'arguments');
@@ -22,7 +43,7 @@ export function lengthOf(message: unknown): number {
 }
 
 /** About how many tokens its sound is: parts of one too, for it comes in pieces of any length. */
-export function soundIn(message: unknown): number {
+function soundIn(message: unknown): number {
   const data = textOf(member(member(message, 'audio'), 'data')) ?? '';
   return data.length / LETTERS_PER_SOUND_TOKEN;
 }

@@ -1,5 +1,6 @@
 // Stream ends that the upstream did not send: an error, or a cut at the hold, in OpenAI's dialect.
 import { type Failure, toReply } from '#core/failure.ts';
+import { member } from '#core/json.ts';
 import type { Tokens } from '#core/ports/books.ts';
 import { toEvent } from './sse.ts';
 
@@ -10,8 +11,8 @@ export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
 interface Begun {
   /** Answers that began and have not ended. */
   readonly open: ReadonlyArray<number>;
-  /** Members that all its chunks share. */
-  readonly frame: Readonly<Record<string, unknown>>;
+  /** One of its chunks. */
+  readonly frame: unknown;
 }
 
 /** An error in the stream; no `[DONE]` follows, so that no client takes the reply for a whole one. */
@@ -27,6 +28,8 @@ export function endEvents(end: Exclude<ReplyEnd, 'cut'>): ReadonlyArray<Uint8Arr
 
 /** The end of a stream that has reached its hold: every open answer ends by `length`, as at a limit of the client's own. */
 export function lengthEnd({ frame, open }: Begun, tokens: Tokens, includeUsage: boolean): ReadonlyArray<Uint8Array> {
+  const [id, object, created, model] = ['id', 'object', 'created', 'model'].map((name) => member(frame, name));
+  const shared = { id, object, created, model };
   const ended = open.length > 0 ? open : [0];
   const choices = ended.map((index) => ({ index, delta: {}, finish_reason: 'length' }));
   const usage = {
@@ -35,8 +38,8 @@ export function lengthEnd({ frame, open }: Begun, tokens: Tokens, includeUsage: 
     total_tokens: tokens.input + tokens.output,
   };
   return [
-    toEvent(JSON.stringify({ ...frame, choices })),
-    ...(includeUsage ? [toEvent(JSON.stringify({ ...frame, choices: [], usage }))] : []),
+    toEvent(JSON.stringify({ ...shared, choices })),
+    ...(includeUsage ? [toEvent(JSON.stringify({ ...shared, choices: [], usage }))] : []),
     toEvent('[DONE]'),
   ];
 }
