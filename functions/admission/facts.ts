@@ -10,7 +10,7 @@ import {
   toFieldSelector,
 } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
-import type { TakenAlias } from '#core/rules/alias.ts';
+import type { TakenAlias } from '#core/rules/conflicts.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
 import type { Reference, Referred } from '#core/rules/references.ts';
 import type { ReadSecret, SecretData } from '#core/rules/secrets.ts';

@@ -47,10 +47,10 @@ export function createAuthorize(memory: AccessMemory = new WeakMap()) {
     const known = served.byKey.get(caller.key)?.get(chat.model);
     const access = known === undefined ? compile(caller, chat.model, served) : ok(known);
     if (!access.ok) return access;
-    const { payers } = access.value;
-    const candidates = payable(access.value.candidates, chat);
-    if (candidates.length === 0 && chat.webSearches !== undefined) return err(webSearchRefused(chat.webSearches));
-    return ok({ [made]: true, caller, chat, routing: snapshot.routing, candidates, payers });
+    const grant: Grant = { [made]: true, caller, chat, routing: snapshot.routing, ...access.value };
+    if (chat.webSearches === undefined) return ok(grant);
+    const candidates = grant.candidates.filter(({ price }) => price.webSearch !== undefined);
+    return candidates.length === 0 ? err(webSearchRefused(chat.webSearches)) : ok({ ...grant, candidates });
   };
 
   function servedBy(snapshot: Snapshot): Served {
@@ -100,11 +100,6 @@ function rateOf({ identifier, rpm, tpm }: SnapshotEntry): RateLimit | undefined 
     ...(rpm === undefined ? {} : { requests: rpm }),
     ...(tpm === undefined ? {} : { tokens: tpm }),
   };
-}
-
-/** Entries that name a price for all that is asked of them. */
-function payable(candidates: ReadonlyArray<Candidate>, { webSearches }: Chat): ReadonlyArray<Candidate> {
-  return webSearches === undefined ? candidates : candidates.filter(({ price }) => price.webSearch !== undefined);
 }
 
 function admits(scope: ScopePolicy, model: string): boolean {

@@ -7,8 +7,7 @@ import { type Caller, createAuthenticate } from './authenticate.ts';
 import { createCooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createHandle, type RequestMemory } from './handle.ts';
-import { createListModels } from './models.ts';
-import { createOwnKey } from './own-key.ts';
+import { createListModels, createOwnKey } from './own-key.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './policy-cache.ts';
 import { contextOf, type RequestContext, refuse, sendJson, sendText } from './respond.ts';
 

@@ -1,8 +1,9 @@
-// A key's own alias, models, budgets and dates, for its bearer (DESIGN 10, GET key).
+// What a key may know of itself: its alias, budgets and dates (DESIGN 10, GET key), and the models that it may use.
 import type { Failure } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { modelsOf } from './access.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
 
@@ -35,6 +36,19 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
         ...(alias === undefined ? {} : { alias }),
         ...budget,
       })),
+    });
+  };
+}
+
+/** As OpenAI's list, with nothing about who serves them. */
+export function createListModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
+  return async function listModels(caller: Caller) {
+    const snapshot = snapshots.current();
+    const names = snapshot === undefined ? [] : modelsOf(caller, snapshot);
+    // Clients insist on a date; the instance keeps none per model.
+    return ok({
+      object: 'list',
+      data: names.map((id) => ({ id, object: 'model', created: 0, owned_by: 'gateway-operator' })),
     });
   };
 }

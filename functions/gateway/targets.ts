@@ -38,7 +38,9 @@ export function createChooseTargets(
     const reachable = options.flatMap((option) => {
       const reached = reach(option.entry, credentials);
       if (!reached.ok) log.skipped(option.entry.identifier, reached.failure);
-      return reached.ok ? [toTarget(reservation, option, reached.value)] : [];
+      if (!reached.ok) return [];
+      const dialect = DIALECTS[reached.value.provider.dialect];
+      return [{ ...option, ...reached.value, dialect, limit: outputLimit(reservation, option) }];
     });
     const ready = reachable.filter((target) => {
       const isCooling = cooldowns.of(target) !== undefined;
@@ -52,11 +54,6 @@ export function createChooseTargets(
     const order = inOrder(ready.length > 0 ? ready : [soonest], grant.routing.strategy, { random, inFlight });
     return ok({ [made]: true, reservation, order });
   };
-}
-
-function toTarget(reservation: Reservation, option: Option, endpoint: Endpoint): Target {
-  const dialect = DIALECTS[endpoint.provider.dialect];
-  return { ...option, ...endpoint, dialect, limit: outputLimit(reservation, option) };
 }
 
 /** The entry's address and credentials; or why it cannot be called. */

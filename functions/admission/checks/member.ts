@@ -1,7 +1,7 @@
 // Checks that keys, users and teams have in common: their instance, its models, aliases, references, a budget of zero.
 import type { Finding } from '#core/finding.ts';
 import { parseMoney } from '#core/money.ts';
-import { aliasTaken } from '#core/rules/alias.ts';
+import { aliasTaken } from '#core/rules/conflicts.ts';
 import { instanceIsDeleted, instanceNotFound } from '#core/rules/instance.ts';
 import { modelsServed as findUnserved } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';

@@ -31,16 +31,9 @@ export interface Chat {
 export type LimitName = 'max_completion_tokens' | 'max_tokens';
 export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', 'max_tokens'];
 
+const READ = ['model', 'messages', 'stream', 'stream_options', 'n'];
 /** Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
-export const OWN_MEMBERS: ReadonlySet<string> = new Set([
-  'model',
-  'messages',
-  'stream',
-  'stream_options',
-  'n',
-  ...DECIDING,
-  ...LIMIT_NAMES,
-]);
+export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING, ...LIMIT_NAMES]);
 
 /** More than providers give: a number beyond counting must not become money. */
 const MAX_ANSWERS = 1024;
@@ -56,10 +49,10 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
   if (!absent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
   if (!absent(options) && !isRecord(options)) return invalid('"stream_options" must be an object.', 'stream_options');
-  if (!absent(n) && !(isCount(n, 1) && n <= MAX_ANSWERS)) {
+  if (!absent(n) && !(isCount(n) && n <= MAX_ANSWERS)) {
     return invalid(`"n" must be a whole number from 1 to ${MAX_ANSWERS}.`, 'n');
   }
-  const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 1));
+  const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name]));
   // Zero is no limit to providers that ask whether there is one by its truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
   const object = membersOf(text);
@@ -72,7 +65,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     stream: stream === true,
     streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
     includeUsage: isRecord(options) && options.include_usage === true,
-    n: isCount(n, 1) ? n : 1,
+    n: isCount(n) ? n : 1,
     limits: { max_completion_tokens: limitOf(body.max_completion_tokens), max_tokens: limitOf(body.max_tokens) },
     input: measure(bytes.length, messages, body.tools),
     webSearches: webSearchesIn(body),
@@ -92,7 +85,7 @@ function textIn(bytes: Uint8Array): string {
 }
 
 function limitOf(value: unknown): number | undefined {
-  return isCount(value, 1) ? value : undefined;
+  return isCount(value) ? value : undefined;
 }
 
 function lookalikesIn({ members }: ObjectText): ReadonlySet<string> {
@@ -111,8 +104,8 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isCount(value: unknown, min: number): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= min;
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1;
 }
 
 function absent(value: unknown): value is null | undefined {

@@ -1,5 +1,5 @@
 // Tokens of a prompt, at most and about, without a tokenizer (LEDGER 9).
-import { member } from '#core/json.ts';
+import { listOf, member, textOf } from '#core/json.ts';
 
 export interface Measure {
   /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MAX_PER_PART`. */
@@ -31,8 +31,8 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
   const holders = [...messages];
   for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) {
     if (refersToSound(holder)) parts += 1;
-    for (const part of contentOf(holder)) {
-      if (hasSome(member(part, 'content'))) holders.push(part);
+    for (const part of listOf(member(holder, 'content'))) {
+      if (listOf(member(part, 'content')).length > 0) holders.push(part);
       const media = mediaOf(part);
       if (media === undefined) continue;
       parts += 1;
@@ -42,7 +42,7 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
   // UTF-16 units are never more than bytes, so what is left is never less than the text.
   const text = Math.max(0, bodyBytes - mediaBytes);
   return {
-    max: BigInt(text + parts * MAX_PER_PART + (hasSome(tools) ? MAX_FOR_TOOLS : 0)),
+    max: BigInt(text + parts * MAX_PER_PART + (listOf(tools).length > 0 ? MAX_FOR_TOOLS : 0)),
     textOnly: parts === 0,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + parts * ESTIMATE_PER_PART),
   };
@@ -86,22 +86,11 @@ export function bytesIn(text: string): number {
   return bytes;
 }
 
-function hasSome(list: unknown): boolean {
-  return Array.isArray(list) && list.length > 0;
-}
-
-function contentOf(message: unknown): ReadonlyArray<unknown> {
-  const content = member(message, 'content');
-  return Array.isArray(content) ? content : [];
-}
-
 /** `{"image_url": "…"}`, `{"image_url": {"url": "…"}}`, `{"input_audio": {"data": "…"}}`, `{"file": {"file_data": "…"}}`. */
 function mediaIn(media: unknown): number {
   if (typeof media === 'string') return encodedIn(media);
-  return ['url', 'data', 'file_data'].reduce((sum, name) => {
-    const value = member(media, name);
-    return sum + (typeof value === 'string' ? encodedIn(value) : 0);
-  }, 0);
+  const texts = ['url', 'data', 'file_data'].map((name) => textOf(member(media, name)) ?? '');
+  return texts.reduce((sum, text) => sum + encodedIn(text), 0);
 }
 
 /** A file of text is text, however it is wrapped. */

@@ -117,16 +117,13 @@ const USUAL_SEARCHES = 10;
 
 export function webSearchesIn(body: Members): WebSearches | undefined {
   const { web_search_options: options, search_parameters: parameters, plugins, tools } = body;
-  const asked: ReadonlyArray<readonly [string, number]> = [
-    ...(isAsked(options) ? [['web_search_options', USUAL_SEARCHES] as const] : []),
-    ...(isAsked(parameters) && member(parameters, 'mode') !== 'off'
-      ? [['search_parameters', countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES] as const]
-      : []),
-    ...listOf(plugins).map(() => ['plugins', USUAL_SEARCHES] as const),
-    ...listOf(tools).flatMap((tool) =>
-      isWebSearch(tool) ? [['tools', countIn(tool, 'max_uses') ?? USUAL_SEARCHES] as const] : [],
-    ),
-  ];
+  const asked: Array<readonly [string, number]> = [];
+  if (isAsked(options)) asked.push(['web_search_options', USUAL_SEARCHES]);
+  if (isAsked(parameters) && member(parameters, 'mode') !== 'off')
+    asked.push(['search_parameters', countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES]);
+  for (const _ of listOf(plugins)) asked.push(['plugins', USUAL_SEARCHES]);
+  for (const tool of listOf(tools).filter(isWebSearch))
+    asked.push(['tools', countIn(tool, 'max_uses') ?? USUAL_SEARCHES]);
   const [first] = asked;
   return first && { param: first[0], max: asked.reduce((sum, [, max]) => sum + max, 0) };
 }

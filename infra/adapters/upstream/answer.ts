@@ -8,31 +8,24 @@ type Controller = Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
 type Next = IteratorResult<Uint8Array, undefined>;
 
-interface Reader {
-  readonly resolve: (next: Next) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** Bytes that may wait for the reader; beyond this the connection is paused. */
 const MAX_WAITING = 64 * 1024;
 const ABORTED = 'the request was aborted';
 
 /** Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply. */
 export function ask(pool: Pool, path: string, request: UpstreamRequest): Promise<UpstreamResponse> {
-  return new Promise((resolve, reject) => {
-    const { headers, body, timeouts, signal } = request;
-    if (signal.aborted) return reject(unsent());
-    const answer = new Answer(signal, resolve, reject);
-    const limits = { headersTimeout: timeouts.firstByte, bodyTimeout: timeouts.idle };
-    pool.dispatch({ method: 'POST', path, headers, body, ...limits }, answer);
-  });
+  const { headers, body, timeouts, signal } = request;
+  if (signal.aborted) return Promise.reject(unsent());
+  const answer = new Answer(signal);
+  const limits = { headersTimeout: timeouts.firstByte, bodyTimeout: timeouts.idle };
+  pool.dispatch({ method: 'POST', path, headers, body, ...limits }, answer);
+  return answer.response.promise;
 }
 
 /** The handler of one request: undici's events in, the port's promises out. A class, because one is made per request and methods are shared. */
 class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8Array, undefined> {
+  readonly response = Promise.withResolvers<UpstreamResponse>();
   readonly #signal: UpstreamRequest['signal'];
-  readonly #begin: (response: UpstreamResponse) => void;
-  readonly #fail: (error: Error) => void;
   readonly #onAbort = (): void => this.#stop();
   readonly #hasEnded = (): boolean => this.#ended;
   readonly #onPieces = (): void => {
@@ -44,19 +37,13 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   /** The reader that waits for the next pieces. */
-  #reader: Reader | undefined;
+  #reader: PromiseWithResolvers<Next> | undefined;
   /** The last piece has arrived, or `#error` says why none will. */
   #ended = false;
   #error: Error | undefined;
 
-  constructor(
-    signal: UpstreamRequest['signal'],
-    begin: (response: UpstreamResponse) => void,
-    fail: (error: Error) => void,
-  ) {
+  constructor(signal: UpstreamRequest['signal']) {
     this.#signal = signal;
-    this.#begin = begin;
-    this.#fail = fail;
     signal.addEventListener('abort', this.#onAbort);
   }
 
@@ -71,7 +58,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     const body = encoding === undefined ? this : (decoded(this, String(encoding)) ?? this);
     // A decoded body ends later than the transfer, so it must be read to its end.
     const hasEnded = body === this ? this.#hasEnded : undefined;
-    this.#begin({ status, headers: joined(headers), body, hasEnded });
+    this.response.resolve({ status, headers: joined(headers), body, hasEnded });
   }
 
   /** Chunks of one packet arrive before any other code runs, so they are read as one piece. */
@@ -100,9 +87,8 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (this.#pieces.length > 0) return Promise.resolve(this.#take());
     if (this.#error !== undefined) return Promise.reject(this.#error);
     if (this.#ended) return Promise.resolve(END);
-    return new Promise((resolve, reject) => {
-      this.#reader = { resolve, reject };
-    });
+    this.#reader = Promise.withResolvers();
+    return this.#reader.promise;
   }
 
   /** Ends the reading early: the connection is closed, so that the provider stops. */
@@ -135,7 +121,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   #break(error: Error): void {
     this.#end();
     this.#error = toBroken(error);
-    this.#fail(this.#error);
+    this.response.reject(this.#error);
     if (this.#pieces.length === 0) this.#takeReader()?.reject(this.#error);
   }
 
@@ -144,7 +130,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     this.#signal.removeEventListener('abort', this.#onAbort);
   }
 
-  #takeReader(): Reader | undefined {
+  #takeReader(): PromiseWithResolvers<Next> | undefined {
     const reader = this.#reader;
     this.#reader = undefined;
     return reader;
