@@ -4,7 +4,7 @@ import type { ApiRequest } from '../request/request.ts';
 import { type LabelSelector, toLabelSelector } from '../request/selection.ts';
 import { keyOf, type Resource } from '../resource.ts';
 import { type CelProgram, compileCel } from '../schema/cel.ts';
-import type { JsonObject } from '../schema/json.ts';
+import { type JsonObject, listAt } from '../schema/json.ts';
 import type { Store } from '../store/store.ts';
 
 export type AdmissionAttributes = {
@@ -53,19 +53,17 @@ export function createWebhooks(store: Pick<Store, 'list'>): (kind: WebhookKind) 
     });
 }
 
-function toWebhooks({ webhooks }: KubeObject): Webhook[] {
-  return (Array.isArray(webhooks) ? (webhooks as JsonObject[]) : []).map((webhook) => ({
-    ...(webhook as Pick<
-      Webhook,
-      'name' | 'failurePolicy' | 'sideEffects' | 'timeoutSeconds' | 'reinvocationPolicy' | 'clientConfig'
-    >),
-    rules: (webhook.rules ?? []) as readonly Rule[],
-    namespaceSelector: toLabelSelector(webhook.namespaceSelector),
-    objectSelector: toLabelSelector(webhook.objectSelector),
-    conditions: ((webhook.matchConditions ?? []) as ReadonlyArray<{ name: string; expression: string }>).map(
-      ({ name, expression }) => ({ name, test: compileCel(expression) }),
-    ),
-  }));
+function toWebhooks(configuration: KubeObject): Webhook[] {
+  return (listAt(configuration, 'webhooks') as JsonObject[]).map((webhook) => {
+    const conditions = listAt(webhook, 'matchConditions') as ReadonlyArray<{ name: string; expression: string }>;
+    return {
+      ...(webhook as Omit<Webhook, 'namespaceSelector' | 'objectSelector' | 'conditions'>),
+      rules: listAt(webhook, 'rules') as readonly Rule[],
+      namespaceSelector: toLabelSelector(webhook.namespaceSelector),
+      objectSelector: toLabelSelector(webhook.objectSelector),
+      conditions: conditions.map(({ name, expression }) => ({ name, test: compileCel(expression) })),
+    };
+  });
 }
 
 /** Whether rules and selectors concern the attributes. Webhook configurations themselves never pass through webhooks. */

@@ -14,12 +14,7 @@ export type PrinterColumn = {
 };
 
 /** A column with the cell that it makes of an object. */
-export type Column = {
-  readonly name: string;
-  readonly type: string;
-  readonly format: string;
-  readonly description: string;
-  readonly priority: number;
+export type Column = Required<Omit<PrinterColumn, 'jsonPath'>> & {
   cell(object: JsonObject, now: Date): string | number | boolean | null;
 };
 
@@ -50,7 +45,7 @@ export function toTable(objects: readonly JsonObject[], request: TableRequest): 
   };
 }
 
-export function partialMetadata({ metadata }: JsonObject): JsonObject {
+function partialMetadata({ metadata }: JsonObject): JsonObject {
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
 }
 

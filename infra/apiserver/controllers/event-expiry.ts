@@ -1,35 +1,25 @@
 // Expiry of Events.
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
+import { type Controller, createController } from './work-queue.ts';
 
 const stored = '/events';
 const lifetime = 3_600_000;
-const checkEvery = 60_000;
 
 /** An hour after it was last seen, as the real server keeps them. */
-export function createEventExpiry({ store, now }: Deps): { start(): void; stop(): Promise<void> } {
-  let ticking: NodeJS.Timeout | undefined;
-
-  function sweep(): void {
-    for (const object of store.list(stored).filter((event) => now() - lastSeen(event) > lifetime)) {
-      const { namespace = '', name = '', resourceVersion: from = '' } = object.metadata;
-      store.write({ do: 'delete', resource: stored, namespace, name, object, from });
-    }
-  }
-
-  return {
-    start() {
-      ticking = setInterval(() => {
-        try {
-          sweep();
-        } catch {} // every request reports a file that cannot be written; the next sweep tries again
-      }, checkEvery);
-      ticking.unref();
+export function createEventExpiry(deps: Deps): Controller {
+  const { store, now } = deps;
+  return createController(deps, {
+    name: 'expiry of Events',
+    concerned: ({ resource, namespace, name }) => (resource === stored ? [{ resource, namespace, name }] : []),
+    async work(key, add) {
+      const object = store.get(key);
+      if (object === undefined) return;
+      const left = lastSeen(object) + lifetime - now();
+      if (left > 0) add(key, left);
+      else store.write({ do: 'delete', ...key, object, from: object.metadata.resourceVersion ?? '' });
     },
-    async stop() {
-      clearInterval(ticking);
-    },
-  };
+  });
 }
 
 function lastSeen({ lastTimestamp, eventTime, metadata }: KubeObject): number {

@@ -2,27 +2,7 @@
 import { apiVersionOf, type Resource, type Subresource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 
-export const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
-
-/** `/api` or `/apis` in one document, as kubectl asks for it since 1.27. */
-export function aggregatedDiscovery(resources: readonly Resource[], core: boolean): JsonObject {
-  const groups = byGroup(resources).filter(([group]) => (group === '') === core);
-  return {
-    kind: 'APIGroupDiscoveryList',
-    apiVersion: 'apidiscovery.k8s.io/v2',
-    metadata: {},
-    items: groups.map(([group, versions]) => ({
-      metadata: { ...(group && { name: group }), creationTimestamp: null },
-      versions: versions.map(([version, entries]) => ({
-        version,
-        freshness: 'Current',
-        resources: entries.map(aggregatedEntry),
-      })),
-    })),
-  };
-}
-
-/** `/apis` for older clients. */
+/** `/apis`. */
 export function groupList(resources: readonly Resource[]): JsonObject {
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groupsOf(resources) };
 }
@@ -46,7 +26,7 @@ export function resourceList(resources: readonly Resource[], group: string, vers
   const entries = resources.filter((one) => one.group === group && one.version === version);
   if (entries.length === 0) return undefined;
   const groupVersion = apiVersionOf({ group, version });
-  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: entries.flatMap(legacyEntries) };
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: entries.flatMap(entriesOf) };
 }
 
 type Versions = ReadonlyArray<readonly [version: string, entries: readonly Resource[]]>;
@@ -65,28 +45,7 @@ function priority(version: string): number {
   return (stage === undefined ? 2 : stage === 'beta' ? 1 : 0) * 1e6 + Number(major) * 1e3 + Number(minor);
 }
 
-function aggregatedEntry(entry: Resource): JsonObject {
-  const { group, version, plural, singular, kind, namespaced, verbs, shortNames, categories, subresources } = entry;
-  const responseKind = { group, version, kind };
-  return {
-    resource: plural,
-    responseKind,
-    scope: namespaced ? 'Namespaced' : 'Cluster',
-    singularResource: singular,
-    verbs,
-    ...(shortNames.length > 0 && { shortNames }),
-    ...(categories.length > 0 && { categories }),
-    ...(subresources.length > 0 && {
-      subresources: subresources.map((subresource) => ({
-        subresource,
-        responseKind,
-        verbs: subresourceVerbs(subresource),
-      })),
-    }),
-  };
-}
-
-function legacyEntries(entry: Resource): JsonObject[] {
+function entriesOf(entry: Resource): JsonObject[] {
   const { plural, singular, kind, namespaced, verbs, shortNames, categories, subresources } = entry;
   return [
     {

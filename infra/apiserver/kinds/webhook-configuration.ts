@@ -38,13 +38,11 @@ function webhooksOf(object: KubeObject): readonly JsonObject[] {
 }
 
 function complete(webhook: JsonObject): JsonObject {
-  const { service, ...client } = objectAt(webhook, 'clientConfig');
   return {
     ...webhook,
     ...(webhook.rules !== undefined && {
       rules: listAt(webhook, 'rules').map((rule) => withDefaults(rule, { scope: '*' })),
     }),
-    ...(isObject(service) && { clientConfig: { ...client, service: withDefaults(service, { port: 443 }) } }),
   };
 }
 

@@ -4,21 +4,21 @@ import { negotiate } from './representation.ts';
 const none = new URLSearchParams();
 
 test.each([
-  ['', 'object'],
-  ['*/*', 'object'],
-  ['application/yaml, */*', 'object'],
-  ['application/vnd.kubernetes.protobuf,application/json', 'object'],
+  ['', false],
+  ['*/*', false],
+  ['application/yaml, */*', false],
+  ['application/vnd.kubernetes.protobuf,application/json', false],
   [
     'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json',
-    'table',
+    true,
   ],
-  ['application/json;as=Table;v=v9;g=meta.k8s.io, application/json', 'object'],
+  ['application/json;as=Table;v=v9;g=meta.k8s.io, application/json', false],
   [
     'application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
-    'metadata',
+    false,
   ],
-])('who accepts %j gets a %s', (accept, shape) => {
-  expect(negotiate(accept, none)).toMatchObject({ shape });
+])('who accepts %j gets a table: %s', (accept, isTable) => {
+  expect(negotiate(accept, none)).toMatchObject({ isTable });
 });
 
 test.each(['application/vnd.kubernetes.protobuf', 'application/yaml'])(

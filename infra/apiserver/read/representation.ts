@@ -1,12 +1,12 @@
-// Objects in the form that a caller asks for: as they are, as a table, or their metadata alone. Always in JSON.
+// Objects in the form that a caller asks for: as they are, or as a table. Always in JSON.
 import { apiError, type Outcome } from '../api-error.ts';
-import { partialMetadata, toTable } from '../codec/table.ts';
+import { toTable } from '../codec/table.ts';
 import type { KubeObject } from '../object.ts';
 import { apiVersionOf, type Resource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 
 export type Representation = {
-  readonly shape: 'object' | 'table' | 'metadata';
+  readonly isTable: boolean;
   /** What a table's rows carry of their object. */
   readonly include: 'None' | 'Metadata' | 'Object';
 };
@@ -19,9 +19,11 @@ export function negotiate(accept: string, query: URLSearchParams): Outcome<Repre
   for (const entry of accept === '' ? ['*/*'] : accept.split(',')) {
     const [type = '', ...rest] = entry.split(';').map((part) => part.trim());
     const parameters = Object.fromEntries(rest.map((part) => part.split('='))) as Parameters;
-    const shape = jsonTypes.has(type.toLowerCase()) ? shapeOf(parameters) : undefined;
-    if (shape === undefined) continue;
-    return { shape, include: include === 'None' || include === 'Object' ? include : 'Metadata' };
+    if (!jsonTypes.has(type.toLowerCase()) || !isServed(parameters)) continue;
+    return {
+      isTable: parameters.as === 'Table',
+      include: include === 'None' || include === 'Object' ? include : 'Metadata',
+    };
   }
   const message =
     'only the following media types are accepted: application/json (this API server answers in JSON alone)';
@@ -30,11 +32,9 @@ export function negotiate(accept: string, query: URLSearchParams): Outcome<Repre
 
 const jsonTypes: ReadonlySet<string> = new Set(['application/json', 'application/*', '*/*']);
 
-function shapeOf({ as, g, v }: Parameters): Representation['shape'] | undefined {
-  if (as === undefined) return 'object';
-  if (g !== 'meta.k8s.io' || v !== 'v1') return undefined;
-  if (as === 'Table') return 'table';
-  return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList' ? 'metadata' : undefined;
+/** A client that asks for metadata alone reads them from the whole object too. */
+function isServed({ as, g, v }: Parameters): boolean {
+  return as === undefined || (/^(Table|PartialObjectMetadata(List)?)$/.test(as) && g === 'meta.k8s.io' && v === 'v1');
 }
 
 export type Shown = {
@@ -45,21 +45,16 @@ export type Shown = {
 };
 
 export function showObject(object: KubeObject, { resource, form, now }: Shown): JsonObject {
-  if (form.shape === 'metadata') return partialMetadata(object);
-  if (form.shape === 'object') return object;
+  if (!form.isTable) return object;
   const { resourceVersion } = object.metadata;
   return toTable([object], { columns: resource.columns, now, include: form.include, listMeta: { resourceVersion } });
 }
 
-/** A page of a list as a List, a Table, or a list of metadata. */
+/** A page of a list as a List or a Table. */
 export function showPage(page: Page, { resource, form, now }: Shown): JsonObject {
   const { objects, metadata } = page;
-  if (form.shape === 'table') {
+  if (form.isTable) {
     return toTable(objects, { columns: resource.columns, now, include: form.include, listMeta: metadata });
-  }
-  if (form.shape === 'metadata') {
-    const items = objects.map(partialMetadata);
-    return { kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1', metadata, items };
   }
   const items = resource.custom ? objects : objects.map(({ kind: _, apiVersion: __, ...rest }) => rest);
   return { kind: resource.listKind, apiVersion: apiVersionOf(resource), metadata, items };

@@ -1,7 +1,7 @@
 // Watches: the changes of objects from now, or from a resourceVersion on.
 
 import { expired, isApiError, type Outcome, type Status } from '../api-error.ts';
-import { partialMetadata, toTable } from '../codec/table.ts';
+import { toTable } from '../codec/table.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
@@ -112,8 +112,7 @@ function shower({ now }: Deps, { resource }: ApiRequest, form: Representation): 
   let first = true;
   return (stored) => {
     const object = shown(resource, stored);
-    if (form.shape === 'object') return object;
-    if (form.shape === 'metadata') return partialMetadata(object);
+    if (!form.isTable) return object;
     const objects = stored.metadata.uid === undefined ? [] : [object]; // a bookmark has no row
     const listMeta = { resourceVersion: stored.metadata.resourceVersion };
     const { columns } = resource;

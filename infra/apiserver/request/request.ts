@@ -50,16 +50,6 @@ export function writeOptions(query: URLSearchParams, verb: Verb): Options | ApiE
   return { dryRun: dryRun.length > 0, fieldValidation };
 }
 
-/** The longest a request but a watch may take, in milliseconds; `?timeout=` (a Go duration of seconds or minutes) makes it shorter. */
-const longest = 34_000;
-
-export function deadlineOf(query: URLSearchParams, now: number): number {
-  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(query.get('timeout') ?? '') ?? [];
-  const asked =
-    amount === undefined ? longest : Number(amount) * { ms: 1, s: 1_000, m: 60_000 }[unit as 'ms' | 's' | 'm'];
-  return now + (asked > 0 ? Math.min(asked, longest) : longest);
-}
-
 /** 422 about the options of a request, e.g. `CreateOptions`. */
 export function wrongOption(kind: string, cause: Cause): ApiError {
   return invalid({ group: 'meta.k8s.io', plural: kind, kind }, '', [cause]);

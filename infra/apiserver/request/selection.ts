@@ -2,7 +2,7 @@
 import { type ApiError, badRequest, isApiError } from '../api-error.ts';
 import type { KubeObject } from '../object.ts';
 import type { Resource } from '../resource.ts';
-import { isObject } from '../schema/json.ts';
+import { isObject, listAt, objectAt } from '../schema/json.ts';
 
 export type Selection = (object: KubeObject) => boolean;
 
@@ -74,33 +74,37 @@ function splitOutside(text: string): string[] {
 function toTest(part: string): LabelSelector | undefined {
   const match = requirement.exec(part);
   if (match === null) return undefined;
-  const [, not, absent, key = '', operator, value = '', set, list = ''] = match;
-  if (not !== undefined && absent !== undefined) return (labels) => !has(labels, absent);
-  const values = list.split(',').map((one) => one.trim());
-  if (set === 'in') return (labels) => has(labels, key) && values.includes(labels[key] ?? '');
-  if (set === 'notin') return (labels) => !has(labels, key) || !values.includes(labels[key] ?? '');
-  if (operator === '=' || operator === '==') return (labels) => has(labels, key) && labels[key] === value;
-  if (operator === '!=') return (labels) => !has(labels, key) || labels[key] !== value;
-  if (operator === '>') return (labels) => has(labels, key) && Number(labels[key]) > Number(value);
-  if (operator === '<') return (labels) => has(labels, key) && Number(labels[key]) < Number(value);
-  return (labels) => has(labels, key);
+  const [, , absent, key = '', sign, value = '', set, list = ''] = match;
+  if (absent !== undefined) return meets(absent, 'DoesNotExist');
+  if (set !== undefined) {
+    const values = list.split(',').map((one) => one.trim());
+    return meets(key, set === 'in' ? 'In' : 'NotIn', values);
+  }
+  if (sign === undefined) return meets(key, 'Exists');
+  if (sign === '>') return (labels) => has(labels, key) && Number(labels[key]) > Number(value);
+  if (sign === '<') return (labels) => has(labels, key) && Number(labels[key]) < Number(value);
+  return meets(key, sign === '!=' ? 'NotIn' : 'In', [value]);
 }
 
 /** The selector of an object (`matchLabels`, `matchExpressions`), as webhook configurations have it. */
 export function toLabelSelector(selector: unknown): LabelSelector {
   if (!isObject(selector)) return () => true;
-  const labelled = Object.entries(isObject(selector.matchLabels) ? selector.matchLabels : {});
-  const expressions = Array.isArray(selector.matchExpressions) ? selector.matchExpressions.filter(isObject) : [];
-  return (labels) =>
-    labelled.every(([key, value]) => has(labels, key) && labels[key] === value) &&
-    expressions.every(({ key, operator, values }) => expression(labels, String(key), String(operator), values));
+  const labelled = Object.entries(objectAt(selector, 'matchLabels')).map(([key, value]) => meets(key, 'In', [value]));
+  const expressions = listAt(selector, 'matchExpressions').filter(isObject);
+  const tests = expressions.map(({ key, operator, values }) => {
+    return meets(String(key), String(operator), Array.isArray(values) ? values : []);
+  });
+  return (labels) => [...labelled, ...tests].every((test) => test(labels));
 }
 
-function expression(labels: Labels, key: string, operator: string, values: unknown): boolean {
-  const listed = Array.isArray(values) && values.includes(labels[key]);
-  if (operator === 'In') return has(labels, key) && listed;
-  if (operator === 'NotIn') return !has(labels, key) || !listed;
-  return operator === 'Exists' ? has(labels, key) : operator === 'DoesNotExist' && !has(labels, key);
+/** One requirement, by the operator that `matchExpressions` has for it. */
+function meets(key: string, operator: string, values: readonly unknown[] = []): LabelSelector {
+  return (labels) => {
+    const listed = has(labels, key) && values.includes(labels[key]);
+    if (operator === 'In') return listed;
+    if (operator === 'NotIn') return !listed;
+    return operator === 'Exists' ? has(labels, key) : operator === 'DoesNotExist' && !has(labels, key);
+  };
 }
 
 function has(labels: Labels, key: string): boolean {

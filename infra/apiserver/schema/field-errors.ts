@@ -4,19 +4,10 @@ import { goJson, quote } from './go-format.ts';
 /** One entry of `Status.details.causes`: the field, the reason, and the words after `field: ` in the Status message. */
 export type Cause = {
   readonly field: string;
-  readonly reason: CauseReason;
+  /** `FieldValueInvalid`, `FieldValueRequired`, … */
+  readonly reason: string;
   readonly message: string;
 };
-
-export type CauseReason =
-  | 'FieldValueInvalid'
-  | 'FieldValueRequired'
-  | 'FieldValueDuplicate'
-  | 'FieldValueNotSupported'
-  | 'FieldValueForbidden'
-  | 'FieldValueTypeInvalid'
-  | 'FieldValueTooLong'
-  | 'FieldValueTooMany';
 
 /** The causes as the Status message has them: one alone as it is, several in brackets. */
 export function joinCauses(causes: readonly Cause[]): string {

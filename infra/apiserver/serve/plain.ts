@@ -1,5 +1,5 @@
 // Paths that are no resources: health, version, discovery, OpenAPI.
-import { aggregatedDiscovery, aggregatedType, groupList, groupOf, resourceList } from '../discovery/discovery.ts';
+import { groupList, groupOf, resourceList } from '../discovery/discovery.ts';
 import { type OpenApi, openApiV2, openApiV2Type } from '../discovery/openapi.ts';
 import { apiVersionOf } from '../resource.ts';
 import type { Registry } from '../resources/registry.ts';
@@ -15,7 +15,7 @@ export function publicResponse(path: string): PlainResponse | undefined {
   return path === '/version' || path === '/version/' ? { body: version() } : undefined;
 }
 
-export function plainResponse({ registry, openApi }: Deps, path: string, accept: string): PlainResponse | undefined {
+export function plainResponse({ registry, openApi }: Deps, path: string): PlainResponse | undefined {
   const segments = path.split('/').filter((segment) => segment !== '');
   const [first, second, third] = segments;
   const resources = registry.all();
@@ -25,29 +25,12 @@ export function plainResponse({ registry, openApi }: Deps, path: string, accept:
   }
   if (path === '/openapi/v2') return { body: openApiV2, contentType: openApiV2Type };
   if (first === 'openapi' && second === 'v3') return openApiResponse(openApi, segments.slice(2).join('/'));
-  if (segments.length === 1 && (first === 'api' || first === 'apis')) {
-    if (wantsAggregated(accept)) {
-      return { body: aggregatedDiscovery(resources, first === 'api'), contentType: aggregatedType };
-    }
-    return {
-      body:
-        first === 'apis'
-          ? groupList(resources)
-          : { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] },
-    };
-  }
+  if (path === '/api') return { body: { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] } };
+  if (path === '/apis') return { body: groupList(resources) };
   if (first === 'api' && segments.length === 2) return found(resourceList(resources, '', second ?? ''));
   if (first === 'apis' && segments.length === 2) return found(groupOf(resources, second ?? ''));
   if (first === 'apis' && segments.length === 3) return found(resourceList(resources, second ?? '', third ?? ''));
   return undefined;
-}
-
-/** kubectl asks for v2 first, older ones for v2beta1, which they also get from the legacy lists. */
-function wantsAggregated(accept: string): boolean {
-  return accept.split(',').some((entry) => {
-    const parts = entry.split(';').map((part) => part.trim());
-    return ['as=APIGroupDiscoveryList', 'v=v2', 'g=apidiscovery.k8s.io'].every((one) => parts.includes(one));
-  });
 }
 
 function openApiResponse(openApi: OpenApi, path: string): PlainResponse | undefined {

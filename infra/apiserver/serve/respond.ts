@@ -4,7 +4,7 @@ import { type ApiError, isApiError, methodNotAllowed, noSuchPath, type Outcome }
 import type { Deps } from '../deps.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
 import { readBody } from '../request/body.ts';
-import { type ApiRequest, deadlineOf, type User, writeOptions } from '../request/request.ts';
+import { type ApiRequest, type User, writeOptions } from '../request/request.ts';
 import { parsePath, type ResourcePath, routeOf } from '../request/route.ts';
 import { handle } from './handle.ts';
 import { plainResponse, publicResponse } from './plain.ts';
@@ -17,6 +17,9 @@ export type Serving = {
   /** The end of a sentence about what this server does not do: what to do instead. */
   readonly instead: string;
 };
+
+/** The longest a request but a watch may take, in milliseconds. */
+const longest = 34_000;
 
 /** Everything but the writing of the response. `warn` collects Warning headers. */
 export async function respond(
@@ -32,8 +35,7 @@ export async function respond(
   if (isApiError(user)) return user;
   const { method = '', headers } = message;
   const { accept = '', 'content-type': contentType = '' } = headers;
-  const plain =
-    method === 'GET' ? plainResponse({ ...deps, openApi: serving.openApi }, url.pathname, accept) : undefined;
+  const plain = method === 'GET' ? plainResponse({ ...deps, openApi: serving.openApi }, url.pathname) : undefined;
   if (plain !== undefined) return plain;
   const path = parsePath(url.pathname);
   if (path === undefined) return noSuchPath();
@@ -43,7 +45,7 @@ export async function respond(
   if (typeof route === 'string') return unserved(route, path, serving);
   const options = writeOptions(url.searchParams, route.verb);
   if (isApiError(options)) return options;
-  const deadline = deadlineOf(url.searchParams, deps.now());
+  const deadline = deps.now() + longest;
   const request = { ...route, ...options, ...context, query: url.searchParams, contentType, accept, body, user };
   return handle(deps, { ...request, deadline });
 }

@@ -17,13 +17,12 @@ import type { Page } from '../read/representation.ts';
 import { decodeBody } from '../request/body.ts';
 import { type ApiRequest, wrongOption } from '../request/request.ts';
 import { keyOf, shown } from '../resource.ts';
-import { invalid, notSupported } from '../schema/field-errors.ts';
+import { notSupported } from '../schema/field-errors.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 
 export type DeleteOptions = {
   readonly propagationPolicy?: string;
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
-  readonly orphanDependents?: boolean;
 };
 
 /** `object` is the object as it is now, or was last; `gone` tells which. */
@@ -99,15 +98,9 @@ function deleteOptions(body: JsonObject | undefined, query: URLSearchParams): Ou
       notSupported('propagationPolicy', policy, ['Foreground', 'Background', 'Orphan', 'nil']),
     );
   }
-  const { preconditions, orphanDependents } = body ?? {};
-  if (policy !== undefined && typeof orphanDependents === 'boolean') {
-    const words = 'orphanDependents and deletionPropagation cannot be both set';
-    return wrongOption('DeleteOptions', invalid('propagationPolicy', policy, words));
-  }
   return {
     ...(policy !== undefined && { propagationPolicy: String(policy) }),
-    ...(isObject(preconditions) && { preconditions }),
-    ...(typeof orphanDependents === 'boolean' && { orphanDependents }),
+    ...(isObject(body?.preconditions) && { preconditions: body.preconditions }),
   };
 }
 
@@ -162,8 +155,7 @@ function mark({ resource }: ApiRequest, stored: KubeObject, { options, now }: Ma
   return resource.strategy.updateStatus?.(marked, timestamp(now)) ?? marked;
 }
 
-function propagated(finalizers: readonly string[], { propagationPolicy, orphanDependents }: DeleteOptions): string[] {
-  const policy = propagationPolicy ?? (orphanDependents === true ? 'Orphan' : undefined);
+function propagated(finalizers: readonly string[], { propagationPolicy: policy }: DeleteOptions): string[] {
   if (policy === undefined) return [...finalizers];
   const others = finalizers.filter((one) => one !== foregroundFinalizer && one !== orphanFinalizer);
   if (policy === 'Foreground') return [...others, foregroundFinalizer];

@@ -1,7 +1,7 @@
 // Patches: JSON, merge, strategic merge, and server-side apply.
 
 import { parse as parseYaml } from 'yaml';
-import { apiError, badRequest, invalid, isApiError, type Outcome } from '../api-error.ts';
+import { apiError, badRequest, isApiError, type Outcome } from '../api-error.ts';
 import { jsonPatch, mergePatch, PatchError } from '../codec/patches.ts';
 import { serverSideApply } from '../codec/server-side-apply.ts';
 import { strategicMerge } from '../codec/strategic-merge.ts';
@@ -10,7 +10,7 @@ import { type KubeObject, timestamp } from '../object.ts';
 import { mediaType, unsupportedMedia } from '../request/body.ts';
 import { type ApiRequest, wrongOption } from '../request/request.ts';
 import { apiVersionOf, keyOf, type Resource } from '../resource.ts';
-import { invalid as invalidField, required } from '../schema/field-errors.ts';
+import { required } from '../schema/field-errors.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { duplicatesInLists } from '../schema/list-types.ts';
 import { create } from './create.ts';
@@ -31,19 +31,10 @@ export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<Pa
     isPut: false,
     next: (old) => {
       const changed = attempt(() => change(old, document.value));
-      return isApiError(changed) ? changed : decodePatched(request, changed);
+      return isApiError(changed) ? changed : decodeObject(request.resource, changed, request);
     },
   });
   return isApiError(object) ? object : { object, created: false };
-}
-
-/** A bad result of a patch is 422, where a body of the same content would be 400. */
-function decodePatched(request: ApiRequest, changed: JsonObject): Outcome<KubeObject> {
-  const decoded = decodeObject(request.resource, changed, request);
-  if (!isApiError(decoded) || decoded.status.code !== 400) return decoded;
-  const { message = '' } = decoded.status;
-  const why = message.replace(/^.*? cannot be handled as a \w+: /, '');
-  return invalid({ group: '', plural: '', kind: '' }, '', [invalidField('patch', JSON.stringify(changed), why)]);
 }
 
 type Change = (old: JsonObject, patch: unknown) => JsonObject;
