@@ -50,9 +50,6 @@ export type Resource = {
   readonly columns: readonly Column[];
   readonly strategy: Strategy;
   readonly schema: Schema;
-  /** Drops what the kind does not know, and says what that was. */
-  prune: Structural['prune'];
-  applyDefaults(object: JsonObject): JsonObject;
   /** A custom resource's schema with its rules, compiled on first use. */
   structural?(): Structural;
 };

@@ -11,6 +11,7 @@ import {
 } from '../api-error.ts';
 import { jsonPatch, PatchError } from '../codec/patches.ts';
 import type { KubeObject } from '../object.ts';
+import { toCel } from '../schema/cel-value.ts';
 import { quote } from '../schema/go-format.ts';
 import { type JsonObject, sameJson } from '../schema/json.ts';
 import type { Store } from '../store/store.ts';
@@ -114,10 +115,11 @@ export function createAdmission({ store, call, newUid, now }: Deps): Admission {
 
 /** Every condition must hold. One that is false counts more than one that failed. */
 function conditionsHold(webhook: Webhook, request: JsonObject): boolean | { readonly failed: string } {
+  const values = { request: toCel(request), object: toCel(request.object), oldObject: toCel(request.oldObject) };
   let failed: string | undefined;
   for (const { name, test } of webhook.conditions) {
     try {
-      if (test({ request, object: request.object, oldObject: request.oldObject }) === false) return false;
+      if (test(values) === false) return false;
     } catch (error) {
       failed ??= `error evaluating match condition ${quote(name)}: ${(error as Error).message}`;
     }

@@ -42,7 +42,7 @@ export function serverSideApply({ live, applied, manager, schema, time, subresou
   const merged = merge({
     live: { ...live, metadata: base },
     applied,
-    last: own?.fieldsV1 ?? lastNotedByKubectl(base, manager, whole),
+    last: own?.fieldsV1,
     others: others.map(({ fieldsV1 }) => fieldsV1),
     schema: whole,
   }) as JsonObject; // two objects make an object
@@ -66,18 +66,6 @@ export function serverSideApply({ live, applied, manager, schema, time, subresou
 function ownedFields({ apiVersion: _, kind: __, metadata, ...rest }: JsonObject, schema: Schema): Fields {
   const { name: ___, namespace: ____, ...owned } = isObject(metadata) ? metadata : {};
   return fieldsOf({ ...rest, metadata: owned }, schema);
-}
-
-/** `kubectl apply --server-side` goes on where `kubectl apply` began: with the configuration noted in its annotation. */
-function lastNotedByKubectl(metadata: JsonObject, manager: string, schema: Schema): Fields | undefined {
-  const text = member(metadata.annotations, 'kubectl.kubernetes.io/last-applied-configuration');
-  if (manager !== 'kubectl' || typeof text !== 'string') return undefined;
-  try {
-    const noted: unknown = JSON.parse(text);
-    return isObject(noted) ? ownedFields(noted, schema) : undefined;
-  } catch {
-    return undefined; // not an annotation of kubectl's
-  }
 }
 
 type Node = {

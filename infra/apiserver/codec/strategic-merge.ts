@@ -3,13 +3,12 @@ import { copyJson, isObject, type JsonObject, sameJson, setMember } from '../sch
 import { memberSchema, type Schema } from '../schema/schema.ts';
 import { PatchError } from './patches.ts';
 
-const setOrder = '$setElementOrder/';
 const deletePrimitives = '$deleteFromPrimitiveList/';
 
 /**
  * A copy of the target with the patch merged in: lists with a merge key by that key, lists of primitives with strategy
- * `merge` as sets, all else as a merge patch; with the directives `$patch`, `$retainKeys`, `$setElementOrder` and
- * `$deleteFromPrimitiveList`. `schema` is the kind's (`coreSchema`). Throws `PatchError` for a patch that contradicts it.
+ * `merge` as sets, all else as a merge patch; with the directives `$patch`, `$retainKeys` and `$deleteFromPrimitiveList`.
+ * Elements stay in their order and new ones come last, whatever `$setElementOrder` says. `schema` is the kind's (`coreSchema`). Throws `PatchError` for a patch that contradicts it.
  */
 export function strategicMerge(schema: Schema | undefined, target: JsonObject, patch: JsonObject): JsonObject {
   return mergeObject(schema, target, patch);
@@ -27,7 +26,7 @@ function mergeObject(schema: Schema | undefined, target: JsonObject, patch: Json
     else setMember(merged, key, mergeMember(memberSchema(schema, key), merged[key], value));
   }
   for (const [key, value] of Object.entries(patch)) {
-    if (Array.isArray(value)) listDirective(schema, { target, merged }, key, value);
+    if (key.startsWith(deletePrimitives)) deleteFrom(merged, key.slice(deletePrimitives.length), value);
   }
   return merged;
 }
@@ -41,8 +40,9 @@ function mergeMember(schema: Schema | undefined, before: unknown, value: unknown
   if (!strategies(schema).includes('merge')) return newList(schema, value);
   const old = Array.isArray(before) ? before : [];
   if (mergeKey(schema) !== undefined) return mergeByKey(schema, old, value);
-  const added = value.filter((one, i) => ![...old, ...value.slice(0, i)].some((other) => sameJson(one, other)));
-  return inOrder([...old, ...added], { patch: value, live: old, identity: JSON.stringify });
+  const merged = [...old];
+  for (const one of value) if (!merged.some((other) => sameJson(one, other))) merged.push(one);
+  return merged;
 }
 
 function mergeByKey(schema: Schema | undefined, before: readonly unknown[], patch: readonly unknown[]): unknown[] {
@@ -61,7 +61,7 @@ function mergeByKey(schema: Schema | undefined, before: readonly unknown[], patc
     if (isObject(old)) merged[at] = mergeObject(schema?.items, old, keyed(item, key));
     else merged.push(mergeObject(schema?.items, {}, keyed(item, key)));
   }
-  return inOrder(merged, { patch: plain, live: before, identity: byKey(key) });
+  return merged;
 }
 
 /** An element of a list that is merged by key; only one that replaces the list has none. */
@@ -79,33 +79,11 @@ function newList(schema: Schema | undefined, list: readonly unknown[]): unknown[
   });
 }
 
-type Sides = { readonly target: JsonObject; readonly merged: JsonObject };
-
-function listDirective(
-  schema: Schema | undefined,
-  { target, merged }: Sides,
-  directive: string,
-  value: readonly unknown[],
-): void {
-  const key = directive.slice(directive.indexOf('/') + 1);
-  const list = merged[key];
-  if (!Array.isArray(list)) return;
-  if (directive.startsWith(deletePrimitives)) {
-    setMember(
-      merged,
-      key,
-      list.filter((item) => !value.some((one) => sameJson(one, item))),
-    );
-  } else if (directive.startsWith(setOrder)) {
-    const before = target[key];
-    const live = Array.isArray(before) ? before : [];
-    const identity = byKey(mergeKey(memberSchema(schema, key)));
-    setMember(merged, key, inOrder(list, { patch: value, live, identity }));
-  }
-}
-
-function byKey(key: string | undefined): (item: unknown) => string {
-  return (item) => JSON.stringify(key !== undefined && isObject(item) ? item[key] : item);
+function deleteFrom(object: JsonObject, key: string, unwanted: unknown): void {
+  const list = object[key];
+  if (!Array.isArray(list) || !Array.isArray(unwanted)) return;
+  const kept = list.filter((item) => !unwanted.some((one) => sameJson(one, item)));
+  setMember(object, key, kept);
 }
 
 function retain(target: JsonObject, keys: unknown): JsonObject {
@@ -127,30 +105,4 @@ function strategies(schema: Schema | undefined): readonly string[] {
 
 function mergeKey(schema: Schema | undefined): string | undefined {
   return schema?.['x-kubernetes-patch-merge-key'];
-}
-
-type Orders = {
-  /** The order that the patch gives: its own elements, or `$setElementOrder`. */
-  readonly patch: readonly unknown[];
-  /** The list before the patch. */
-  readonly live: readonly unknown[];
-  /** What makes two elements the same one. */
-  identity(item: unknown): string;
-};
-
-/**
- * Elements that the patch names stand in its order; the others keep theirs and stand before the first named one that came
- * after them in the live list (Kubernetes' `normalizeElementOrder` and `mergeSortedSlice`).
- */
-function inOrder(list: readonly unknown[], { patch, live, identity }: Orders): unknown[] {
-  const [wanted, before] = [patch.map(identity), live.map(identity)];
-  const place = (order: readonly string[], item: unknown) => order.indexOf(identity(item));
-  const named = list.filter((item) => place(wanted, item) >= 0);
-  const others = list.filter((item) => place(wanted, item) < 0);
-  const result: unknown[] = [];
-  for (const next of named.sort((a, b) => place(wanted, a) - place(wanted, b))) {
-    while (others.length > 0 && place(before, others[0]) < place(before, next)) result.push(others.shift());
-    result.push(next);
-  }
-  return [...result, ...others];
 }

@@ -5,7 +5,7 @@ import { coreResources } from '../resources/core-resources.ts';
 import { customResources } from '../resources/custom-resources.ts';
 import { coreSchema } from '../schema/core-schemas.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import { createStructural } from '../schema/structural.ts';
+import { prune } from '../schema/prune.ts';
 import { createOpenApi } from './openapi.ts';
 
 const schema = {
@@ -96,7 +96,7 @@ describe('the schema of a core kind', () => {
   const unknownOf = (apiVersion: string, kind: string, object: JsonObject) => {
     const own = coreSchema(apiVersion, kind);
     if (own === undefined) throw new Error(`${kind} is not known`);
-    return createStructural(own).prune({ apiVersion, kind, ...object }).unknown;
+    return prune(own, { apiVersion, kind, ...object }).unknown;
   };
 
   test('knows its fields, and names the others as strict decoding does', () => {

@@ -9,9 +9,10 @@ export const webhookConfiguration: Strategy = {
   applyDefaults(object) {
     if (object.webhooks === undefined) return object;
     const reinvocationPolicy = object.kind === 'MutatingWebhookConfiguration' ? 'Never' : undefined;
-    const webhooks = webhooksOf(object).map((webhook) =>
-      withDefaults(complete(webhook), { ...defaults, reinvocationPolicy }),
-    );
+    const webhooks = webhooksOf(object).map((webhook) => {
+      const rules = listAt(webhook, 'rules').map((rule) => withDefaults(rule, { scope: '*' }));
+      return withDefaults({ ...webhook, rules }, { ...defaults, reinvocationPolicy });
+    });
     return withMember(object, 'webhooks', webhooks);
   },
   validate(object) {
@@ -35,15 +36,6 @@ const defaults = {
 
 function webhooksOf(object: KubeObject): readonly JsonObject[] {
   return listAt(object, 'webhooks').filter(isObject);
-}
-
-function complete(webhook: JsonObject): JsonObject {
-  return {
-    ...webhook,
-    ...(webhook.rules !== undefined && {
-      rules: listAt(webhook, 'rules').map((rule) => withDefaults(rule, { scope: '*' })),
-    }),
-  };
 }
 
 function sideEffectsCauses({ sideEffects }: JsonObject, path: string): Cause[] {

@@ -7,10 +7,8 @@ import { configMap, secret } from '../kinds/data.ts';
 import { event } from '../kinds/event.ts';
 import { namespace } from '../kinds/namespace.ts';
 import { webhookConfiguration } from '../kinds/webhook-configuration.ts';
-import type { KubeObject } from '../object.ts';
 import { apiVersionOf, type Resource, type Strategy } from '../resource.ts';
 import { coreSchema } from '../schema/core-schemas.ts';
-import { prune } from '../schema/prune.ts';
 import { coreColumns } from './core-columns.ts';
 
 const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
@@ -136,7 +134,6 @@ function toResource(row: Row): Resource {
   const whole = { ...defaults, ...row };
   const { group, plural, kind } = whole;
   const strategy: Strategy = row.strategy ?? {};
-  const schema = coreSchema(apiVersionOf(whole), kind) ?? {};
   return {
     ...whole,
     singular: kind.toLowerCase(),
@@ -146,8 +143,6 @@ function toResource(row: Row): Resource {
     custom: false,
     unconditionalUpdate: kind !== 'CustomResourceDefinition' && kind !== 'Lease',
     columns: coreColumns[plural] ?? defaultColumns,
-    schema,
-    prune: (object) => prune(schema, object),
-    applyDefaults: (object) => strategy.applyDefaults?.(object as KubeObject) ?? object, // decoded by its schema
+    schema: coreSchema(apiVersionOf(whole), kind) ?? {},
   };
 }

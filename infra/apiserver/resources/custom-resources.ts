@@ -41,19 +41,20 @@ function toResource({ group, scope, names }: CrdSpec, version: CrdVersion): Reso
     unconditionalUpdate: false,
     nameRule: 'subdomain',
     columns: crdColumns(version.additionalPrinterColumns),
-    strategy: strategyOf(version),
+    strategy: {
+      applyDefaults: (object) => compiled().applyDefaults(object) as KubeObject, // what it is stays
+      selectable: selectableOf(version),
+    },
     schema,
-    prune: (object) => compiled().prune(object),
-    applyDefaults: (object) => compiled().applyDefaults(object),
     structural: compiled,
   };
 }
 
 /** Selectable fields are named as in a field selector: `spec.color` for the path `.spec.color`. */
-function strategyOf({ selectableFields = [] }: CrdVersion): Strategy {
+function selectableOf({ selectableFields = [] }: CrdVersion): NonNullable<Strategy['selectable']> {
   const fields = selectableFields.map(({ jsonPath }) => {
     const read = compileJsonPath(jsonPath);
     return [jsonPath.replace(/^\./, ''), (object: KubeObject) => String(read(object)[0] ?? '')] as const;
   });
-  return { selectable: Object.fromEntries(fields) };
+  return Object.fromEntries(fields);
 }

@@ -2,7 +2,7 @@
 
 import type { Log } from '../log.ts';
 import type { KubeObject } from '../object.ts';
-import type { Resource } from '../resource.ts';
+import { apiVersionOf, type Resource } from '../resource.ts';
 import type { Store } from '../store/store.ts';
 import { coreResources } from './core-resources.ts';
 import { customResources } from './custom-resources.ts';
@@ -53,16 +53,8 @@ export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>,
     all,
     find: (group, version, plural) =>
       all().find((one) => one.group === group && one.version === version && one.plural === plural),
-    byKind(apiVersion, kind) {
-      const [group, version] = splitApiVersion(apiVersion);
-      return all().find((one) => one.group === group && one.version === version && one.kind === kind);
-    },
+    byKind: (apiVersion, kind) => all().find((one) => apiVersionOf(one) === apiVersion && one.kind === kind),
     byStorage: (storedAs) => all().find((one) => one.storedAs === storedAs),
     definition: ({ group, plural }) => store.get({ resource: crdKey, namespace: '', name: `${plural}.${group}` }),
   };
-}
-
-function splitApiVersion(apiVersion: string): [group: string, version: string] {
-  const [first = '', second] = apiVersion.split('/');
-  return second === undefined ? ['', first] : [first, second];
 }

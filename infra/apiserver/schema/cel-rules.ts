@@ -1,6 +1,6 @@
 // `x-kubernetes-validations`: the CEL rules of a schema's parts.
 import { Optional } from '@marcbachmann/cel-js';
-import { type CelProgram, compileOverCel, firstLine } from './cel.ts';
+import { type CelProgram, compileCel, firstLine } from './cel.ts';
 import { toCelBy } from './cel-value.ts';
 import { type Correlation, correlatePart, unchanged } from './correlate.ts';
 import { type Cause, invalid } from './field-errors.ts';
@@ -43,7 +43,7 @@ export function createRules(schema: Schema) {
 }
 
 function compileRule(rule: Rule, field: string): Compiled {
-  const program = compile(() => compileOverCel(rule.rule, variables), field, 'compilation failed');
+  const program = compile(() => compileCel(rule.rule, variables), field, 'compilation failed');
   return { rule, program, usesOldSelf: /\boldSelf\b/.test(rule.rule) };
 }
 

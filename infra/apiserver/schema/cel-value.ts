@@ -43,15 +43,12 @@ function withoutAbsent(object: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }
 
-const reserved: ReadonlySet<string> = new Set(
-  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
-    ' ',
-  ),
-);
+const reserved =
+  /^(true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|void|while)$/;
 
 /** The name by which CEL reaches a declared member. */
 function celName(name: string): string {
-  if (reserved.has(name)) return `__${name}__`;
+  if (reserved.test(name)) return `__${name}__`;
   return name
     .replaceAll('__', '__underscores__')
     .replaceAll('.', '__dot__')

@@ -1,6 +1,7 @@
 // CEL expressions, as a real API server evaluates them.
 import { describe, expect, test } from 'vitest';
 import { CelError, compileCel } from './cel.ts';
+import { toCel } from './cel-value.ts';
 
 const request = {
   operation: 'UPDATE',
@@ -37,7 +38,7 @@ const values: ReadonlyArray<[expression: string, value: unknown]> = [
 
 describe('compileCel', () => {
   test.each(values)('%s', (expression, value) => {
-    expect(compileCel(expression)({ request, object, oldObject: null })).toEqual(value);
+    expect(compileCel(expression)({ request: toCel(request), object: toCel(object), oldObject: null })).toEqual(value);
   });
 
   test.each([
@@ -74,7 +75,7 @@ describe('compileCel', () => {
     expect(() => compileCel('selff == 1', ['self'])).toThrow(/selff/);
     expect(() => compileCel("sets.contains(['a'], ['a'])", ['self'])).toThrow(/sets/);
     expect(() => compileCel("format.dns1123Label().validate('a')", ['self'])).toThrow(/format/);
-    expect(compileCel('self.all(x, x > 0) && cel.bind(y, 2, y == 2)', ['self'])({ self: [1] })).toBe(true);
+    expect(compileCel('self.all(x, x > 0) && cel.bind(y, 2, y == 2)', ['self'])({ self: [1n] })).toBe(true);
   });
 
   test('an error on one side of || or && is absorbed by the other side', () => {

@@ -1,6 +1,5 @@
 // CEL expressions of validation rules and matchConditions: compiled once, evaluated on JSON.
 import { type ASTNode, Environment, type Optional } from '@marcbachmann/cel-js';
-import { toCel } from './cel-value.ts';
 import { goPattern } from './formats.ts';
 
 /** Evaluates with the named variables. Throws `CelError` where the expression fails at run time (`no such key: x`). */
@@ -12,16 +11,10 @@ export class CelError extends Error {}
 const environments = new Map<string, Environment>();
 
 /**
- * Compiles an expression over JSON values: whole numbers become `int`, others `double`. Throws `CelError` for bad syntax and
- * for functions that are not there, naming them; with `variables` also for any other variable.
+ * Compiles an expression over values that `toCel` or `toCelBy` made. Throws `CelError` for bad syntax and for functions that
+ * are not there, naming them; with `variables` also for any other variable.
  */
 export function compileCel(expression: string, variables?: readonly string[]): CelProgram {
-  const program = compileOverCel(expression, variables);
-  return (values) => program(toCel(values) as Record<string, unknown>); // an object stays one
-}
-
-/** The same over values that `toCelBy` made. */
-export function compileOverCel(expression: string, variables?: readonly string[]): CelProgram {
   const program = attempt(() => environmentOf(variables).parse(expression), 'compile');
   useOurs(program.ast);
   const checked = program.check();

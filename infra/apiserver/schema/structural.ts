@@ -1,20 +1,17 @@
-// The schema of a CRD's version: pruning, defaults, validation.
+// The schema of a CRD's version: defaults and validation.
 import { createRules } from './cel-rules.ts';
 import type { Correlation } from './correlate.ts';
 import { type Cause, invalid } from './field-errors.ts';
 import { copyJson, isObject, type JsonObject, setMember } from './json.ts';
 import { duplicatesInLists } from './list-types.ts';
-import { prune } from './prune.ts';
 import { memberSchema, type Schema } from './schema.ts';
 import { violations } from './violations.ts';
 
 /** What is wrong with an object, and what was wrong with it already before the update (ratcheting). */
 export type Validation = { readonly causes: readonly Cause[]; readonly warnings: readonly Cause[] };
 
-/** The three things the API server does with a schema, in the order it does them. Nothing here changes its argument. */
+/** What the API server does with a schema after it has pruned the object. Nothing here changes its argument. */
 export type Structural = {
-  /** Drops what the schema does not know; `unknown` are the field paths dropped, as strict decoding words them (`spec.models[0].foo`). */
-  prune(object: JsonObject): { readonly object: JsonObject; readonly unknown: string[] };
   /** Fills in defaults; a null of a member that is not nullable counts as absent. */
   applyDefaults(object: JsonObject): JsonObject;
   /** With `old`, a bad value that did not change is no cause, and transition rules apply. */
@@ -25,7 +22,6 @@ export type Structural = {
 export function createStructural(schema: Schema): Structural {
   const rules = createRules(schema);
   return {
-    prune: (object) => prune(schema, object),
     applyDefaults(object) {
       const copy = copyJson(object);
       dropNulls(copy, schema);

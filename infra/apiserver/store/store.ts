@@ -3,11 +3,12 @@ import { type KubeObject, withMeta } from '../object.ts';
 import { type Database, type Key, openDatabase, type StoredEvent } from './database.ts';
 import { createObjectCache, type ObjectCache } from './object-cache.ts';
 
-/** `from` is the resourceVersion the writer read: a write on anything else is not done. */
-export type Change =
-  | (Key & { readonly do: 'create'; readonly object: KubeObject })
-  | (Key & { readonly do: 'update'; readonly object: KubeObject; readonly from: string })
-  | (Key & { readonly do: 'delete'; readonly object: KubeObject; readonly from: string });
+/** `from` is the resourceVersion that the writer of an update or delete read: a write on anything else is not done. */
+export type Change = Key & {
+  readonly do: 'create' | 'update' | 'delete';
+  readonly object: KubeObject;
+  readonly from?: string;
+};
 
 export type Written = { readonly object: KubeObject } | 'exists' | 'changed' | 'missing';
 

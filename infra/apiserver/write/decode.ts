@@ -7,6 +7,7 @@ import { apiVersionOf, type Resource } from '../resource.ts';
 import { objectMeta } from '../schema/core-schemas.ts';
 import { type Cause, invalid as invalidField, joinCauses } from '../schema/field-errors.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
+import { prune } from '../schema/prune.ts';
 import type { Schema } from '../schema/schema.ts';
 import { violations } from '../schema/violations.ts';
 
@@ -19,7 +20,7 @@ export function decodeObject(
   const error = wrongKind(resource, body);
   if (error !== undefined) return error;
   const named = { ...body, apiVersion: apiVersionOf(resource), kind: resource.kind };
-  const { object, unknown } = resource.prune(resource.custom ? named : dropNulls(named));
+  const { object, unknown } = prune(resource.schema, resource.custom ? named : dropNulls(named));
   const handled = `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}`;
   const mistyped = typeError(resource, object);
   if (mistyped !== undefined) return badRequest(`${handled}: ${mistyped}`);
@@ -34,7 +35,7 @@ export function decodeObject(
 function complete(resource: Resource, object: JsonObject): KubeObject {
   const metadata = dropNulls(isObject(object.metadata) ? object.metadata : {}) as ObjectMeta; // typeError saw to that
   const whole = withMeta({ ...object, metadata } as KubeObject, emptied(metadata));
-  return resource.applyDefaults(whole) as KubeObject; // defaults leave apiVersion, kind and metadata there
+  return resource.strategy.applyDefaults?.(whole) ?? whole;
 }
 
 /** What Go leaves out when it is empty. */

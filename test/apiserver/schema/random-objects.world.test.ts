@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import { prune } from '../../../infra/apiserver/schema/prune.ts';
 import { createStructural } from '../../../infra/apiserver/schema/structural.ts';
 import { type Answer, startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
 import { eventually } from '../../eventually.ts';
@@ -93,7 +94,7 @@ describeUnless(why, 'a real API server', () => {
 type Judged = { readonly unknown: readonly string[]; readonly causes: readonly string[]; readonly stored: unknown };
 
 function ours(object: JsonObject): Judged {
-  const { object: pruned, unknown } = structural.prune(object);
+  const { object: pruned, unknown } = prune(bounds.schema, object);
   const stored = structural.applyDefaults(pruned);
   const causes = structural
     .validate(stored)

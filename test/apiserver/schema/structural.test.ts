@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import { prune } from '../../../infra/apiserver/schema/prune.ts';
 import type { Rule, Schema } from '../../../infra/apiserver/schema/schema.ts';
 import { SchemaError } from '../../../infra/apiserver/schema/schema-nodes.ts';
 import { createStructural } from '../../../infra/apiserver/schema/structural.ts';
@@ -30,9 +31,9 @@ describe.each([bounds, rules, ratcheting])('$name', (table) => {
 
 function decider({ schema }: SchemaCases): (one: SchemaCase) => Answer {
   const structural = createStructural(schema);
-  const stored = (object: JsonObject) => structural.applyDefaults(structural.prune(object).object);
+  const stored = (object: JsonObject) => structural.applyDefaults(prune(schema, object).object);
   return (one) => {
-    const { unknown } = structural.prune(objectOf(one));
+    const { unknown } = prune(schema, objectOf(one));
     const object = stored(objectOf(one));
     const { causes, warnings } = structural.validate(
       object,
@@ -92,7 +93,7 @@ test('nothing that is judged is changed', () => {
   };
   const before = structuredClone(object);
   const structural = createStructural(bounds.schema);
-  structural.prune(object);
+  prune(bounds.schema, object);
   structural.applyDefaults(object);
   structural.validate(object, object);
   expect(object).toEqual(before);

