@@ -2,7 +2,7 @@
 import type { KubeObject } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
 import { type LabelSelector, toLabelSelector } from '../request/selection.ts';
-import { keyOf, type Resource } from '../resource.ts';
+import type { Resource } from '../resource.ts';
 import { type CelProgram, compileCel } from '../schema/cel.ts';
 import { type JsonObject, listAt } from '../schema/json.ts';
 import type { Store } from '../store/store.ts';
@@ -61,7 +61,7 @@ function toWebhooks(configuration: KubeObject): Webhook[] {
       rules: listAt(webhook, 'rules') as readonly Rule[],
       namespaceSelector: toLabelSelector(webhook.namespaceSelector),
       objectSelector: toLabelSelector(webhook.objectSelector),
-      conditions: conditions.map(({ name, expression }) => ({ name, test: compileCel(expression) })),
+      conditions: conditions.map(({ name, expression }) => ({ name, test: compileCel(expression, 'condition') })),
     };
   });
 }
@@ -116,8 +116,6 @@ function namespaceFits(
     return webhook.namespaceSelector((object ?? old)?.metadata.labels ?? {});
   }
   if (!resource.namespaced) return true;
-  const found = store.get(
-    keyOf({ ...resource, namespaced: false, storedAs: '/namespaces' }, undefined, namespace ?? ''),
-  );
+  const found = store.get({ resource: '/namespaces', namespace: '', name: namespace ?? '' });
   return webhook.namespaceSelector(found?.metadata.labels ?? {});
 }

@@ -24,7 +24,7 @@ export type TableRequest = {
   readonly now: number;
   /** `includeObject` of the request: what stands in a row's `object`. */
   readonly include: 'None' | 'Metadata' | 'Object';
-  /** `metadata` of the list: resourceVersion, continue, remainingItemCount. */
+  /** `metadata` of the list: resourceVersion, continue. */
   readonly listMeta: JsonObject;
   /** A watch sends the column definitions with its first event only. */
   readonly definitions?: boolean;

@@ -14,9 +14,12 @@ export function groupOf(resources: readonly Resource[], wanted: string): JsonObj
 }
 
 function groupsOf(resources: readonly Resource[]): JsonObject[] {
-  const groups = byGroup(resources).filter(([group]) => group !== '');
-  return groups.map(([name, versions]) => {
-    const all = versions.map(([version]) => ({ groupVersion: `${name}/${version}`, version }));
+  const groups = Map.groupBy(resources, ({ group }) => group);
+  groups.delete(''); // the core group is not listed
+  return [...groups].map(([name, entries]) => {
+    const versions = [...new Set(entries.map(({ version }) => version))];
+    versions.sort((left, right) => priority(right) - priority(left));
+    const all = versions.map((version) => ({ groupVersion: `${name}/${version}`, version }));
     return { name, versions: all, preferredVersion: all[0] };
   });
 }
@@ -27,16 +30,6 @@ export function resourceList(resources: readonly Resource[], group: string, vers
   if (entries.length === 0) return undefined;
   const groupVersion = apiVersionOf({ group, version });
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: entries.flatMap(entriesOf) };
-}
-
-type Versions = ReadonlyArray<readonly [version: string, entries: readonly Resource[]]>;
-
-function byGroup(resources: readonly Resource[]): ReadonlyArray<readonly [group: string, versions: Versions]> {
-  const groups = Map.groupBy(resources, ({ group }) => group);
-  return [...groups].map(([group, entries]) => {
-    const versions = [...Map.groupBy(entries, ({ version }) => version)];
-    return [group, versions.sort(([left], [right]) => priority(right) - priority(left))] as const;
-  });
 }
 
 /** v1 before v1beta1 before v1alpha1; higher numbers first. */

@@ -25,7 +25,7 @@ const samples = customResources({
   },
 });
 const openApi = createOpenApi(() => [...coreResources, ...samples]);
-const documentAt = (path: string) => openApi.document(path)?.body ?? {};
+const documentAt = (path: string) => openApi().get(path)?.body ?? {};
 const custom = documentAt('apis/sample.gateway-operator.dev/v1');
 const core = documentAt('api/v1');
 
@@ -84,12 +84,12 @@ describe('a document', () => {
   });
 });
 
-test('the index names every document by its path and its hash', () => {
-  const { paths } = openApi.index() as { paths: Record<string, { serverRelativeURL: string }> };
+test('every group version has a document, with the hash of what it says', () => {
   const hash = createHash('sha512').update(JSON.stringify(core)).digest('hex').toUpperCase();
-  expect(paths['api/v1']).toEqual({ serverRelativeURL: `/openapi/v3/api/v1?hash=${hash}` });
-  expect(Object.keys(paths)).toEqual(expect.arrayContaining(['apis/apps/v1', 'apis/sample.gateway-operator.dev/v1']));
-  for (const path of Object.keys(paths)) expect(openApi.document(path)).toBeDefined();
+  expect(openApi().get('api/v1')?.hash).toBe(hash);
+  expect([...openApi().keys()]).toEqual(
+    expect.arrayContaining(['apis/apps/v1', 'apis/sample.gateway-operator.dev/v1']),
+  );
 });
 
 describe('the schema of a core kind', () => {

@@ -4,34 +4,20 @@ import { apiVersionOf, type Resource } from '../resource.ts';
 import { definitions, kubernetesVersion } from '../schema/core-schemas.ts';
 import type { JsonObject } from '../schema/json.ts';
 
-export type OpenApi = {
-  index(): JsonObject;
-  /** The document of `api/v1` or `apis/GROUP/VERSION`, with its hash. */
-  document(path: string): OpenApiDocument | undefined;
-};
-
 export type OpenApiDocument = { readonly body: JsonObject; readonly hash: string };
 
-/** Documents of `GET /openapi/v3`, made again only when the set of resources changed. */
+/** The documents of `/openapi/v3` by their paths, `api/v1` or `apis/GROUP/VERSION`. */
+export type OpenApi = () => ReadonlyMap<string, OpenApiDocument>;
+
+/** Documents are made again only when the set of resources changed. */
 export function createOpenApi(all: () => readonly Resource[]): OpenApi {
   let madeFor: readonly Resource[] | undefined;
   let documents: ReadonlyMap<string, OpenApiDocument> = new Map();
-
-  function current(): ReadonlyMap<string, OpenApiDocument> {
+  return () => {
     const resources = all();
     if (resources !== madeFor) documents = documentsOf(resources);
     madeFor = resources;
     return documents;
-  }
-
-  return {
-    index() {
-      const entries = [...current()].map(([path, { hash }]) => {
-        return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }] as const;
-      });
-      return { paths: Object.fromEntries(entries) };
-    },
-    document: (path) => current().get(path),
   };
 }
 

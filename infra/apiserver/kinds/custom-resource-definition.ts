@@ -56,16 +56,14 @@ export const customResourceDefinition: Strategy = {
 
 function identity({ metadata, spec }: KubeObject, old: KubeObject | undefined): Cause[] {
   const { group, names, scope } = spec as CrdSpec;
-  const before = old && crdSpec(old).scope;
-  return [
-    ...(['Cluster', 'Namespaced'].includes(scope)
-      ? []
-      : [notSupported('spec.scope', scope, ['Cluster', 'Namespaced'])]),
-    ...(before === undefined || before === scope ? [] : [invalid('spec.scope', scope, 'field is immutable')]),
-    ...(metadata.name === `${names.plural}.${group}`
-      ? []
-      : [invalid('metadata.name', metadata.name, 'must be spec.names.plural+"."+spec.group')]),
-  ];
+  const causes: Cause[] = [];
+  const scopes = ['Cluster', 'Namespaced'];
+  if (!scopes.includes(scope)) causes.push(notSupported('spec.scope', scope, scopes));
+  else if (old && crdSpec(old).scope !== scope) causes.push(invalid('spec.scope', scope, 'field is immutable'));
+  if (metadata.name !== `${names.plural}.${group}`) {
+    causes.push(invalid('metadata.name', metadata.name, 'must be spec.names.plural+"."+spec.group'));
+  }
+  return causes;
 }
 
 function versions({ versions }: CrdSpec): Cause[] {

@@ -59,7 +59,7 @@ function conditionCauses(webhook: JsonObject, path: string): Cause[] {
   return listAt(webhook, 'matchConditions').flatMap((condition, i) => {
     const { expression } = condition as JsonObject;
     try {
-      compileCel(String(expression));
+      compileCel(String(expression), 'condition');
       return [];
     } catch (error) {
       return [invalid(`${path}[${i}].expression`, expression, (error as Error).message)];

@@ -12,8 +12,6 @@ import { nodesOf, SchemaError } from './schema-nodes.ts';
 type Compiled = { readonly rule: Rule; readonly program: CelProgram; readonly usesOldSelf: boolean };
 type Found = { causes: Cause[]; warnings: Cause[] };
 
-const variables = ['self', 'oldSelf'];
-
 /** The rules of a schema, compiled. Throws `SchemaError` for a rule or a pattern that does not compile. */
 export function createRules(schema: Schema) {
   const compiled = new Map<Schema, readonly Compiled[]>();
@@ -43,7 +41,7 @@ export function createRules(schema: Schema) {
 }
 
 function compileRule(rule: Rule, field: string): Compiled {
-  const program = compile(() => compileCel(rule.rule, variables), field, 'compilation failed');
+  const program = compile(() => compileCel(rule.rule, 'rule'), field, 'compilation failed');
   return { rule, program, usesOldSelf: /\boldSelf\b/.test(rule.rule) };
 }
 

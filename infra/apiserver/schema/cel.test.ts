@@ -38,13 +38,15 @@ const values: ReadonlyArray<[expression: string, value: unknown]> = [
 
 describe('compileCel', () => {
   test.each(values)('%s', (expression, value) => {
-    expect(compileCel(expression)({ request: toCel(request), object: toCel(object), oldObject: null })).toEqual(value);
+    expect(
+      compileCel(expression, 'condition')({ request: toCel(request), object: toCel(object), oldObject: null }),
+    ).toEqual(value);
   });
 
   test.each([
     ['self.nope()', /nope/],
     ['frobnicate(self)', /frobnicate/],
-    ['[1].transformList(i, v, v)', /transformList/],
+    ['[1].transformList(self, self, self)', /transformList/],
     ["authorizer.group('').check('get')", /authorizer|group|check/],
     ["quantity('1').isInteger()", /quantity/],
     ["semver('1.0.0').major() == 1", /semver/],
@@ -56,8 +58,8 @@ describe('compileCel', () => {
     ['self ==', /./],
     ['1 +', /./],
   ])('%s does not compile, and the message says what', (expression, words) => {
-    expect(() => compileCel(expression)).toThrow(CelError);
-    expect(() => compileCel(expression)).toThrow(words);
+    expect(() => compileCel(expression, 'rule')).toThrow(CelError);
+    expect(() => compileCel(expression, 'rule')).toThrow(words);
   });
 
   test.each([
@@ -68,18 +70,18 @@ describe('compileCel', () => {
     ['9223372036854775807 + 1', 'integer overflow'],
     ["int('x')", "type conversion error from 'string' to 'int'"],
   ])('%s fails as in an API server: %s', (expression, words) => {
-    expect(() => compileCel(expression)({ self: {} })).toThrow(new CelError(words));
+    expect(() => compileCel(expression, 'rule')({ self: {} })).toThrow(new CelError(words));
   });
 
-  test('a variable that is not there does not compile either, where the variables are known', () => {
-    expect(() => compileCel('selff == 1', ['self'])).toThrow(/selff/);
-    expect(() => compileCel("sets.contains(['a'], ['a'])", ['self'])).toThrow(/sets/);
-    expect(() => compileCel("format.dns1123Label().validate('a')", ['self'])).toThrow(/format/);
-    expect(compileCel('self.all(x, x > 0) && cel.bind(y, 2, y == 2)', ['self'])({ self: [1n] })).toBe(true);
+  test('a variable that is not there does not compile either', () => {
+    expect(() => compileCel('selff == 1', 'rule')).toThrow(/selff/);
+    expect(() => compileCel("sets.contains(['a'], ['a'])", 'rule')).toThrow(/sets/);
+    expect(() => compileCel("format.dns1123Label().validate('a')", 'rule')).toThrow(/format/);
+    expect(compileCel('self.all(x, x > 0) && cel.bind(y, 2, y == 2)', 'rule')({ self: [1n] })).toBe(true);
   });
 
   test('an error on one side of || or && is absorbed by the other side', () => {
-    expect(compileCel('self.missing == 1 || true')({ self: {} })).toBe(true);
-    expect(compileCel('false && self.missing == 1')({ self: {} })).toBe(false);
+    expect(compileCel('self.missing == 1 || true', 'rule')({ self: {} })).toBe(true);
+    expect(compileCel('false && self.missing == 1', 'rule')({ self: {} })).toBe(false);
   });
 });

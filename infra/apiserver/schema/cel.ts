@@ -8,37 +8,30 @@ export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unkno
 /** An expression that does not compile, or failed while it ran; the message is meant for people. */
 export class CelError extends Error {}
 
-const environments = new Map<string, Environment>();
-
 /**
- * Compiles an expression over values that `toCel` or `toCelBy` made. Throws `CelError` for bad syntax and for functions that
- * are not there, naming them; with `variables` also for any other variable.
+ * Compiles an expression of a rule or of a webhook's condition, over values that `toCel` or `toCelBy` made. Throws `CelError`
+ * for bad syntax, and for functions and variables that are not there, naming them.
  */
-export function compileCel(expression: string, variables?: readonly string[]): CelProgram {
-  const program = attempt(() => environmentOf(variables).parse(expression), 'compile');
+export function compileCel(expression: string, place: keyof typeof environments): CelProgram {
+  const program = attempt(() => environments[place].parse(expression), 'compile');
   useOurs(program.ast);
   const checked = program.check();
   if (!checked.valid) throw new CelError(firstLine(checked.error ?? new Error('does not compile')));
   return (values) => attempt(() => program(values), 'evaluate');
 }
 
-function environmentOf(variables: readonly string[] | undefined): Environment {
-  const key = variables?.join() ?? '*';
-  const known = environments.get(key);
-  if (known) return known;
-  const made = createEnvironment(variables === undefined);
-  for (const name of variables ?? []) made.registerVariable(name, 'dyn');
-  environments.set(key, made);
-  return made;
-}
+const environments = {
+  rule: createEnvironment(['self', 'oldSelf']),
+  condition: createEnvironment(['request', 'object', 'oldObject']),
+};
 
-function createEnvironment(unlistedVariablesAreDyn: boolean): Environment {
+function createEnvironment(variables: readonly string[]): Environment {
   const made = new Environment({
-    unlistedVariablesAreDyn,
     enableOptionalTypes: true,
     homogeneousAggregateLiterals: false,
     limits: { maxListElements: 10_000, maxMapEntries: 10_000 },
   });
+  for (const name of variables) made.registerVariable(name, 'dyn');
   made.registerFunction('string.matchesRE2(string): bool', (text: string, pattern: string) =>
     goPattern(pattern).test(text),
   );
@@ -47,9 +40,10 @@ function createEnvironment(unlistedVariablesAreDyn: boolean): Environment {
 }
 
 /**
- * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; and what its `optional.value()` gives cannot be compared (its overloads overlap for `optional<dyn>`), what ours gives can. Kubernetes'
- * own libraries (`quantity`, `semver`, `ip`, `cidr`, `url`, `sets`, `format`, lists, `find`) are not here: a rule that uses one
- * does not compile, and the message names it.
+ * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; and what its `optional.value()` gives cannot be
+ * compared (its overloads overlap for `optional<dyn>`), what ours gives can. Kubernetes' own libraries (`quantity`, `semver`,
+ * `ip`, `cidr`, `url`, `sets`, `format`, lists, `find`) are not here: a rule that uses one does not compile, and the message
+ * names it.
  */
 const replaced: ReadonlyMap<string, string> = new Map([
   ['matches', 'matchesRE2'],

@@ -34,9 +34,14 @@ export function plainResponse({ registry, openApi }: Deps, path: string): PlainR
 }
 
 function openApiResponse(openApi: OpenApi, path: string): PlainResponse | undefined {
-  if (path === '') return { body: openApi.index() };
-  const document = openApi.document(path);
-  return document && { body: document.body, headers: { etag: `"${document.hash}"` } };
+  if (path !== '') {
+    const document = openApi().get(path);
+    return document && { body: document.body, headers: { etag: `"${document.hash}"` } };
+  }
+  const entries = [...openApi()].map(([path, { hash }]) => {
+    return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }] as const;
+  });
+  return { body: { paths: Object.fromEntries(entries) } };
 }
 
 function found(body: JsonObject | undefined): PlainResponse | undefined {

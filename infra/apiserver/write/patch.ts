@@ -1,7 +1,7 @@
 // Patches: JSON, merge, strategic merge, and server-side apply.
 
 import { parse as parseYaml } from 'yaml';
-import { apiError, badRequest, isApiError, type Outcome } from '../api-error.ts';
+import { apiError, badRequest, conflict, isApiError, type Outcome } from '../api-error.ts';
 import { jsonPatch, mergePatch, PatchError } from '../codec/patches.ts';
 import { serverSideApply } from '../codec/server-side-apply.ts';
 import { strategicMerge } from '../codec/strategic-merge.ts';
@@ -92,7 +92,10 @@ async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>>
   }
   // A uid names an object that exists.
   const { uid } = isObject(applied.metadata) ? applied.metadata : {};
-  if (uid !== undefined) return apiError(409, 'Conflict', noSuchUid(request, uid));
+  if (uid !== undefined) {
+    const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
+    return conflict(resource, name, why);
+  }
   const fresh = merge(undefined);
   if (isApiError(fresh)) return fresh;
   const object = await create(deps, request, fresh);
@@ -127,9 +130,4 @@ function writable({ resource, subresource }: ApiRequest, { status, ...rest }: Js
   const { apiVersion, kind } = rest;
   if (subresource !== 'status') return resource.subresources.includes('status') ? rest : { ...rest, status };
   return { apiVersion, kind, status };
-}
-
-function noSuchUid({ resource: { group, plural }, name }: ApiRequest, uid: unknown): string {
-  const what = `${plural}${group === '' ? '' : `.${group}`} "${name}"`;
-  return `Operation cannot be fulfilled on ${what}: uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
 }
