@@ -1,7 +1,7 @@
 // Server-side apply: what a manager applies now, merged by what it applied last. The applied value always wins.
 
 import { objectMeta } from '../schema/core-schemas.ts';
-import { copyJson, isObject, type JsonObject, member, sameJson, setMember } from '../schema/json.ts';
+import { copyJson, isEmpty, isObject, type JsonObject, member, sameJson, setMember } from '../schema/json.ts';
 import { elementKey } from '../schema/list-types.ts';
 import { memberSchema, type Schema } from '../schema/schema.ts';
 
@@ -172,8 +172,4 @@ function shapeOf(schema: Schema | undefined, value: unknown): 'map' | 'list' | '
 
 function schemaAt(schema: Schema | undefined, element: string): Schema | undefined {
   return element.startsWith('f:') ? memberSchema(schema, element.slice(2)) : schema?.items;
-}
-
-function isEmpty(value: unknown): boolean {
-  return Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0;
 }

@@ -55,16 +55,13 @@ export async function deleteEach(deps: Deps, as: string, items: readonly Item[])
 /** Changes an object that is there. */
 export async function editObject(
   deps: Deps,
-  as: string,
-  key: Key,
+  { as, key, subresource }: { as: string; key: Key; subresource?: string },
   next: (object: KubeObject) => KubeObject,
-  subresource?: string,
 ): Promise<void> {
   const [object, resource] = [deps.store.get(key), deps.registry.byStorage(key.resource)];
   if (object === undefined || resource === undefined) return;
-  done(
-    await update(deps, controllerRequest({ as, verb: 'patch', resource, object, subresource }), { isPut: false, next }),
-  );
+  const request = controllerRequest({ as, verb: 'patch', resource, object, subresource });
+  done(await update(deps, request, { isPut: false, next }));
 }
 
 /** An object that is gone counts as done; any other error is thrown, and its work tried again later. */

@@ -23,7 +23,7 @@ export function createCustomResourceCleanup(deps: Deps): Controller {
     const left = resource === undefined ? [] : store.list(storedAs).map((object) => ({ resource, object }));
     await deleteEach(deps, as, left);
     if (store.list(storedAs).length > 0) return;
-    await editObject(deps, as, key, (now) => withoutFinalizer(now, crdFinalizer));
+    await editObject(deps, { as, key }, (now) => withoutFinalizer(now, crdFinalizer));
   }
 
   return createController(deps, {

@@ -30,7 +30,9 @@ export function createGarbageCollector(deps: Deps): Controller {
   /** Takes this owner off its dependents, then lets it go. */
   async function orphan({ metadata: { uid } }: KubeObject, key: Key): Promise<void> {
     for (const dependent of dependentsOf(uid)) {
-      await editObject(deps, as, dependent, (object) => withoutOwners(object, (reference) => reference.uid === uid));
+      await editObject(deps, { as, key: dependent }, (object) =>
+        withoutOwners(object, (reference) => reference.uid === uid),
+      );
     }
     await release(key, orphanFinalizer);
   }
@@ -52,7 +54,9 @@ export function createGarbageCollector(deps: Deps): Controller {
     if (states.includes('there')) {
       const lost = ownerReferences.filter((_, i) => states[i] === 'gone');
       if (lost.length > 0)
-        await editObject(deps, as, key, (now) => withoutOwners(now, ({ uid }) => lost.some((one) => one.uid === uid)));
+        await editObject(deps, { as, key }, (now) =>
+          withoutOwners(now, ({ uid }) => lost.some((one) => one.uid === uid)),
+        );
       return;
     }
     const propagationPolicy = states.includes('waiting') && dependentsOf(uid).length > 0 ? 'Foreground' : 'Background';
@@ -88,7 +92,7 @@ export function createGarbageCollector(deps: Deps): Controller {
   }
 
   function release(key: Key, finalizer: string): Promise<void> {
-    return editObject(deps, as, key, (now) => withoutFinalizer(now, finalizer));
+    return editObject(deps, { as, key }, (now) => withoutFinalizer(now, finalizer));
   }
 
   function concerned({ type, object, previous, ...key }: StoredEvent): Key[] {

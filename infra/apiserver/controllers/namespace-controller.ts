@@ -27,7 +27,7 @@ export function createNamespaceController(deps: Deps): Controller {
     const delay = grace - (deps.now() - Date.parse(deletionTimestamp));
     if (delay > 0) return add(key, delay);
     await deleteEach(deps, as, contentOf(key.name));
-    if (contentOf(key.name).length === 0) await editObject(deps, as, key, finalized, 'finalize');
+    if (contentOf(key.name).length === 0) await editObject(deps, { as, key, subresource: 'finalize' }, finalized);
   }
 
   async function serviceAccount(namespace: string): Promise<void> {

@@ -63,16 +63,12 @@ function patchOperation({ group, version, kind, custom }: Resource): JsonObject 
   const types = ['application/apply-patch+yaml', 'application/json-patch+json', 'application/merge-patch+json'];
   const offered = custom ? types : [...types, 'application/strategic-merge-patch+json'];
   return {
-    operationId: `patch${kind}`,
     parameters: ['dryRun', 'fieldManager', 'fieldValidation', 'force'].map((name) => {
       return { name, in: 'query', schema: { type: name === 'force' ? 'boolean' : 'string' } };
     }),
     requestBody: {
-      required: true,
       content: Object.fromEntries(offered.map((type) => [type, { schema: { type: 'object' } }])),
     },
-    responses: { 200: { description: 'OK' } },
-    'x-kubernetes-action': 'patch',
     'x-kubernetes-group-version-kind': { group, kind, version },
   };
 }

@@ -6,9 +6,7 @@ import { type Cause, notSupported } from '../schema/field-errors.ts';
 
 export type User = {
   readonly username: string;
-  readonly uid?: string;
   readonly groups: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
 };
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';

@@ -48,7 +48,7 @@ export type LabelSelector = (labels: Labels) => boolean;
 const keyPattern = '[A-Za-z0-9][-A-Za-z0-9_./]*';
 const valuePattern = '[-A-Za-z0-9_.]*';
 const requirement = new RegExp(
-  `^\\s*(?:(!)\\s*(${keyPattern})|(${keyPattern})\\s*(?:(==|=|!=|>|<)\\s*(${valuePattern})|(in|notin)\\s*\\(([^)]*)\\))?)\\s*$`,
+  `^\\s*(?:!\\s*(${keyPattern})|(${keyPattern})\\s*(?:(==|=|!=|>|<)\\s*(${valuePattern})|(in|notin)\\s*\\(([^)]*)\\))?)\\s*$`,
 );
 
 /** Parses `a=b,c!=d,e in (f,g),!h`. An empty text chooses everything. */
@@ -74,7 +74,7 @@ function splitOutside(text: string): string[] {
 function toTest(part: string): LabelSelector | undefined {
   const match = requirement.exec(part);
   if (match === null) return undefined;
-  const [, , absent, key = '', sign, value = '', set, list = ''] = match;
+  const [, absent, key = '', sign, value = '', set, list = ''] = match;
   if (absent !== undefined) return meets(absent, 'DoesNotExist');
   if (set !== undefined) {
     const values = list.split(',').map((one) => one.trim());

@@ -14,6 +14,7 @@ import { coreColumns } from './core-columns.ts';
 const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
 const defaults = {
+  group: '',
   version: 'v1',
   namespaced: true,
   shortNames: [],
@@ -25,19 +26,25 @@ const defaults = {
 } satisfies Partial<Resource>;
 
 /** What a kind has beyond the defaults. A kind without a strategy is validated by its schema alone. */
-type Row = Pick<Resource, 'group' | 'plural' | 'kind'> & Partial<Resource>;
+type Row = Pick<Resource, 'plural' | 'kind'> & Partial<Resource>;
 
+const listed = { categories: ['all'], subresources: ['status'] } as const;
+const workload = { ...listed, generations: true } as const;
 const apiExtension = { namespaced: false, categories: ['api-extensions'], generations: true } as const;
-const workload = { categories: ['all'], generations: true } as const;
+const webhooks = {
+  group: 'admissionregistration.k8s.io',
+  strategy: webhookConfiguration,
+  ...apiExtension,
+} as const;
 const review = { verbs: ['create'], namespaced: false } as const;
+const authentication = { group: 'authentication.k8s.io', ...review } as const;
 const authorization = { group: 'authorization.k8s.io', ...review } as const;
 const rbac = { group: 'rbac.authorization.k8s.io', nameRule: 'path' } as const;
 
 const rows: readonly Row[] = [
-  { group: '', plural: 'configmaps', kind: 'ConfigMap', shortNames: ['cm'], strategy: configMap },
-  { group: '', plural: 'events', kind: 'Event', shortNames: ['ev'], strategy: event },
+  { plural: 'configmaps', kind: 'ConfigMap', shortNames: ['cm'], strategy: configMap },
+  { plural: 'events', kind: 'Event', shortNames: ['ev'], strategy: event },
   {
-    group: '',
     plural: 'namespaces',
     kind: 'Namespace',
     namespaced: false,
@@ -48,45 +55,29 @@ const rows: readonly Row[] = [
     strategy: namespace,
   },
   // Nothing runs here, so no Pod can be made: there are none, and they can be listed.
-  { group: '', plural: 'pods', kind: 'Pod', shortNames: ['po'], categories: ['all'], verbs: ['get', 'list', 'watch'] },
-  { group: '', plural: 'secrets', kind: 'Secret', strategy: secret },
-  { group: '', plural: 'serviceaccounts', kind: 'ServiceAccount', shortNames: ['sa'] },
-  {
-    group: '',
-    plural: 'services',
-    kind: 'Service',
-    shortNames: ['svc'],
-    categories: ['all'],
-    subresources: ['status'],
-    nameRule: 'label',
-  },
-  {
-    group: 'apps',
-    plural: 'deployments',
-    kind: 'Deployment',
-    shortNames: ['deploy'],
-    subresources: ['status'],
-    ...workload,
-  },
+  { plural: 'pods', kind: 'Pod', shortNames: ['po'], categories: ['all'], verbs: ['get', 'list', 'watch'] },
+  { plural: 'secrets', kind: 'Secret', strategy: secret },
+  { plural: 'serviceaccounts', kind: 'ServiceAccount', shortNames: ['sa'] },
+  { plural: 'services', kind: 'Service', shortNames: ['svc'], nameRule: 'label', ...listed },
+  { group: 'apps', plural: 'deployments', kind: 'Deployment', shortNames: ['deploy'], ...workload },
   {
     group: 'autoscaling',
     version: 'v2',
     plural: 'horizontalpodautoscalers',
     kind: 'HorizontalPodAutoscaler',
     shortNames: ['hpa'],
-    subresources: ['status'],
-    categories: ['all'],
+    ...listed,
   },
-  { group: 'batch', plural: 'cronjobs', kind: 'CronJob', shortNames: ['cj'], subresources: ['status'], ...workload },
-  { group: 'batch', plural: 'jobs', kind: 'Job', subresources: ['status'], ...workload },
+  { group: 'batch', plural: 'cronjobs', kind: 'CronJob', shortNames: ['cj'], ...workload },
+  { group: 'batch', plural: 'jobs', kind: 'Job', ...workload },
   { group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' },
   {
+    ...workload,
     group: 'policy',
     plural: 'poddisruptionbudgets',
     kind: 'PodDisruptionBudget',
     shortNames: ['pdb'],
-    subresources: ['status'],
-    generations: true,
+    categories: [],
   },
   { ...rbac, plural: 'clusterrolebindings', kind: 'ClusterRoleBinding', namespaced: false },
   { ...rbac, plural: 'clusterroles', kind: 'ClusterRole', namespaced: false },
@@ -101,30 +92,12 @@ const rows: readonly Row[] = [
     subresources: ['status'],
     ...apiExtension,
   },
-  {
-    group: 'admissionregistration.k8s.io',
-    plural: 'mutatingwebhookconfigurations',
-    kind: 'MutatingWebhookConfiguration',
-    strategy: webhookConfiguration,
-    ...apiExtension,
-  },
-  {
-    group: 'admissionregistration.k8s.io',
-    plural: 'validatingwebhookconfigurations',
-    kind: 'ValidatingWebhookConfiguration',
-    strategy: webhookConfiguration,
-    ...apiExtension,
-  },
+  { ...webhooks, plural: 'mutatingwebhookconfigurations', kind: 'MutatingWebhookConfiguration' },
+  { ...webhooks, plural: 'validatingwebhookconfigurations', kind: 'ValidatingWebhookConfiguration' },
   { ...authorization, plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview', strategy: accessReview },
   { ...authorization, plural: 'subjectaccessreviews', kind: 'SubjectAccessReview', strategy: accessReview },
   { ...authorization, plural: 'selfsubjectrulesreviews', kind: 'SelfSubjectRulesReview', strategy: rulesReview },
-  {
-    ...review,
-    group: 'authentication.k8s.io',
-    plural: 'selfsubjectreviews',
-    kind: 'SelfSubjectReview',
-    strategy: userReview,
-  },
+  { ...authentication, plural: 'selfsubjectreviews', kind: 'SelfSubjectReview', strategy: userReview },
 ];
 
 /** The built-in kinds, each in one version, with the real server's names, short names and categories. */

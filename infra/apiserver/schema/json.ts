@@ -7,6 +7,11 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether there is nothing in a text, a list or an object. */
+export function isEmpty(value: unknown): boolean {
+  return value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
+}
+
 /** Deep equality of JSON values; the order of an object's members does not count. */
 export function sameJson(left: unknown, right: unknown): boolean {
   if (left === right) return true;

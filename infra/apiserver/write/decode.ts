@@ -1,12 +1,12 @@
 // Decoding: a body as an object of its kind, typed, pruned and defaulted.
 
 import { badRequest, invalid, type Outcome } from '../api-error.ts';
-import { type KubeObject, type ObjectMeta, withMeta } from '../object.ts';
+import type { KubeObject } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
 import { apiVersionOf, type Resource } from '../resource.ts';
 import { objectMeta } from '../schema/core-schemas.ts';
 import { type Cause, invalid as invalidField, joinCauses } from '../schema/field-errors.ts';
-import { isObject, type JsonObject } from '../schema/json.ts';
+import { isEmpty, isObject, type JsonObject } from '../schema/json.ts';
 import { prune } from '../schema/prune.ts';
 import type { Schema } from '../schema/schema.ts';
 import { violations } from '../schema/violations.ts';
@@ -32,22 +32,12 @@ export function decodeObject(
   return complete(resource, object);
 }
 
+/** Metadata without what Go leaves out because it is empty, and the defaults of the kind. */
 function complete(resource: Resource, object: JsonObject): KubeObject {
-  const metadata = dropNulls(isObject(object.metadata) ? object.metadata : {}) as ObjectMeta; // typeError saw to that
-  const whole = withMeta({ ...object, metadata } as KubeObject, emptied(metadata));
+  const members = Object.entries(dropNulls(isObject(object.metadata) ? object.metadata : {}));
+  const metadata = Object.fromEntries(members.filter(([, value]) => !isEmpty(value)));
+  const whole = { ...object, metadata } as KubeObject; // typeError saw to that
   return resource.strategy.applyDefaults?.(whole) ?? whole;
-}
-
-/** What Go leaves out when it is empty. */
-function emptied(metadata: ObjectMeta): { [K in keyof ObjectMeta]?: undefined } {
-  const empty = Object.entries(metadata).filter(([, value]) => {
-    return (
-      value === '' ||
-      (Array.isArray(value) && value.length === 0) ||
-      (isObject(value) && Object.keys(value).length === 0)
-    );
-  });
-  return Object.fromEntries(empty.map(([key]) => [key, undefined]));
 }
 
 function wrongKind(resource: Resource, { apiVersion, kind, metadata }: JsonObject) {
