@@ -2,10 +2,11 @@
 import { toText } from '#core/finding.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Alias } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { type KindName, kindOf } from '#crds/kinds.ts';
+import type { Result } from './act.ts';
+import { isReport } from './action.ts';
 import { mapConcurrent, withTimeout } from './concurrent.ts';
 import type { Draft, ObserveContext, Observed } from './observe/context.ts';
 import { observeClaims } from './observe/database.ts';
@@ -41,58 +42,49 @@ export async function observe(context: ObserveContext, part: Collection): Promis
   return observed;
 }
 
-/** An object that an action was about. */
-export interface Touched {
+/** Looks again at what a run's actions were about: the objects, their claims, the Secrets of keys, and all of an instance. */
+export async function observeTouched(
+  context: ObserveContext,
+  observed: Observed,
+  results: ReadonlyArray<Result>,
+): Promise<void> {
+  const { world } = observed;
+  // An event touches nothing, and what was so already nothing either.
+  const touching = results.filter(
+    ({ action, outcome }) => outcome.ended !== 'unchanged' && action.action !== 'RecordEvent',
+  );
+  const touched = new Map<ObjectId, Touched>();
+  for (const { action, outcome } of touching) {
+    const { kind, namespace, name } = action;
+    const answer = outcome.ended === 'done' ? outcome.object : undefined;
+    const [id, path] = [idOf(kind, action), pathOf(action)];
+    // A claim may be that of an object in another part of the run, or of none: only the claim is looked at then.
+    if (objectIn(world, kind, path) || world.malformed.has(id)) touched.set(id, { kind, namespace, name, answer });
+    // A user's key, which this run may have made.
+    const key = 'key' in action ? { kind: 'VirtualKey' as const, namespace, name: action.key } : undefined;
+    if (key) touched.set(idOf(key.kind, key), { ...key, answer: undefined });
+  }
+  await mapConcurrent(touched, WIDTH, ([id, one]) => observeObject(context, world, id, one));
+  // A plan has steps, or only reports: then nothing but statuses was written.
+  if (touching.every(({ action }) => isReport(action))) return;
+  const objects = [...touched.values()].flatMap(({ kind, ...at }) => objectIn(world, kind, pathOf(at)) ?? []);
+  const ofMembers = objects.flatMap((object) =>
+    object.kind === 'GatewayInstance' ? [] : [{ ...aliasOf(object), instance: instancePathOf(object) }],
+  );
+  const ofActions = touching.flatMap(({ action }) => ('scope' in action ? [{ ...action, kind: action.scope }] : []));
+  await observeClaims(context, observed, [...ofMembers, ...ofActions]);
+  const instances = objects.filter((object) => object.kind === 'GatewayInstance');
+  await observeInstances(context, observed, instances);
+  const keys = objects.filter((object) => object.kind === 'VirtualKey');
+  await readKeys(context, world, keys);
+}
+
+interface Touched {
   readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
   /** The object as the API server answered it: it is not asked for again. */
-  readonly answer?: KubeObject;
-  /** Nothing but its status was written. */
-  readonly isReport: boolean;
-  /** A user's key, which this run may have made. */
-  readonly isOwned?: true;
-  /** The claim that the action was about. */
-  readonly claim?: Alias & { readonly instance: Path };
-}
-
-/** Looks again at what a run has touched: the objects, their claims, the Secrets of keys, and all of an instance. */
-export async function observeTouched(
-  context: ObserveContext,
-  observed: Observed,
-  touched: ReadonlyArray<Touched>,
-): Promise<void> {
-  const { world } = observed;
-  // A claim may be that of an object in another part of the run, or of none: only the claim is looked at then.
-  const known = touched.filter(
-    ({ kind, isOwned, ...at }) => isOwned || objectIn(world, kind, pathOf(at)) || world.malformed.has(idOf(kind, at)),
-  );
-  await mapConcurrent(
-    Map.groupBy(known, (one) => idOf(one.kind, one)),
-    WIDTH,
-    ([id, group]) => observeObject(context, world, id, group),
-  );
-  const changed = new Map(
-    touched.flatMap(({ kind, isReport, ...at }) => {
-      const object = isReport ? undefined : objectIn(world, kind, pathOf(at));
-      return object === undefined ? [] : [[idOf(kind, at), object]];
-    }),
-  );
-  const objects = [...changed.values()];
-  const ofMembers = objects.flatMap((object) =>
-    object.kind === 'GatewayInstance' ? [] : [{ ...aliasOf(object), instance: instancePathOf(object) }],
-  );
-  await observeClaims(context, observed, [...ofMembers, ...touched.flatMap(({ claim }) => claim ?? [])]);
-  await observeInstances(
-    context,
-    observed,
-    objects.filter((object) => object.kind === 'GatewayInstance'),
-  );
-  await readKeys(
-    context,
-    world,
-    objects.filter((object) => object.kind === 'VirtualKey'),
-  );
+  readonly answer: KubeObject | undefined;
 }
 
 /** An object that cannot be looked at again is left alone for the rest of the run. */
@@ -100,15 +92,12 @@ async function observeObject(
   { deps }: ObserveContext,
   world: Draft,
   id: ObjectId,
-  group: ReadonlyArray<Touched>,
+  { kind, answer, ...at }: Touched,
 ): Promise<void> {
-  const last = group.at(-1);
-  if (last === undefined) return;
-  const { kind, namespace, name } = last;
-  const path = pathOf(last);
+  const path = pathOf(at);
   const found = emptyCollection();
   try {
-    const object = last.answer ?? (await deps.cluster.get(kindOf[kind], namespace, name));
+    const object = answer ?? (await deps.cluster.get(kindOf[kind], at.namespace, at.name));
     const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
     if (object === undefined) maps[kind].delete(path);
     else collect(found, object);

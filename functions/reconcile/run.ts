@@ -7,7 +7,7 @@ import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type ObserveContext, type Observed } from './observe/context.ts';
 import { eachPart } from './observe/parts.ts';
-import { MAX_ROUNDS, observe, observeTouched, type Touched } from './observe.ts';
+import { MAX_ROUNDS, observe, observeTouched } from './observe.ts';
 import { plan } from './plan.ts';
 import { type PartEnd, type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
 import type { Scope } from './scope.ts';
@@ -44,7 +44,7 @@ async function converge(context: ObserveContext, observed: Observed): Promise<Pa
       remember(result, observed);
       results.push(result);
     }
-    await observeTouched(context, observed, done.flatMap(toTouched));
+    await observeTouched(context, observed, done);
   }
 }
 
@@ -58,20 +58,6 @@ function remember({ action, outcome }: Result, { world }: Observed): void {
   const message =
     problem.reason === 'ReconcileFailed' ? `${action.action} failed: ${problem.message}` : problem.message;
   world.failures.set(idOf(action.kind, action), { ...problem, message });
-}
-
-/** An event touches nothing, and what was so already nothing either. */
-function toTouched({ action, outcome }: Result): ReadonlyArray<Touched> {
-  const { kind, namespace, name } = action;
-  if (outcome.ended === 'unchanged' || action.action === 'RecordEvent') return [];
-  const answer = outcome.ended === 'done' && outcome.object !== undefined ? { answer: outcome.object } : {};
-  const claim = 'scope' in action ? { claim: { ...action, kind: action.scope } } : {};
-  const own = { kind, namespace, name, isReport: isReport(action), ...answer, ...claim };
-  const key =
-    'key' in action
-      ? [{ kind: 'VirtualKey', namespace, name: action.key, isReport: false, isOwned: true } as const]
-      : [];
-  return [own, ...key];
 }
 
 /** The next plan, with what waits and why. Rejects as a run does. */

@@ -85,21 +85,16 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
     outbox: createMemoryOutbox(),
   });
   let starting: Promise<void> | undefined;
-  const begin = (): void => {
+  const started = (): Ledger => {
     starting ??= ledger.start();
     // What fails in it is told to those who wait for it.
     starting.catch(() => undefined);
+    return ledger;
   };
   return {
     ...ledger,
-    hold: (request) => {
-      begin();
-      return ledger.hold(request);
-    },
-    spend: (scopes, waited) => {
-      begin();
-      return ledger.spend(scopes, waited);
-    },
+    hold: (request) => started().hold(request),
+    spend: (scopes, waited) => started().spend(scopes, waited),
     close: async () => {
       if (starting !== undefined) await ledger.close();
     },
