@@ -1,7 +1,7 @@
 // Writes of a key's Secret. Values are handled here, and where a new one is made for its row.
 import { encode } from '#core/base64.ts';
 import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
-import type { ActionOf, SecretShape } from '../action.ts';
+import type { ActionOf } from '../action.ts';
 import { dataOf, metadataOf, ownersAfter } from '../key/secret-shape.ts';
 import { type PresentSecret, pathOf, present } from '../world.ts';
 import { type ActContext, conflict, done, type Outcome, toOutcome } from './context.ts';
@@ -36,37 +36,27 @@ function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world }: ActCon
   );
 }
 
+/** The Secret as its shape makes it of the value: a new one, or the one that is there if it is still as it was seen. */
 function write(
   { namespace, shape }: ActionOf<'PutSecret'>,
   secret: PresentSecret | undefined,
   value: string,
   { deps }: ActContext,
 ): Promise<Written<KubeObject>> {
-  if (secret !== undefined)
-    return deps.cluster.patch(RESOURCES.secrets, namespace, shape.name, toPatch(secret, shape, value));
-  const { name, labels, annotations, owners } = shape;
-  const ownerReferences = owners.length === 0 ? {} : { ownerReferences: owners };
-  return deps.cluster.create(RESOURCES.secrets, {
-    ...{ apiVersion: 'v1', kind: 'Secret', type: 'Opaque' },
-    metadata: { name, namespace, labels, annotations, ...ownerReferences },
-    data: encoded(dataOf(shape, value)),
-  });
+  const { name, labels, annotations } = shape;
+  const wanted = dataOf(shape, value);
+  const gone = [...(secret?.data.keys() ?? [])].filter((entry) => !wanted.has(entry));
+  const data = Object.fromEntries([
+    ...[...wanted].map(([entry, text]) => [entry, encode(text)]),
+    ...gone.map((entry) => [entry, null]),
+  ]);
+  const owners = ownersAfter(secret?.owners ?? [], shape);
+  const ownerReferences = owners.length === 0 ? null : owners;
+  if (secret !== undefined) {
+    const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
+    return deps.cluster.patch(RESOURCES.secrets, namespace, name, { metadata, data });
+  }
+  const metadata = { name, namespace, labels, annotations, ...(ownerReferences && { ownerReferences }) };
+  const type = { apiVersion: 'v1', kind: 'Secret', type: 'Opaque' };
+  return deps.cluster.create(RESOURCES.secrets, { ...type, metadata, data });
 }
-
-/** The Secret as its shape makes it of the value, if it is still as it was seen. */
-function toPatch(secret: PresentSecret, shape: SecretShape, value: string): Readonly<Record<string, unknown>> {
-  const data = dataOf(shape, value);
-  const removed = [...secret.data.keys()].filter((entry) => !data.has(entry));
-  const owners = ownersAfter(secret.owners, shape);
-  return {
-    metadata: {
-      resourceVersion: secret.resourceVersion,
-      ...metadataOf(secret, shape),
-      ownerReferences: owners.length === 0 ? null : owners,
-    },
-    data: { ...encoded(data), ...Object.fromEntries(removed.map((entry) => [entry, null])) },
-  };
-}
-
-const encoded = (data: ReadonlyMap<string, string>): Readonly<Record<string, string>> =>
-  Object.fromEntries([...data].map(([entry, text]) => [entry, encode(text)]));

@@ -2,23 +2,14 @@
 
 import { decode } from '#core/base64.ts';
 import { keySecretName } from '#core/names.ts';
-import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Hash } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { whyRotate } from '../key/rotation.ts';
-import {
-  aliasOf,
-  type InstanceView,
-  instancePathOf,
-  type KeyView,
-  type PresentSecret,
-  pathOf,
-  type SecretView,
-} from '../world.ts';
+import { aliasOf, type InstanceView, instancePathOf, type KeyView, pathOf, type SecretView } from '../world.ts';
 import type { Draft, ObserveContext } from './context.ts';
 
 const WIDTH = 32;
@@ -112,23 +103,15 @@ async function readKey(deps: ReconcileDeps, object: VirtualKey): Promise<KeyView
 
 async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, name: string): Promise<SecretView> {
   const secret = await cluster.get(RESOURCES.secrets, namespace, name);
-  return secret === undefined ? { state: 'absent' } : toPresent(secret, hash);
-}
-
-function toPresent({ metadata, data: stored = {} }: KubeObject, hash: Hash): PresentSecret {
+  if (secret === undefined) return { state: 'absent' };
+  const { metadata, data: stored = {} } = secret;
   // The API server guarantees the shape of a Secret's data.
   const entries = Object.entries(stored as Readonly<Record<string, string>>);
   const data = new Map(entries.map(([entry, value]) => [entry, decode(value)]));
   const value = data.get('key');
+  const { uid = '', resourceVersion = '', labels = {}, annotations = {}, ownerReferences: owners = [] } = metadata;
   return {
-    state: 'present',
-    name: metadata.name,
-    uid: metadata.uid ?? '',
-    resourceVersion: metadata.resourceVersion ?? '',
-    labels: metadata.labels ?? {},
-    annotations: metadata.annotations ?? {},
-    owners: metadata.ownerReferences ?? [],
-    data,
-    ...(value === undefined || value === '' ? {} : { hash: hash(value) }),
+    ...{ state: 'present', name, uid, resourceVersion, labels, annotations, owners, data },
+    ...(value ? { hash: hash(value) } : {}),
   };
 }

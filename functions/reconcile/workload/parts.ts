@@ -58,18 +58,11 @@ export function toPart(
   return { apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`, kind, metadata, spec };
 }
 
-/** The version of the operator that wrote a part, where that is later than ours. */
+/** The version of the operator that wrote a part, where that is later than ours: `1.10.0` is later than `1.9.3`, and what is no such text is not. */
 export function laterVersion({ metadata }: KubeObject, ours: string): string | undefined {
-  const theirs = metadata.annotations?.[VERSION_ANNOTATION];
-  return theirs !== undefined && compareVersions(theirs, ours) > 0 ? theirs : undefined;
-}
-
-/** `1.10.0` is later than `1.9.3`. What is no such text is earlier than all that are. */
-function compareVersions(one: string, other: string): number {
-  const [left, right] = [one, other].map((text) => (/^\d+(\.\d+)*$/.test(text) ? text.split('.').map(Number) : []));
-  const places = Math.max(left?.length ?? 0, right?.length ?? 0);
-  const differences = Array.from({ length: places }, (_, place) => (left?.[place] ?? 0) - (right?.[place] ?? 0));
-  return differences.find((difference) => difference !== 0) ?? 0;
+  const theirs = metadata.annotations?.[VERSION_ANNOTATION] ?? '';
+  const isLater = /^\d+(\.\d+)*$/.test(theirs) && theirs.localeCompare(ours, 'en', { numeric: true }) > 0;
+  return isLater ? theirs : undefined;
 }
 
 /** Whether an object under a part's name is this instance's: it carries our label, and the instance owns it. */
