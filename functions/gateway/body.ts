@@ -15,18 +15,16 @@ const FAILURES = {
   broken: { code: 'invalid_request', message: 'The request body ended before it was complete.' },
 } as const satisfies Record<string, Failure>;
 
-/** One request's. What it has read counts until it is closed. */
-export interface Body {
-  read(client: HttpExchange): Promise<Result<Uint8Array, Failure>>;
-  close(): void;
-}
+/** One request's. */
+export type Body = ReturnType<ReturnType<typeof createBodies>['open']>;
 
 /** Of one process: all its bodies share the room. */
-export function createBodies(): { open(): Body } {
+export function createBodies() {
   let kept = 0;
   return { open };
 
-  function open(): Body {
+  /** What it has read counts until it is closed. */
+  function open() {
     let length = 0;
     const refusal = (bytes: number) => {
       if (bytes > MAX_BODY) return 'too large';
@@ -39,7 +37,7 @@ export function createBodies(): { open(): Body } {
       return refused;
     };
     return {
-      read: async (client) => {
+      read: async (client: HttpExchange): Promise<Result<Uint8Array, Failure>> => {
         // A body whose announced length is too much is not read at all.
         const refused = refusal(Number(client.header('content-length') ?? 0));
         const body = refused ?? (await client.readBody(accept));

@@ -25,13 +25,10 @@ interface Answer {
   readonly askedAt: Millis;
 }
 
-/** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
-export interface PolicyMemory {
-  readonly known: Map<string, Answer>;
-  readonly unknown: Map<string, Answer>;
-}
+export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 
-export const createPolicyMemory = (): PolicyMemory => ({ known: new Map(), unknown: new Map() });
+/** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
+export const createPolicyMemory = () => ({ known: new Map<string, Answer>(), unknown: new Map<string, Answer>() });
 
 /**
  * Finds records by hash, immediately where one is fresh. `err`: no fresh answer can be had (the database is away), and why.

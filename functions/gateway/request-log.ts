@@ -3,9 +3,9 @@ import type { Failure, FailureReply } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Hold, Settlement } from '#core/ports/ledger.ts';
 import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
-import type { AttemptFailure } from './attempt-failure.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestContext } from './respond.ts';
+import type { AttemptFailure } from './upstream-reply.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
 
 /** Facts about one request, collected on its way. */

@@ -71,7 +71,7 @@ export function outputLimit({ grant, hold, lost }: Reservation, option: Option):
   if (affordable === undefined) return { max: maxOutput, clamped: false };
   const perAnswer = Number(affordable / BigInt(chat.n));
   if (perAnswer < maxOutput) return { max: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
-  const isUnlimited = clientLimit(chat) === undefined;
+  const isUnlimited = chat.limit === undefined;
   return { max: maxOutput, ...(isUnlimited ? { send: maxOutput } : {}), clamped: false, cutAt: affordable };
 }
 
@@ -104,12 +104,7 @@ function minCostOf({ prompt, price, maxCost }: Option, { n }: Chat): Nano {
 function maxOutputOf(chat: Chat, { entry }: Candidate): number {
   const window = entry.maxInputTokens;
   const share = window === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(window / 4));
-  return clientLimit(chat) ?? entry.maxOutputTokens ?? Math.min(DEFAULT_OUTPUT, share);
-}
-
-function clientLimit({ limits }: Chat): number | undefined {
-  const { max_completion_tokens: newer, max_tokens: older } = limits;
-  return newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older);
+  return chat.limit ?? entry.maxOutputTokens ?? Math.min(DEFAULT_OUTPUT, share);
 }
 
 /**
@@ -118,7 +113,7 @@ function clientLimit({ limits }: Chat): number | undefined {
  */
 function tokensOf(chat: Chat, options: ReadonlyArray<Option>): number {
   const max = Math.max(...options.map(({ maxOutput }) => maxOutput));
-  return chat.input.estimate + Math.min(clientLimit(chat) ?? USUAL_OUTPUT, max) * chat.n;
+  return chat.input.estimate + Math.min(chat.limit ?? USUAL_OUTPUT, max) * chat.n;
 }
 
 /** What the request needs at least, and when it was refused. */

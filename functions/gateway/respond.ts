@@ -89,18 +89,18 @@ function namesOf({ requestId, clientRequestId }: RequestContext): HeaderRecord {
 
 /** OpenAI's headers, which its clients already read (platform.openai.com/docs/guides/rate-limits), of the scope that leaves least. */
 export function rateHeaders(rates: RateView | undefined): HeaderRecord {
-  if (rates === undefined) return {};
-  return { ...rateHeadersOf('requests', rates.requests), ...rateHeadersOf('tokens', rates.tokens) };
+  const headers: Record<string, string> = {};
+  for (const what of RATES) {
+    const rate = rates?.[what];
+    if (rate === undefined) continue;
+    headers[`x-ratelimit-limit-${what}`] = String(rate.limit);
+    headers[`x-ratelimit-remaining-${what}`] = String(rate.remaining);
+    headers[`x-ratelimit-reset-${what}`] = toSpan(rate.resetIn);
+  }
+  return headers;
 }
 
-function rateHeadersOf(what: string, rate: RateView['requests']): HeaderRecord {
-  if (rate === undefined) return {};
-  return {
-    [`x-ratelimit-limit-${what}`]: String(rate.limit),
-    [`x-ratelimit-remaining-${what}`]: String(rate.remaining),
-    [`x-ratelimit-reset-${what}`]: toSpan(rate.resetIn),
-  };
-}
+const RATES = ['requests', 'tokens'] as const;
 
 /** `1m0s`, `59s`, `350ms`, `0s`: never earlier than it is true. */
 export function toSpan(millis: Millis): string {

@@ -5,7 +5,6 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type AttemptFailure, BROKEN, TIMED_OUT, UNREACHABLE, UNSENT } from './attempt-failure.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -13,7 +12,16 @@ import { settlementOfUnheard } from './meter.ts';
 import type { RequestLog } from './request-log.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
 import type { Target, Targets } from './targets.ts';
-import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
+import {
+  type AttemptFailure,
+  BROKEN,
+  openReply,
+  type PlainReply,
+  type StreamReply,
+  TIMED_OUT,
+  UNREACHABLE,
+  UNSENT,
+} from './upstream-reply.ts';
 import type { Chat } from './wire/chat.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
 

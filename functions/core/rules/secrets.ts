@@ -41,15 +41,14 @@ export function checkStoreSecret(
 }
 
 /** The Secret of one model entry is there, with every entry that the model maps. */
-export function checkCredentials(ref: SecretRef, entry: Entry, namespace: string, secret: ReadSecret): Finding[] {
-  const { index, identifier } = entry;
+export function checkCredentials(
+  ref: SecretRef,
+  { index, identifier }: { readonly index: number; readonly identifier: string },
+  namespace: string,
+  secret: ReadSecret,
+): Finding[] {
   const use = { ...toUse(ref, namespace, `spec.models[${index}].modelCredentials`), entry: identifier };
   return secret === undefined ? [secretNotFound(use)] : missingEntries(use, secret);
-}
-
-interface Entry {
-  readonly index: number;
-  readonly identifier: string;
 }
 
 interface SecretRef {

@@ -19,8 +19,10 @@ export interface Chat {
   readonly includeUsage: boolean;
   /** Answers that the client asks for. */
   readonly n: number;
-  /** The limits it set, by the names it used; the larger one counts. */
+  /** The limits it set, by the names it used. */
   readonly limits: Readonly<Record<LimitName, number | undefined>>;
+  /** The larger of them. */
+  readonly limit: number | undefined;
   readonly input: Measure;
   /** Web searches that it asks its provider for. */
   readonly webSearches: WebSearches | undefined;
@@ -58,6 +60,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   const object = membersOf(text);
   const unmetered = unmeteredIn(body) ?? ambiguousIn(text, object.members);
   if (unmetered !== undefined) return err(unmetered);
+  const [newer, older] = [limitOf(body.max_completion_tokens), limitOf(body.max_tokens)];
   return ok({
     text,
     object,
@@ -66,7 +69,8 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
     includeUsage: isRecord(options) && options.include_usage === true,
     n: isCount(n) ? n : 1,
-    limits: { max_completion_tokens: limitOf(body.max_completion_tokens), max_tokens: limitOf(body.max_tokens) },
+    limits: { max_completion_tokens: newer, max_tokens: older },
+    limit: newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older),
     input: measure(bytes.length, messages, body.tools),
     webSearches: webSearchesIn(body),
     lookalikes: lookalikesIn(object),

@@ -15,7 +15,8 @@ export interface Dialect {
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
-  readonly createReader: CreateReader;
+  /** Reads one stream from its first byte to its last. */
+  createReader(created: Seconds): StreamReader;
 }
 
 /** An entry that can be called. */
@@ -64,9 +65,6 @@ export interface OutputSize {
   /** Tokens of sound, about: they are beside the text. */
   readonly sound: number;
 }
-
-/** Reads one stream from its first byte to its last. */
-export type CreateReader = (created: Seconds) => StreamReader;
 
 export interface StreamReader {
   /** The complete pieces that these bytes bring, together with what was left over before. */

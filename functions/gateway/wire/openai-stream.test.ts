@@ -10,7 +10,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 function read(packets: ReadonlyArray<Uint8Array>): Piece[] {
-  const reader = createReader(0);
+  const reader = createReader();
   return [...packets.flatMap((packet) => reader.push(packet)), ...reader.end()];
 }
 

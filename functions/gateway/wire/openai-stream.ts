@@ -2,7 +2,7 @@
 
 import { listOf, member, parseJson } from '#core/json.ts';
 import { toUsage } from '#core/usage.ts';
-import { type CreateReader, NOTHING, type Piece } from './dialect.ts';
+import { NOTHING, type Piece, type StreamReader } from './dialect.ts';
 import { sizeOf } from './output-size.ts';
 import { bytesIn } from './prompt.ts';
 import { dataOf, latin1, SseSplitter } from './sse.ts';
@@ -18,7 +18,7 @@ const TELLING = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
 /** One of these is in all that tells more: the engine finds them faster than the pattern. */
 const MARKS = ['usage"', 'error"', '\\u00', DONE];
 
-export const createReader: CreateReader = () => {
+export function createReader(): StreamReader {
   const splitter = new SseSplitter();
   return {
     push: (bytes) => {
@@ -30,7 +30,7 @@ export const createReader: CreateReader = () => {
     },
     end: () => splitter.end().map(toPiece),
   };
-};
+}
 
 /** The length of the whole events at the beginning that only go on with answers: they pass as one piece. Comments alone do not begin an answer. */
 function lengthUnread(text: string): number {
