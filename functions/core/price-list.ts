@@ -2,15 +2,15 @@
 import { modelOf, namesPrice, type PricedParams } from './entry-model.ts';
 import table from './price-table.json' with { type: 'json' };
 import { providerOf } from './providers.ts';
-import { type SnapshotEntry, WrittenRates } from './snapshot.ts';
+import type { SnapshotEntry } from './snapshot.ts';
 
 export interface PriceRow {
   /** The names that it means; see `toMatcher`. */
   readonly match: string;
-  /** Tokens of prompt and answer together; 0: unknown. */
-  readonly window: number;
-  /** Dollars per million tokens; empty where the model cannot be metered. */
-  readonly rates: string;
+  /** Tokens of prompt and answer together; absent: unknown. */
+  readonly window?: number;
+  /** Absent where the model cannot be metered. */
+  readonly price?: SnapshotEntry['price'];
 }
 
 /** By provider; `also`: where else a model may be found. */
@@ -37,22 +37,12 @@ function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
   return input === undefined || output === undefined ? undefined : { input, output, cachedInput, cacheWrite };
 }
 
-interface Listing {
-  readonly price: NonNullable<SnapshotEntry['price']>;
-  /** Tokens of prompt and answer together. */
-  readonly window: number | undefined;
-}
-
 /** What the list of a provider says of a model; undefined when it says nothing, or nothing that can be metered. */
-export function listingOf(list: string, model: string): Listing | undefined {
+export function listingOf(list: string, model: string): PriceRow | undefined {
   const name = model.trim().toLowerCase();
-  const own = LISTS[list];
-  if (own === undefined) return undefined;
-  for (const id of [list, ...own.also]) {
-    const row = rowsOf(id).find(({ means }) => means(name))?.row;
-    if (row !== undefined) return toListing(row);
-  }
-  return undefined;
+  const lists = [list, ...(LISTS[list]?.also ?? [])].values();
+  const row = lists.map((id) => rowsOf(id).find(({ means }) => means(name))?.row).find((found) => found !== undefined);
+  return row?.price === undefined ? undefined : row;
 }
 
 interface Matcher {
@@ -69,25 +59,6 @@ function rowsOf(list: string): ReadonlyArray<Matcher> {
   return rows;
 }
 
-function toListing({ window, rates: text }: PriceRow): Listing | undefined {
-  const [base, ...tiers] = text.split(' above=');
-  const rates = toRates(base ?? '');
-  if (rates === undefined) return undefined;
-  const written = tiers.flatMap((tier) => {
-    const [above = '', ...words] = tier.split(' ');
-    const more = toRates(words.join(' '));
-    return more === undefined ? [] : [{ above: Number(above), ...more }];
-  });
-  const price = written.length === 0 ? rates : { ...rates, tiers: written };
-  return { price, window: window === 0 ? undefined : window };
-}
-
-/** `input=2.5 output=10`. */
-function toRates(text: string): WrittenRates | undefined {
-  const read = WrittenRates.safeParse(Object.fromEntries(text.split(' ').map((word) => word.split('='))));
-  return read.success ? read.data : undefined;
-}
-
 /** `=gpt-4o ^gpt-4o-2024&*mini`: alternatives, each of parts that must all hold. */
 function toMatcher(match: string): Matcher['means'] {
   const alternatives = match.split(' ').map((alternative) => alternative.split('&').map(toPart));
@@ -100,15 +71,10 @@ function toPart(part: string): Matcher['means'] {
 }
 
 /** What the first letter of a part says of the rest. */
-const PARTS: ReadonlyMap<string, (text: string) => Matcher['means']> = new Map([
-  ['=', (text: string) => (name: string) => name === text],
-  ['^', (text: string) => (name: string) => name.startsWith(text)],
-  ['$', (text: string) => (name: string) => name.endsWith(text)],
-  ['*', (text: string) => (name: string) => name.includes(text)],
-  [
-    '/',
-    (text: string, pattern = new RegExp(text)) =>
-      (name: string) =>
-        pattern.test(name),
-  ],
+const PARTS = new Map<string, (text: string) => Matcher['means']>([
+  ['=', (text) => (name) => name === text],
+  ['^', (text) => (name) => name.startsWith(text)],
+  ['$', (text) => (name) => name.endsWith(text)],
+  ['*', (text) => (name) => name.includes(text)],
+  ['/', (text) => RegExp.prototype.test.bind(new RegExp(text))],
 ]);

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { formatMoney, parseMoney } from './money.ts';
 import { costOf, maxCostOf, maxOutputFor, toPrice } from './price.ts';
 import { MAGNITUDES, randomRequests } from './random-requests.fixture.ts';
+import { WrittenRates } from './snapshot.ts';
 
 const tokens = (input: number, output: number, cachedInput = 0, cacheWrite = 0) => ({
   input,
@@ -43,8 +44,8 @@ test.each([
 test.each(['', '-1', '1e3', '.5', '5.', '01', '1,5', ' 1', '0.1234567890123456789', 'free'])(
   'a price written as %j is no price',
   (text) => {
-    expect(toPrice({ input: text, output: '1' })).toBeUndefined();
-    expect(toPrice({ input: '1', output: '1', cachedInput: text })).toBeUndefined();
+    expect(WrittenRates.safeParse({ input: text, output: '1' }).success).toBe(false);
+    expect(WrittenRates.safeParse({ input: '1', output: '1', cachedInput: text }).success).toBe(false);
   },
 );
 

@@ -1,7 +1,7 @@
 // Prices, and what a usage costs by them, exactly: for holds and bills alike, in nano-dollars, rounded up once (DESIGN 10, Money).
 import { larger, smaller } from './money.ts';
 import type { Nano } from './ports/money.ts';
-import { type SnapshotEntry, WrittenRates } from './snapshot.ts';
+import type { SnapshotEntry, WrittenRates, WrittenTier } from './snapshot.ts';
 import type { Usage } from './usage.ts';
 
 /** Dollars per million tokens (`request`: per million requests), each as an integer of 10^-18 dollars. */
@@ -21,7 +21,7 @@ interface Tier {
 export interface Price {
   readonly tiers: readonly [Tier, ...Tier[]];
   /** For each web search, in the same unit for a million of them; absent: the entry names none. */
-  readonly webSearch?: bigint;
+  readonly webSearch?: bigint | undefined;
 }
 
 /** The bound of a prompt whose tokens are not counted yet. */
@@ -77,32 +77,24 @@ const DECIMALS = 18;
 /** From 10^-18 dollars per million tokens to nano-dollars per token. */
 const PER_NANO = 10n ** BigInt(DECIMALS - 9 + 6);
 const MILLION = 1_000_000n;
-const PRICE_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/;
-const NAMES = WrittenRates.keyof().options;
 
-/** The price of an entry; undefined when it has none, or one that is not written as a price. `"0"` is a price. */
+/** The price of an entry; undefined when it has none. `"0"` is a price. */
 export function toPrice(written: SnapshotEntry['price'], toolCosts?: SnapshotEntry['toolCosts']): Price | undefined {
-  const base = written && readTier(0, written);
-  if (base === undefined) return undefined;
-  const tiers = (written?.tiers ?? []).flatMap((tier) => readTier(tier.above, tier) ?? []);
-  if (tiers.length < (written?.tiers ?? []).length) return undefined;
-  tiers.sort((a, b) => (a.above < b.above ? -1 : 1));
-  const withEnds = tiers.map((tier, at) => ({ ...tier, end: tiers[at + 1]?.above }));
+  if (written === undefined) return undefined;
+  const tiers = (written.tiers ?? []).toSorted((a, b) => a.above - b.above);
   const { webSearch } = toolCosts ?? {};
-  const isSearchPriced = webSearch !== undefined && PRICE_PATTERN.test(webSearch);
   return {
-    tiers: [{ ...base, end: tiers[0]?.above }, ...withEnds],
-    ...(isSearchPriced ? { webSearch: readDecimal(webSearch) * MILLION } : {}),
+    tiers: [toTier({ ...written, above: 0 }, tiers[0]), ...tiers.map((tier, at) => toTier(tier, tiers[at + 1]))],
+    webSearch: webSearch === undefined ? undefined : readDecimal(webSearch) * MILLION,
   };
 }
 
-function readTier(above: number, written: WrittenRates): Tier | undefined {
+function toTier(written: WrittenTier, next: WrittenTier | undefined): Tier {
   const rates = readRates(written);
-  return rates && { above: BigInt(above), rates, highest: highestOf(rates) };
+  return { above: BigInt(written.above), end: next && BigInt(next.above), rates, highest: highestOf(rates) };
 }
 
-function readRates(price: WrittenRates): Rates | undefined {
-  if (!NAMES.every((name) => price[name] === undefined || PRICE_PATTERN.test(price[name]))) return undefined;
+function readRates(price: WrittenRates): Rates {
   const input = readDecimal(price.input);
   const output = readDecimal(price.output);
   const cachedInput = readDecimal(price.cachedInput, input);

@@ -1,7 +1,8 @@
 // Snapshots: what a gateway knows of its instance. No Kubernetes types, no secret values (DESIGN 2 and 6).
 import * as z from 'zod';
 
-const Price = z.string();
+/** Decimal dollars, exact to 10^-18. */
+const Price = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/);
 
 /** Decimal dollars per million tokens. What is left out costs what it is a kind of: cached input, audio and pictures as input, reasoning as output. */
 export const WrittenRates = z.object({

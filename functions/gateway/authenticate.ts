@@ -1,11 +1,10 @@
 // Callers: bearers of live keys, neither expired nor blocked, nor their user or teams.
 import type { Failure } from '#core/failure.ts';
-import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import type { GatewayDeps } from './deps.ts';
 
 const made: unique symbol = Symbol('Caller');
 
@@ -16,17 +15,19 @@ export interface Caller extends KeyRecord {
   readonly waited: Millis;
 }
 
-/** `before`: for so long the database was asked already. */
-export type Authenticate = (client: Pick<HttpExchange, 'header'>, before?: Millis) => Promise<Result<Caller, Failure>>;
+export type Authenticate = ReturnType<typeof createAuthenticate>;
 
 /** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
-export type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
+type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
+
+type Client = Pick<HttpExchange, 'header'>;
 
 /** Longer than any key: what is longer is not worth a hash. */
 const MAX_KEY = 1024;
 
-export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy): Authenticate {
-  return async function authenticate(client, before = 0) {
+export function createAuthenticate(deps: Pick<GatewayDeps, 'hash' | 'clock'>, findPolicy: FindPolicy) {
+  /** `before`: for so long the database was asked already. */
+  return async function authenticate(client: Client, before: Millis = 0): Promise<Result<Caller, Failure>> {
     const key = bearerOf(client.header('authorization'));
     if (key === undefined) return err({ code: 'invalid_api_key' });
     const asked = deps.clock.now();

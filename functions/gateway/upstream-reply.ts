@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { UpstreamResponse } from '#core/ports/serving.ts';
+import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Dialect, Endpoint, Piece, Reply, StreamReader } from './wire/dialect.ts';
 import { concat } from './wire/sse.ts';
@@ -41,14 +41,14 @@ export interface AttemptFailure {
   readonly upstreamCode?: string;
 }
 
-export const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
+const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
 /** The provider took the request; the connection broke or ended before any reply. */
-export const BROKEN: AttemptFailure = { ...UNREACHABLE, outputBytes: 0 };
+const BROKEN: AttemptFailure = { ...UNREACHABLE, outputBytes: 0 };
 const LATE: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
 /** The provider took the request and sent nothing within its time. */
-export const TIMED_OUT: AttemptFailure = { ...LATE, outputBytes: 0 };
+const TIMED_OUT: AttemptFailure = { ...LATE, outputBytes: 0 };
 
-export const UNSENT: AttemptFailure = { ...LATE, unsent: true };
+const UNSENT: AttemptFailure = { ...LATE, unsent: true };
 
 /** The entry that replies, and whether a stream was asked for. */
 interface Origin {
@@ -184,4 +184,12 @@ function retryAfterOf(header: string | undefined): number | undefined {
   const seconds = Number(header);
   if (!Number.isFinite(seconds)) return 60;
   return Math.max(1, Math.ceil(seconds));
+}
+
+/** Of a call that broke before there was a reply. */
+export function failureOf(error: unknown, signal: AbortSignal): AttemptFailure {
+  const how = error instanceof UpstreamBroke ? error.how : undefined;
+  if (how === 'unsent') return UNSENT;
+  if (signal.aborted || how === 'timeout') return TIMED_OUT;
+  return how === 'refused' ? UNREACHABLE : BROKEN;
 }

@@ -3,7 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import { MAX_REQUEST } from '#core/ledger/lease.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal } from '#core/ports/ledger.ts';
-import { UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+import type { UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { type Deadline, openDeadline } from './deadline.ts';
@@ -12,16 +12,7 @@ import { settlementOfUnheard } from './meter.ts';
 import type { RequestLog } from './request-log.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
 import type { Target, Targets } from './targets.ts';
-import {
-  type AttemptFailure,
-  BROKEN,
-  openReply,
-  type PlainReply,
-  type StreamReply,
-  TIMED_OUT,
-  UNREACHABLE,
-  UNSENT,
-} from './upstream-reply.ts';
+import { type AttemptFailure, failureOf, openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
 import type { Chat } from './wire/chat.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
 
@@ -176,7 +167,7 @@ export function createCallUpstream(
       attempt.leave();
       return ok({ ...answered, ...opened.value });
     } catch (error) {
-      return err(toFailure(error, signal));
+      return err(failureOf(error, signal));
     } finally {
       cancel();
       // The connection goes, whatever went wrong: nothing reads on.
@@ -213,11 +204,4 @@ function timeoutsOf(
   { connect, firstByte, idle, total }: Reservation['grant']['routing']['timeouts'],
 ): UpstreamRequest['timeouts'] {
   return stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
-}
-
-function toFailure(error: unknown, signal: AbortSignal): AttemptFailure {
-  const how = error instanceof UpstreamBroke ? error.how : undefined;
-  if (how === 'unsent') return UNSENT;
-  if (signal.aborted || how === 'timeout') return TIMED_OUT;
-  return how === 'refused' ? UNREACHABLE : BROKEN;
 }

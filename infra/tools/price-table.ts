@@ -66,8 +66,9 @@ function toList({ id, fallback_model_providers: also = [], models }: Provider): 
   return `    ${JSON.stringify(id)}: {\n      "also": ${JSON.stringify(also)},\n      "rows": [\n${rows.join(',\n')}\n      ]\n    }`;
 }
 
-function toRow(model: ModelInfo): PriceRow {
-  return { match: toMatch(model.match), window: model.context_window ?? 0, rates: toRates(pricesOf(model)) ?? '' };
+/** As JSON writes it: what is undefined is left out. */
+function toRow(model: ModelInfo): Readonly<Record<keyof PriceRow, unknown>> {
+  return { match: toMatch(model.match), window: model.context_window, price: toPrice(pricesOf(model)) };
 }
 
 /** The list in force on the day of the data; of prices that change with the hour, the dearest. */
@@ -93,7 +94,7 @@ function height({ output_mtok: output, input_mtok: input }: ModelPrice): number 
 }
 
 /** Undefined for what is no chat model, or has a price that we cannot meter: its cost would be a guess. */
-function toRates(prices: ModelPrice): string | undefined {
+function toPrice(prices: ModelPrice): object | undefined {
   const names = Object.keys(prices).filter((name) => prices[name] !== undefined && !OPTIONAL.has(name));
   const complete = prices.input_mtok !== undefined && prices.output_mtok !== undefined;
   if (!complete || names.some((name) => !RATES.has(name))) return undefined;
@@ -103,8 +104,8 @@ function toRates(prices: ModelPrice): string | undefined {
   });
   const tiers = [...new Set(starts)].sort((a, b) => a - b);
   const at = (above: number) =>
-    names.map((name) => `${RATES.get(name)}=${decimal(rateAt(prices[name], above), name)}`).join(' ');
-  return [at(0), ...tiers.map((start) => `above=${start} ${at(start)}`)].join(' ');
+    Object.fromEntries(names.map((name) => [RATES.get(name), decimal(rateAt(prices[name], above), name)]));
+  return { ...at(0), tiers: tiers.length === 0 ? undefined : tiers.map((above) => ({ above, ...at(above) })) };
 }
 
 function rateAt(price: ModelPrice[string], above: number): number {
