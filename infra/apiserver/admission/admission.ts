@@ -91,16 +91,12 @@ export function createAdmission({ store, call, newUid, now }: Deps): Admission {
       const webhooks = webhooksOf('mutating').filter((webhook) => matches(webhook, attributes, store));
       const seen = new Map<Webhook, KubeObject>();
       let present = object;
-      for (const webhook of webhooks) {
+      const again = webhooks.filter(({ reinvocationPolicy }) => reinvocationPolicy === 'IfNeeded');
+      for (const webhook of [...webhooks, ...again]) {
+        if (seen.has(webhook) && sameJson(seen.get(webhook), present)) continue;
         const next = await mutateOnce(webhook, attributes, present, decodePatched);
         if (isApiError(next)) return next;
         seen.set(webhook, next);
-        present = next;
-      }
-      for (const webhook of webhooks) {
-        if (webhook.reinvocationPolicy !== 'IfNeeded' || sameJson(seen.get(webhook), present)) continue;
-        const next = await mutateOnce(webhook, attributes, present, decodePatched);
-        if (isApiError(next)) return next;
         present = next;
       }
       return present;

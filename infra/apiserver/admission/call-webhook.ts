@@ -45,9 +45,11 @@ export function createCall(): { call: Call; close(): void } {
   };
 }
 
-type Sending = { readonly review: object; readonly signal: AbortSignal };
-
-async function post(url: URL, agent: Agent, { review, signal }: Sending): Promise<CallResult> {
+async function post(
+  url: URL,
+  agent: Agent,
+  { review, signal }: { review: object; signal: AbortSignal },
+): Promise<CallResult> {
   const body = Buffer.from(JSON.stringify(review));
   const headers = {
     host: url.host,

@@ -13,10 +13,8 @@ import type { Representation } from './representation.ts';
 
 export type WatchEvent = { readonly type: string; readonly object: JsonObject | Status };
 
-export type Watch = {
-  /** Sends events until the returned way to stop is taken; `end` is called when the watch is over by itself. */
-  run(send: (event: WatchEvent) => void, end: () => void): () => void;
-};
+/** Sends events until the returned way to stop is taken; `end` is called when the watch is over by itself. */
+export type Watch = (send: (event: WatchEvent) => void, end: () => void) => () => void;
 
 const bookmarkEvery = 60_000;
 
@@ -24,7 +22,7 @@ const bookmarkEvery = 60_000;
 export function watch(deps: Deps, request: ApiRequest, form: Representation): Outcome<Watch> {
   const selection = selectionOf(request.resource, request.query);
   if (isApiError(selection)) return selection;
-  return { run: (send, end) => run(deps, { request, selection, show: shower(deps, request, form), send, end }) };
+  return (send, end) => run(deps, { request, selection, show: shower(deps, request, form), send, end });
 }
 
 type Running = {

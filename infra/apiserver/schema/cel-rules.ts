@@ -6,8 +6,7 @@ import { type Correlation, correlatePart, unchanged } from './correlate.ts';
 import { type Cause, invalid } from './field-errors.ts';
 import { goPattern } from './formats.ts';
 import type { JsonObject } from './json.ts';
-import { partsOf, type Rule, type Schema } from './schema.ts';
-import { nodesOf, SchemaError } from './schema-nodes.ts';
+import { nodesOf, partsOf, type Rule, type Schema, SchemaError } from './schema.ts';
 
 type Compiled = { readonly rule: Rule; readonly program: CelProgram; readonly usesOldSelf: boolean };
 type Found = { causes: Cause[]; warnings: Cause[] };

@@ -4,13 +4,10 @@ import { join } from 'node:path';
 import { isObject, type JsonObject } from './json.ts';
 import type { Schema } from './schema.ts';
 
-/** A definition as core-schemas.json has it: references are `$ref`s by name. */
-export type Definition = JsonObject;
-
 const file = JSON.parse(readFileSync(join(import.meta.dirname, 'core-schemas.json'), 'utf8'));
 
-/** Every definition of the core kinds by its name (`io.k8s.api.core.v1.Secret`). */
-export const definitions: Readonly<Record<string, Definition>> = file.definitions;
+/** Every definition of the core kinds by its name (`io.k8s.api.core.v1.Secret`); references are `$ref`s by name. */
+export const definitions: Readonly<Record<string, JsonObject>> = file.definitions;
 
 const names = namesByKind();
 const resolved = new Map<string, Schema>();

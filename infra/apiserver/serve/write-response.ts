@@ -47,7 +47,7 @@ const maxUnsentBytes = 64 * 1024 * 1024;
 export function streamEvents(response: ServerResponse, { watch }: WatchResponse, signal: AbortSignal): void {
   response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-cache, private' });
   response.flushHeaders();
-  const stop = watch.run(
+  const stop = watch(
     (event) => {
       if (response.writableLength > maxUnsentBytes) response.destroy();
       else response.write(`${JSON.stringify(event)}\n`);

@@ -49,12 +49,8 @@ export async function deleteObject(deps: Deps, request: ApiRequest, options: Del
     const gone = isFree(marked);
     if (!gone && marked === stored) return { object: shown(resource, stored), gone: false };
     if (request.dryRun) return { object: shown(resource, marked), gone };
-    const written = deps.store.write({
-      do: gone ? 'delete' : 'update',
-      ...key,
-      object: gone ? stored : marked,
-      from,
-    });
+    const change = gone ? ({ do: 'delete', object: stored } as const) : ({ do: 'update', object: marked } as const);
+    const written = deps.store.write({ ...change, ...key, from });
     if (typeof written === 'object') return { object: shown(resource, written.object), gone };
     if (written === 'missing') return notFound(resource, name);
     if (attempt === 5) return conflict(resource, name, objectModified);
