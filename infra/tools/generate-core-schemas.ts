@@ -8,36 +8,26 @@ import { dirname, join } from 'node:path';
 import protobuf from 'protobufjs';
 import { isObject, type JsonObject } from '../apiserver/schema/json.ts';
 
-const kinds: Readonly<Record<string, readonly string[]>> = {
-  'api/v1': words('ConfigMap DeleteOptions Event Namespace Pod Secret Service ServiceAccount Status'),
-  'apis/admissionregistration.k8s.io/v1': words('MutatingWebhookConfiguration ValidatingWebhookConfiguration'),
-  'apis/apiextensions.k8s.io/v1': words('CustomResourceDefinition'),
-  'apis/apps/v1': words('Deployment'),
-  'apis/authentication.k8s.io/v1': words('SelfSubjectReview'),
-  'apis/authorization.k8s.io/v1': words('SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview'),
-  'apis/autoscaling/v2': words('HorizontalPodAutoscaler'),
-  'apis/batch/v1': words('CronJob Job'),
-  'apis/coordination.k8s.io/v1': words('Lease'),
-  'apis/policy/v1': words('PodDisruptionBudget'),
-  'apis/rbac.authorization.k8s.io/v1': words('ClusterRole ClusterRoleBinding Role RoleBinding'),
+const kinds: Readonly<Record<string, string>> = {
+  'api/v1': 'ConfigMap DeleteOptions Event Namespace Pod Secret Service ServiceAccount Status',
+  'apis/admissionregistration.k8s.io/v1': 'MutatingWebhookConfiguration ValidatingWebhookConfiguration',
+  'apis/apiextensions.k8s.io/v1': 'CustomResourceDefinition',
+  'apis/apps/v1': 'Deployment',
+  'apis/authentication.k8s.io/v1': 'SelfSubjectReview',
+  'apis/authorization.k8s.io/v1': 'SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview',
+  'apis/autoscaling/v2': 'HorizontalPodAutoscaler',
+  'apis/batch/v1': 'CronJob Job',
+  'apis/coordination.k8s.io/v1': 'Lease',
+  'apis/policy/v1': 'PodDisruptionBudget',
+  'apis/rbac.authorization.k8s.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
 };
 
 const gvkKey = 'x-kubernetes-group-version-kind';
 
 function main(kubeconfig: string, modules: string): void {
   const definitions = selectDefinitions(kubeconfig);
-  writeLines(
-    'schema/core-schemas.json',
-    'Kubernetes v1.34.4 /openapi/v3, Apache-2.0, trimmed',
-    'definitions',
-    definitions,
-  );
-  const messages = selectMessages(modules, definitions);
-  writeLines('codec/core-messages.json', 'Kubernetes v1.34.4 generated.proto, Apache-2.0, trimmed', 'nested', messages);
-}
-
-function words(text: string): string[] {
-  return text.split(/\s+/);
+  writeLines('schema/core-schemas.json', '/openapi/v3', { definitions });
+  writeLines('codec/core-messages.json', 'generated.proto', { nested: selectMessages(modules, definitions) });
 }
 
 /** The wanted kinds and everything they refer to, by name. */
@@ -57,7 +47,7 @@ function selectDefinitions(kubeconfig: string): Map<string, JsonObject> {
     };
     for (const [name, definition] of Object.entries(all)) {
       const own = (definition[gvkKey] ?? []) as ReadonlyArray<{ kind: string }>;
-      if (own.some(({ kind }) => wanted.includes(kind))) take(name);
+      if (own.some(({ kind }) => wanted.split(' ').includes(kind))) take(name);
     }
   }
   return new Map([...selected].sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -148,12 +138,14 @@ function goTags(folder: string): Array<[string, Tag]> {
   });
 }
 
-function writeLines(file: string, source: string, member: string, values: ReadonlyMap<string, JsonObject>): void {
-  const lines = [...values].map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
-  writeFileSync(
-    join(import.meta.dirname, '../apiserver', file),
-    `{"source":${JSON.stringify(source)},"${member}":{\n${lines.join(',\n')}\n}}\n`,
-  );
+/** One value a line, for the diff. */
+function writeLines(file: string, source: string, parts: Record<string, ReadonlyMap<string, JsonObject>>): void {
+  const members = Object.entries(parts).map(([member, values]) => {
+    const lines = [...values].map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
+    return `"${member}":{\n${lines.join(',\n')}\n}`;
+  });
+  const text = `{"source":"Kubernetes v1.34.4 ${source}, Apache-2.0, trimmed",${members}}\n`;
+  writeFileSync(join(import.meta.dirname, '../apiserver', file), text);
 }
 
 const [kubeconfig, modules] = process.argv.slice(2);

@@ -59,18 +59,13 @@ function orphans(root: string, files: ReadonlyMap<string, string>): string[] {
   return names.map((name) => `${MANIFESTS}/${name}`).filter((path) => !files.has(path));
 }
 
-function main(args: readonly string[]): number {
-  const unknown = args.find((arg) => !['--check', '--help'].includes(arg));
-  if (unknown !== undefined) {
-    process.stderr.write(`generate: no option ${unknown}\n\n${HELP}`);
-    return 2;
-  }
-  if (args.includes('--help')) {
-    process.stdout.write(HELP);
-    return 0;
+function main([option, ...more]: readonly string[]): number {
+  const check = option === '--check';
+  if (more.length > 0 || (option !== undefined && !check)) {
+    process.stderr.write(HELP);
+    return option === '--help' ? 0 : 2;
   }
   const root = join(import.meta.dirname, '../..');
-  const check = args.includes('--check');
   const paths = check ? stale(root) : write(root);
   const done = check ? 'would change' : 'written';
   process.stdout.write(

@@ -78,19 +78,14 @@ export function pricesOf({ prices }: ModelInfo): ModelPrice {
     ({ constraint }) => constraint?.type !== 'start_date' || constraint.start_date <= PRICED.asOf,
   );
   const current = began.findLast(({ constraint }) => constraint?.type !== 'time_of_date');
-  const hourly = began.filter(({ constraint }) => constraint?.type === 'time_of_date');
-  const [dearest] = [...(current ? [current] : []), ...hourly]
-    .map((one) => one.prices)
-    .sort((a, b) => height(b) - height(a));
+  const inForce = began.filter((one) => one === current || one.constraint?.type === 'time_of_date');
+  const [dearest] = inForce.map((one) => one.prices).sort((a, b) => height(b) - height(a));
   if (dearest === undefined) throw new Error('a model without a price in force');
   return dearest;
 }
 
 function height({ output_mtok: output, input_mtok: input }: ModelPrice): number {
-  return [output, input].reduce<number>(
-    (sum, price) => sum + (typeof price === 'number' ? price : (price?.base ?? 0)),
-    0,
-  );
+  return rateAt(output, 0) + rateAt(input, 0);
 }
 
 /** Undefined for what is no chat model, or has a price that we cannot meter: its cost would be a guess. */
@@ -110,12 +105,8 @@ function toPrice(prices: ModelPrice): object | undefined {
 
 function rateAt(price: ModelPrice[string], above: number): number {
   if (typeof price !== 'object') return price ?? 0;
-  return (
-    price.tiers
-      .filter(({ start }) => start <= above)
-      .sort((a, b) => a.start - b.start)
-      .at(-1)?.price ?? price.base
-  );
+  const [tier] = price.tiers.filter(({ start }) => start <= above).sort((a, b) => b.start - a.start);
+  return tier?.price ?? price.base;
 }
 
 /** The shortest decimals that stand for the number are those that were written. Requests are counted by the million here. */
