@@ -36,8 +36,8 @@ export interface Gateways {
 interface Configuration {
   readonly fixed: { readonly uid: string; readonly connection: DatabaseConnection; readonly store: StoreConnection };
   readonly snapshot: Snapshot;
-  /** `secret` → its entries, as text. */
-  readonly secrets: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  /** The credentials, by the names of their Secrets. */
+  readonly secrets: ReadonlyMap<string, Data>;
 }
 
 interface Running {
@@ -126,7 +126,12 @@ function start({ cluster: _, folder, ...parts }: GatewaysOptions, first: Configu
       storeConnection: store,
       folder: own,
       snapshots: { current: () => running.configuration.snapshot },
-      credentials: { read: (secret, entry) => running.configuration.secrets.get(secret)?.[entry] },
+      credentials: {
+        read: (secret, entry) => {
+          const value = running.configuration.secrets.get(secret)?.[entry];
+          return value === undefined ? undefined : Buffer.from(value, 'base64').toString();
+        },
+      },
     }),
   };
   return running;
@@ -152,20 +157,14 @@ async function readConfiguration(cluster: Cluster, path: string): Promise<Config
   if (!connection.ok || !store.ok) return 'unchanged';
   const snapshot = Snapshot.parse(JSON.parse(text));
   const fixed = { uid: snapshot.instance.uid, connection: connection.value, store: store.value };
-  return { fixed, snapshot, secrets: await readSecrets(cluster, namespace, snapshot) };
+  const secrets = new Map<string, Data>();
+  for (const { secret } of snapshot.models.flatMap(({ credentials }) => Object.values(credentials)))
+    if (!secrets.has(secret)) secrets.set(secret, (await secretData(cluster, namespace, secret)) ?? {});
+  return { fixed, snapshot, secrets };
 }
 
-async function readSecrets(cluster: Cluster, namespace: string, snapshot: Snapshot): Promise<Configuration['secrets']> {
-  const names = snapshot.models.flatMap(({ credentials }) => Object.values(credentials).map(({ secret }) => secret));
-  const read = [...new Set(names)].map(async (name) => {
-    const data = Object.entries((await secretData(cluster, namespace, name)) ?? {});
-    const texts = data.map(([entry, value]) => [entry, Buffer.from(value, 'base64').toString()] as const);
-    return [name, Object.fromEntries(texts)] as const;
-  });
-  return new Map(await Promise.all(read));
-}
-
-type Data = Record<string, string>;
+/** As a Secret has them: base64. */
+type Data = Readonly<Record<string, string>>;
 
 async function secretData(cluster: Cluster, namespace: string, name: string): Promise<Data | undefined> {
   const secret = await cluster.get(RESOURCES.secrets, namespace, name);
