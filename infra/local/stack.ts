@@ -12,20 +12,17 @@ import { openAccounts } from './cluster/accounts.ts';
 import { openCertificates } from './cluster/certificates.ts';
 import { openCluster } from './cluster/cluster.ts';
 import { openDatabase } from './database/database.ts';
-import { startFunctions } from './functions/functions.ts';
+import { type Functions, startFunctions } from './functions/functions.ts';
 import { startSchedule } from './functions/schedule.ts';
 import { type Progress, type Start, type StartContext, unless } from './start.ts';
 import { freePort, portOf } from './state/ports.ts';
 import { createSampleUpstream } from './upstream/server.ts';
 
 /** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
-export interface Endpoints {
+export interface Endpoints extends Functions {
   readonly pid: number;
   readonly kubeconfig: string;
   readonly cluster: string;
-  readonly gateway: string;
-  readonly admission: string;
-  readonly reconcile: string;
   readonly upstream: string;
   readonly database: DatabaseConnection;
 }
@@ -43,17 +40,15 @@ export async function startStack({ options, state, progress, interrupted }: Star
   const lines = createLines((text) => appendLog(state.path('stack.log'), text));
   process.once('exit', lines.flush);
   const log = createLog({ write: lines.add });
-  const stops: Array<() => Promise<unknown>> = [];
-  const stop = async () => {
-    for (let next = stops.pop(); next !== undefined; next = stops.pop()) {
-      await next().catch((error: unknown) => log.warn('stopping', { error: String(error) }));
-    }
-  };
+  const stops = new AsyncDisposableStack();
+  const onStop = (one: () => Promise<unknown>) =>
+    stops.defer(() => one().then(undefined, (error: unknown) => log.warn('stopping', { error: String(error) })));
+  const stop = () => stops.disposeAsync();
   const step = (text: string) => {
     interrupted.throwIfAborted();
     progress.step(text);
   };
-  const context: StartContext = { options, state, log, onStop: (one) => void stops.push(one) };
+  const context: StartContext = { options, state, log, onStop };
   try {
     return { ...(await unless(interrupted, start(context, { ...progress, step }))), stop };
   } catch (error) {
@@ -89,7 +84,7 @@ async function start(context: StartContext, { step, say }: Progress): Promise<Om
   // Without a key, so that entries with `requiresAuth: false` work as well.
   const upstream = await createSampleUpstream({ port: await portOf(state, 'upstream') });
   onStop(upstream.close);
-  const accounts = await openAccounts(context, { kubeconfig, cluster });
+  const accounts = await openAccounts(context, kubeconfig, cluster);
   const gatewayPort = await freePort(options.port, 'next');
   const isTaken = options.port !== 0 && gatewayPort !== options.port;
   if (isTaken) say(`        port ${options.port} is taken; the gateway listens on ${gatewayPort}`);

@@ -17,12 +17,6 @@ export interface Accounts {
   readonly ownUser?: string;
 }
 
-interface AccountOptions {
-  readonly kubeconfig: string;
-  /** As the user of the kubeconfig. */
-  readonly cluster: Cluster;
-}
-
 type Context = Pick<StartContext, 'options' | 'state' | 'onStop'>;
 
 /**
@@ -30,7 +24,7 @@ type Context = Pick<StartContext, 'options' | 'state' | 'onStop'>;
  * every cluster gets. The embedded one knows no rights, but reconcile is the user that it is everywhere. In the cluster of a
  * kubeconfig: as its user, who may not be allowed to act as others.
  */
-export async function openAccounts(context: Context, { kubeconfig, cluster }: AccountOptions): Promise<Accounts> {
+export async function openAccounts(context: Context, kubeconfig: string, cluster: Cluster): Promise<Accounts> {
   const { options, state, onStop } = context;
   const open = async (file: string, as?: Impersonated) => {
     const { request, close } = await createKubeconfigTransport(file, as);

@@ -9,15 +9,10 @@ import type { StartContext } from '../start.ts';
 import { portOf } from '../state/ports.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
 
-export interface OpenDatabase {
-  readonly connection: DatabaseConnection;
-  readonly description: string;
-}
-
 const NAME = 'gateway';
 
 /** Starts the embedded PostgreSQL, or reaches the one that was named. Throws UsageError when that one does not answer. */
-export async function openDatabase({ options, state, log, onStop }: StartContext): Promise<OpenDatabase> {
+export async function openDatabase({ options, state, log, onStop }: StartContext) {
   if (options.database !== undefined) return reach(options.database);
   const server = await startPostgres({
     children: state.children,
@@ -73,7 +68,7 @@ async function createIfAbsent(connection: DatabaseConnection): Promise<void> {
   }
 }
 
-async function reach(url: URL): Promise<OpenDatabase> {
+async function reach(url: URL) {
   const connection: DatabaseConnection = {
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: Number(url.port || 5432),

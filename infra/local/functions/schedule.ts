@@ -1,19 +1,13 @@
 // The local schedule: a sweep every few seconds, as PingSource does on Knative and a CronJob on Kubernetes.
 import type { StartContext } from '../start.ts';
 
-export interface Schedule {
-  /** One full sweep; throws when reconcile does not answer well. */
-  sweep(): Promise<void>;
-  /** Ends the sweep under way too. */
-  stop(): Promise<void>;
-}
-
 /** Milliseconds that a sweep may take. */
 const MAX_SWEEP = 60_000;
 
-/** A sweep that takes longer than the interval is not overtaken by the next. */
-export function startSchedule({ options, log }: Pick<StartContext, 'options' | 'log'>, reconcile: string): Schedule {
+/** A sweep that takes longer than the interval is not overtaken by the next; `stop` ends the one under way too. */
+export function startSchedule({ options, log }: Pick<StartContext, 'options' | 'log'>, reconcile: string) {
   const stopping = new AbortController();
+  /** Throws when reconcile does not answer well. */
   const sweep = async () => {
     const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(MAX_SWEEP)]);
     const answer = await fetch(reconcile, { method: 'POST', signal });

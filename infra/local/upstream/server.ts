@@ -10,20 +10,7 @@ import * as z from 'zod';
 import { type Completion, type CompletionRequest, complete, type Usage } from './completion.ts';
 import { anthropic, type Dialect, openai } from './dialects.ts';
 
-export interface SampleUpstreamOptions {
-  /** 0: any free port. */
-  readonly port: number;
-  /** The key that callers must send, so that credentials are really used. Absent: none. */
-  readonly key?: string;
-}
-
-export interface SampleUpstream {
-  /** Without `/v1`: that is where OpenAI's API begins. */
-  readonly url: string;
-  /** The same as `GET /stats`. */
-  readonly stats: { read(): { readonly models: Readonly<Record<string, ModelStats>> } };
-  close(): Promise<void>;
-}
+export type SampleUpstream = Awaited<ReturnType<typeof createSampleUpstream>>;
 
 /** Of one model. */
 export interface ModelStats {
@@ -36,9 +23,10 @@ export interface ModelStats {
   abandoned: number;
 }
 
-/** Listens on the loopback only. */
-export async function createSampleUpstream({ port, key }: SampleUpstreamOptions): Promise<SampleUpstream> {
+/** Listens on the loopback only, on any free port where `port` is 0. With `key`, callers must send it, so that credentials are really used. */
+export async function createSampleUpstream({ port, key }: { readonly port: number; readonly key?: string }) {
   const models = new Map<string, ModelStats>();
+  /** The same as `GET /stats`. */
   const stats = { read: () => ({ models: Object.fromEntries(models) }) };
   const server = createServer((request, response) => {
     const answering = request.url === '/stats' ? sendJson(response, 200, stats.read()) : handle(request, response);
@@ -53,6 +41,7 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
     server.closeAllConnections();
     await server[Symbol.asyncDispose]();
   };
+  // OpenAI's API begins at `/v1` below this.
   return { url: `http://127.0.0.1:${taken}`, stats, close };
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
