@@ -1,5 +1,4 @@
 // Claims of aliases with their key values and policies: read, and retired (DESIGN 5: the first claim wins).
-import type { Millis } from '#core/ports/money.ts';
 import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, LiveValue, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
@@ -54,21 +53,14 @@ interface ClaimRow {
   readonly holder_name: string;
   readonly anchor: string;
   readonly policy: ScopePolicy | KeyPolicy | null;
-  readonly live: ReadonlyArray<ValueRow>;
+  readonly live: ReadonlyArray<LiveValue>;
 }
 
-/** A value as JSON, so that instants are numbers. */
-interface ValueRow {
-  readonly hash: string;
-  readonly created_at: Millis;
-  readonly not_after: Millis | null;
-  readonly asked: string | null;
-}
-
+/** Values come as JSON, so that instants are numbers, and what is absent is absent. */
 const SELECT = `
 select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.policy, ${millis('c.created_at')} as anchor,
-  coalesce((select json_agg(json_build_object('hash', v.hash, 'created_at', ${millis('v.created_at')},
-      'not_after', ${millis('v.not_after')}, 'asked', v.asked) order by v.created_at, v.hash)
+  coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
+      'notAfter', ${millis('v.not_after')}, 'asked', v.asked)) order by v.created_at, v.hash)
     from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as live
 from gateway_operator.claim c`;
 
@@ -79,14 +71,7 @@ function toClaim(row: ClaimRow): Claim {
     alias: row.alias,
     holder: { uid: row.holder_uid, namespace: row.holder_namespace, name: row.holder_name },
     anchor: Number(row.anchor),
-    values: row.live.map(toValue),
+    values: row.live,
     ...(row.policy === null ? {} : { policy: row.policy }),
   };
 }
-
-const toValue = ({ hash, created_at, not_after, asked }: ValueRow): LiveValue => ({
-  hash,
-  createdAt: created_at,
-  ...(not_after === null ? {} : { notAfter: not_after }),
-  ...(asked === null ? {} : { asked }),
-});

@@ -45,22 +45,22 @@ export function createInstances(session: Session): Instances {
 async function stateOf(session: Session, uid: string): Promise<InstanceState> {
   const [row] = await session.query<StateRow>(
     LIMIT,
-    `select ${millis('clock_timestamp()')} as now, i.adopted_from, ${millis('i.adopted_at')} as adopted_at,
+    `select ${millis('clock_timestamp()')} as now,
+       case when i.adopted_from is not null then json_build_object('from', i.adopted_from, 'at', ${millis('i.adopted_at')}) end as adopted,
        i.uid is not null and i.closed_at is null
          and (select max(version) from gateway_operator.migration) = ${SCHEMA_VERSION} as is_open
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
     [uid],
   );
   if (row === undefined) throw new Error('the instance was not told');
-  const { now, is_open: isOpen, adopted_from: from, adopted_at: at } = row;
-  return { now: Number(now), isOpen, ...(from !== null && { adopted: { from, at: Number(at) } }) };
+  const { now, is_open: isOpen, adopted } = row;
+  return { now: Number(now), isOpen, ...(adopted !== null && { adopted }) };
 }
 
 interface StateRow {
   readonly now: string;
   readonly is_open: boolean;
-  readonly adopted_from: string | null;
-  readonly adopted_at: string | null;
+  readonly adopted: NonNullable<InstanceState['adopted']> | null;
 }
 
 interface OpenRow {

@@ -20,21 +20,7 @@ export function lowestId(time: Millis): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-export interface Months {
-  /** Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Costs nothing where this process has made them, or seen them. */
-  ensure(query: Query, ids: ReadonlyArray<string>): Promise<void>;
-  /** The same, whatever was there before: months come and go behind a process. */
-  ensureAgain(query: Query, ids: ReadonlyArray<string>): Promise<void>;
-  /** This month and the next two, by the database's clock. */
-  ahead(): Promise<void>;
-  /** The id's month was dropped when that was last looked at: it is not made again, for what was in it is not known. */
-  isDropped(id: string): boolean;
-  /**
-   * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into (an
-   * edit of its duration counts single charges at the edge). Answers which, like `2026_01`. One transaction each.
-   */
-  drop(kept: number): Promise<ReadonlyArray<string>>;
-}
+export type Months = ReturnType<typeof createMonths>;
 
 /** Processes make and drop months one after the other. */
 async function lockMonths(query: Query): Promise<void> {
@@ -47,7 +33,7 @@ export async function readDropped(query: Query): Promise<ReadonlySet<Month>> {
   return new Set(rows.map(({ month }) => monthOf(Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`))));
 }
 
-export function createMonths(session: Session): Months {
+export function createMonths(session: Session) {
   const made = new Set<Month>();
   let dropped: ReadonlySet<Month> = new Set();
 
@@ -61,22 +47,30 @@ export function createMonths(session: Session): Months {
   };
 
   return {
-    ensure: (query, ids) => make(query, monthsOf(ids)),
-    ensureAgain: (query, ids) => {
+    /** Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Costs nothing where this process has made them, or seen them. */
+    ensure: (query: Query, ids: ReadonlyArray<string>) => make(query, monthsOf(ids)),
+    /** The same, whatever was there before: months come and go behind a process. */
+    ensureAgain: (query: Query, ids: ReadonlyArray<string>) => {
       made.clear();
       return make(query, monthsOf(ids));
     },
+    /** This month and the next two, by the database's clock. */
     ahead: () =>
       session.transaction(LIMIT, async (query) => {
         const [row] = await query<{ now: string }>('select (extract(epoch from now()) * 1000)::bigint as now');
         const month = monthOf(Number(row?.now));
         await make(query, [month, month + 1, month + 2]);
       }),
-    isDropped: (id) => {
+    /** The id's month was dropped when that was last looked at: it is not made again, for what was in it is not known. */
+    isDropped: (id: string) => {
       const time = timeOf(id);
       return time !== undefined && dropped.has(monthOf(time));
     },
-    drop: async (kept) => {
+    /**
+     * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into (an
+     * edit of its duration counts single charges at the edge). Answers which, like `2026_01`. One transaction each.
+     */
+    drop: async (kept: number) => {
       const rows = await session.query<{ month: string }>(LIMIT, UNNEEDED, [kept]);
       for (const { month } of rows) {
         await session.transaction(LIMIT, (query) => dropMonth(query, month));
