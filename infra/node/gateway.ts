@@ -5,7 +5,6 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
@@ -21,16 +20,10 @@ export interface GatewayParts extends NodeDependencies, Pick<GatewayDeps, 'snaps
   readonly metrics: Metrics;
 }
 
-export interface OpenGateway {
-  readonly handle: HttpHandler;
-  /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */
-  flush(): Promise<void>;
-  /** After the last request. */
-  close(): Promise<void>;
-}
+export type OpenGateway = ReturnType<typeof openGateway>;
 
 /** Starts the ledger in the background: what an earlier process left in the outbox is booked first, and requests wait for that. */
-export function openGateway(parts: GatewayParts): OpenGateway {
+export function openGateway(parts: GatewayParts) {
   const { instanceUid, connection, storeConnection, folder, clock, log } = parts;
   const outbox = createOutbox({ folder, log });
   const { store, isShared, close: closeStore } = openStore(storeConnection, { instanceUid, clock, log });
@@ -41,11 +34,13 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   const handle = createGateway({ ...parts, policies: database.policies(instanceUid), ledger });
   return {
     handle,
+    /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */
     flush: async () => {
       await starting.first;
       await ledger.flush();
       await ledger.maintain();
     },
+    /** After the last request. */
     close: async () => {
       starting.stop();
       await ledger.close();

@@ -8,14 +8,6 @@ import { UsageError } from '../options.ts';
 import type { Child, Children } from '../state/children.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 
-export interface ControlPlane {
-  readonly url: string;
-  readonly etcd: string;
-  /** Of an administrator, for `kubectl`. */
-  readonly kubeconfig: string;
-  stop(): Promise<void>;
-}
-
 export interface ControlPlaneOptions {
   readonly children: Children;
   /** Holds etcd's data, keys and logs. */
@@ -53,7 +45,7 @@ export function envtestAssets(): string {
 }
 
 /** Starts etcd and the API server, waits until it is ready, then starts the controller manager where there is one. */
-export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
+export async function startControlPlane(options: ControlPlaneOptions) {
   const assets = envtestAssets();
   mkdirSync(options.folder, { recursive: true });
   const file = (name: string) => join(options.folder, name);
@@ -74,6 +66,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     for (const child of started.splice(0)) await child.stop(options.isDurable === false ? 0 : 2500);
   };
   const [url, etcd] = [`https://127.0.0.1:${options.port}`, `http://127.0.0.1:${options.etcdPort}`];
+  // Of an administrator, for `kubectl`.
   const kubeconfig = file('admin.kubeconfig');
   try {
     launch('etcd', etcdArgs(options, etcd, file));

@@ -27,17 +27,7 @@ export interface PostgresOptions {
   readonly files?: Readonly<Record<string, string>>;
 }
 
-export interface PostgresServer {
-  /** The superuser's, to the database `postgres`. */
-  readonly connection: DatabaseConnection;
-  /** The id of the process that was started last. */
-  pid(): number;
-  /** Resolves when the server that runs now has ended. */
-  ended(): Promise<void>;
-  /** Starts a server that has ended again: the same folder, the same port. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
 /** Paths of the binaries that npm brought for this machine. */
 interface Binaries {
@@ -49,7 +39,7 @@ interface Binaries {
 type Identity = NonNullable<Program['identity']>;
 
 /** Starts PostgreSQL on `folder` (made at the first start), on 127.0.0.1 only. Throws with the server's own words when it will not start. */
-export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
+export async function startPostgres(options: PostgresOptions) {
   const identity = process.getuid?.() === 0 ? unprivileged() : undefined;
   const binaries = reachableBinaries(await findBinaries(), identity);
   const folder = reachableFolder(options.folder, identity);
@@ -60,9 +50,13 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   const start = () => launch(children, folder, program);
   let child = await start();
   return {
-    connection: { host: '127.0.0.1', port, username, password, dbname: 'postgres' },
+    /** The superuser's. */
+    connection: { host: '127.0.0.1', port, username, password, dbname: 'postgres' } satisfies DatabaseConnection,
+    /** Of the process that was started last. */
     pid: () => child.pid,
+    /** Resolves when the server that runs now has ended. */
     ended: async () => void (await child.ended),
+    /** Starts a server that has ended again: the same folder, the same port. */
     start: async () => {
       child = await start();
     },

@@ -22,15 +22,7 @@ export interface GatewaysOptions extends Pick<GatewayParts, 'upstream' | 'log' |
 /** `absent`: there is no such instance; `unavailable`: its gateway cannot run (yet), or the cluster does not answer. */
 type Found = OpenGateway | 'absent' | 'unavailable';
 
-export interface Gateways {
-  /** The gateway of this instance. */
-  find(namespace: string, name: string): Promise<Found>;
-  /** Reads what every instance and its Secrets say now, and has its gateway follow; in the background. */
-  refresh(): void;
-  /** Books what the instance's gateway has settled, and what it found in its outbox; nothing when no gateway runs. */
-  flush(instanceUid: string): Promise<void>;
-  close(): Promise<void>;
-}
+export type Gateways = ReturnType<typeof createGateways>;
 
 /** What an instance's gateway is made from. It follows snapshot and credentials; another uid, database or store makes a new gateway. */
 interface Configuration {
@@ -46,7 +38,7 @@ interface Running {
 }
 
 /** Gateways of one process. Changes of one instance are made one after another. */
-export function createGateways(options: GatewaysOptions): Gateways {
+export function createGateways(options: GatewaysOptions) {
   const { cluster, log } = options;
   const running = new Map<string, Running>();
   const last = new Map<string, Promise<Found>>();
@@ -91,16 +83,19 @@ export function createGateways(options: GatewaysOptions): Gateways {
   };
 
   return {
-    find: async (namespace, name) => {
+    /** The gateway of this instance. */
+    find: async (namespace: string, name: string): Promise<Found> => {
       const path = `${namespace}/${name}`;
       return running.get(path)?.gateway ?? refreshOne(path);
     },
+    /** Reads what every instance and its Secrets say now, and has its gateway follow; in the background. */
     refresh: () => {
       // A round that has not begun sees this change as well.
       if (!isDue) round = round.then(refresh);
       isDue = true;
     },
-    flush: async (instanceUid) => {
+    /** Books what the instance's gateway has settled, and what it found in its outbox; nothing when no gateway runs. */
+    flush: async (instanceUid: string) => {
       await round;
       await [...running.values()].find(({ configuration }) => configuration.fixed.uid === instanceUid)?.gateway.flush();
     },

@@ -18,30 +18,17 @@ export interface Program {
   readonly killSignal: NodeJS.Signals;
 }
 
-export interface Child {
-  /** 0 where it could not be started. */
-  readonly pid: number;
-  /** Resolves with how it ended. */
-  readonly ended: Promise<string>;
-  /** The end of what it has written so far. */
-  lastLines(): string;
-  /** Asks it to stop, stops it where it stands after `timeout` milliseconds, returns when it has ended. */
-  stop(timeout: number): Promise<void>;
-}
-
-export interface Children {
-  start(program: Program): Child;
-  /** Ends what an earlier stack on this folder, which was killed, has left running. */
-  endLeftovers(): Promise<void>;
-}
+export type Children = ReturnType<typeof createChildren>;
+export type Child = ReturnType<Children['start']>;
 
 /** The folder keeps a file for each program that runs; its name is the process's id. */
-export function createChildren(folder: string): Children {
+export function createChildren(folder: string) {
   return {
-    start: (program) => {
+    start: (program: Program) => {
       const { command, args, identity, onOutput = () => undefined, stopSignal, killSignal } = program;
       const guard = startGuard(killSignal);
       const child = spawn(command, args, { ...identity, cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+      // 0 where it could not be started.
       const { pid = 0 } = child;
       guard.stdin?.write(`${pid}\n`);
       const note = join(folder, String(pid));
@@ -54,18 +41,22 @@ export function createChildren(folder: string): Children {
           onOutput(chunk);
         });
       }
+      /** Resolves with how it ended. */
       const ended = endOf(child).finally(() => {
         guard.stdin?.end('ended\n');
         rmSync(note, { force: true });
       });
+      /** Asks it to stop, stops it where it stands after `timeout` milliseconds, returns when it has ended. */
       const stop = async (timeout: number) => {
         child.kill(stopSignal);
         const late = setTimeout(() => child.kill(killSignal), timeout);
         await ended;
         clearTimeout(late);
       };
-      return { pid, ended, lastLines: () => output.trim().split('\n').slice(-3).join(' | '), stop };
+      const lastLines = () => output.trim().split('\n').slice(-3).join(' | ');
+      return { pid, ended, lastLines, stop };
     },
+    /** Ends what an earlier stack on this folder, which was killed, has left running. */
     endLeftovers: async () => {
       mkdirSync(folder, { recursive: true });
       for (const name of readdirSync(folder)) await endLeftover(folder, name);

@@ -16,7 +16,7 @@ import * as z from 'zod';
 import { reasonOf } from '../../../functions/core/reason.ts';
 import { FolderInUse, lockFolder } from '../../adapters/outbox/lock.ts';
 import { UsageError } from '../options.ts';
-import { type Children, createChildren } from './children.ts';
+import { createChildren } from './children.ts';
 
 /** Written once, at the first start on a folder. */
 const Remembered = z.object({
@@ -32,18 +32,10 @@ const Remembered = z.object({
 
 export type Remembered = z.infer<typeof Remembered>;
 
-export interface State {
-  readonly folder: string;
-  readonly children: Children;
-  readonly remembered: Remembered;
-  path(...names: ReadonlyArray<string>): string;
-  rememberPort(name: string, port: number): void;
-  /** Leaves the folder to another stack. */
-  release(): void;
-}
+export type State = Awaited<ReturnType<typeof open>>;
 
 /** Takes the folder for this process. Throws UsageError where another stack runs on it, it holds other files, or it cannot be used. */
-export async function openState(folder: string, reset: boolean): Promise<State> {
+export async function openState(folder: string, reset: boolean) {
   try {
     return await open(folder, reset);
   } catch (cause) {
@@ -53,7 +45,7 @@ export async function openState(folder: string, reset: boolean): Promise<State> 
   }
 }
 
-async function open(folder: string, reset: boolean): Promise<State> {
+async function open(folder: string, reset: boolean) {
   makeFolder(folder);
   refuseForeign(folder);
   const release = lock(folder);
@@ -69,11 +61,12 @@ async function open(folder: string, reset: boolean): Promise<State> {
     folder,
     children,
     remembered,
-    path: (...names) => join(folder, ...names),
-    rememberPort(name, port) {
+    path: (...names: ReadonlyArray<string>) => join(folder, ...names),
+    rememberPort(name: string, port: number) {
       remembered.ports[name] = port;
       write();
     },
+    /** Leaves the folder to another stack. */
     release,
   };
 }
