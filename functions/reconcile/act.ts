@@ -14,13 +14,12 @@ export interface Result {
   readonly outcome: Outcome;
 }
 
-const WIDTH = 32;
 const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
 
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */
 export async function act(actions: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {
   const turns = Map.groupBy(actions, (action) => idOf(action.kind, action));
-  const results = await mapConcurrent(turns.values(), WIDTH, async (turn) => {
+  const results = await mapConcurrent(turns.values(), async (turn) => {
     const ended: Result[] = [];
     for (const action of turn) {
       const outcome = await attempt(action, context);

@@ -5,8 +5,8 @@ import type { Timer } from '#core/ports/platform.ts';
 /** Maps in order with at most `width` calls under way. Rejects with the first rejection. */
 export async function mapConcurrent<T, R>(
   items: Iterable<T>,
-  width: number,
   visit: (item: T) => Promise<R>,
+  width = 32,
 ): Promise<ReadonlyArray<R>> {
   const waiting = [...items].entries();
   const results: R[] = [];

@@ -19,7 +19,6 @@ import { aliasOf, idOf, instancePathOf, membersOf, type ObjectId, objectIn, type
 /** Plans of one run, this one included; a run that never ends is a bug that must not go on for ever. */
 export const MAX_ROUNDS = 8;
 
-const WIDTH = 32;
 /** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
 const LONGEST: Millis = 60_000;
 
@@ -64,7 +63,7 @@ export async function observeTouched(
     const key = 'key' in action ? { kind: 'VirtualKey' as const, namespace, name: action.key } : undefined;
     if (key) touched.set(idOf(key.kind, key), { ...key, answer: undefined });
   }
-  await mapConcurrent(touched, WIDTH, ([id, one]) => observeObject(context, world, id, one));
+  await mapConcurrent(touched, ([id, one]) => observeObject(context, world, id, one));
   // A plan has steps, or only reports: then nothing but statuses was written.
   if (touching.every(({ action }) => isReport(action))) return;
   const objects = [...touched.values()].flatMap(({ kind, ...at }) => objectIn(world, kind, pathOf(at)) ?? []);
@@ -126,7 +125,7 @@ async function observeInstances(
   if (instances.length === 0) return;
   const { deps } = context;
   const members = Map.groupBy(membersOf(world), instancePathOf);
-  await mapConcurrent(instances, WIDTH, async (object) => {
+  await mapConcurrent(instances, async (object) => {
     const path: Path = pathOf(object.metadata);
     try {
       const { view, link } = await withTimeout(deps.timer, LONGEST, observeInstance(context, object));
@@ -150,7 +149,7 @@ async function observeNamespaces({ deps }: ObserveContext, { instances, ...part 
     (member) => instances.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
   );
   const names = new Set(selected.map(({ metadata }) => metadata.namespace));
-  const labels = await mapConcurrent(names, WIDTH, async (name) => {
+  const labels = await mapConcurrent(names, async (name) => {
     const namespace = await deps.cluster.get(RESOURCES.namespaces, undefined, name);
     return [name, { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name }] as const;
   });

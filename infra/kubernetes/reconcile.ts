@@ -5,7 +5,7 @@ import { openStore } from '#adapters/open-store.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
+import { createReconcile } from '../../functions/reconcile/app.ts';
 import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 import { ReconcileEnvironment } from '../config/environments.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
@@ -38,8 +38,12 @@ main(async () => {
     manyProcesses: environment.GATEWAY_PROCESSES === 'many',
     inCluster: environment.KUBECONFIG === undefined,
   };
-  const { cluster } = api;
-  const app = createReconcile({ ...parts, cluster, backends, platform, ...certificatesOf(environment) });
+  const { ADMISSION_SERVICE: service } = environment;
+  const app = createReconcile({
+    ...{ ...parts, cluster: api.cluster, backends, platform },
+    // Without a Service the certificate of admission is somebody else's: cert-manager's, or a public one.
+    ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES } }),
+  });
   return run({ fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch) }, async () => {
     await backends.close();
     await api.close();
@@ -52,7 +56,3 @@ async function retain(months: number | undefined, database: Database, log: Log):
   const dropped = await database.dropMonths(months);
   if (dropped.length > 0) log.info('months of entries were dropped; their sums stay', { months: dropped });
 }
-
-/** Nothing where the certificate of admission is somebody else's: cert-manager's, or a public one. */
-const certificatesOf = ({ ADMISSION_SERVICE: service }: ReconcileEnvironment): Pick<ReconcileDeps, 'certificates'> =>
-  service === undefined ? {} : { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES } };

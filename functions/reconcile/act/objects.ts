@@ -24,8 +24,6 @@ import {
 } from './context.ts';
 
 const MAX_EVENT = 1024;
-const WIDTH = 16;
-
 export const objectHandlers = {
   AddFinalizer: async (action, context) => {
     const finalizers = [...(objectOf(action, context)?.metadata.finalizers ?? []), FINALIZER];
@@ -148,7 +146,7 @@ export async function findUnchanged(
   actions: ReadonlyArray<Action>,
   { deps, world }: Pick<ActContext, 'deps' | 'world'>,
 ): Promise<ReadonlyArray<Action>> {
-  const same = await mapConcurrent(actions, WIDTH, async (action) => {
+  const same = await mapConcurrent(actions, async (action) => {
     if (action.action !== 'ApplyWorkload') return [];
     const live = world.instances.get(pathOf(action))?.parts.get(action.part);
     if (live === undefined) return [];

@@ -17,8 +17,6 @@ import type { Link } from '../memory.ts';
 import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';
 import type { ObserveContext, Observed } from './context.ts';
 
-const WIDTH = 32;
-
 /** Where database and store are, or what is wrong with their Secrets. */
 export interface Connections {
   readonly database: Problem | DatabaseConnection;
@@ -93,7 +91,7 @@ export async function observeClaims(
   touched: ReadonlyArray<Alias & { readonly instance: Path }>,
 ): Promise<void> {
   const byInstance = Map.groupBy(touched, ({ instance }) => instance);
-  await mapConcurrent(byInstance, WIDTH, async ([path, aliases]) => {
+  await mapConcurrent(byInstance, async ([path, aliases]) => {
     const [view, link] = [world.instances.get(path), links.get(path)];
     if (view === undefined || link === undefined) return;
     const wanted = new Map(aliases.map((one) => [claimKey(one.kind, one.alias), one]));

@@ -23,8 +23,6 @@ import { type InstanceView, idOf, type Problem, pathOf, type Reached, type Snaps
 import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
-const WIDTH = 8;
-
 /** All but what is looked for in other objects. */
 export type ObservedInstance = Omit<InstanceView, 'orphans' | 'orphanedClaims'>;
 
@@ -73,7 +71,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
     requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
   );
   const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
-  const read = await mapConcurrent(names, WIDTH, async (name): Promise<[string, Read]> => {
+  const read = await mapConcurrent(names, async (name): Promise<[string, Read]> => {
     try {
       const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
       // The API server guarantees the shape of a Secret's data.
@@ -182,7 +180,7 @@ async function observeParts(
 ): Promise<ReadonlyMap<PartName, KubeObject> | Problem> {
   const parts: PartName[] = [...(knative === true ? PARTS_OF.Knative : []), ...PARTS_OF.Deployment];
   try {
-    const objects = await mapConcurrent(parts, WIDTH, async (part) => {
+    const objects = await mapConcurrent(parts, async (part) => {
       const object = await cluster.get(PARTS[part], namespace, partName(part, name));
       return object === undefined ? [] : [[part, object] as const];
     });

@@ -12,7 +12,6 @@ import { whyRotate } from '../key/rotation.ts';
 import { aliasOf, type InstanceView, instancePathOf, type KeyView, pathOf, type SecretView } from '../world.ts';
 import type { Draft, ObserveContext } from './context.ts';
 
-const WIDTH = 32;
 /** Up to so many keys a run reads every Secret; beyond, an hour's sweeps together do. */
 const ALL = 500;
 /** So many that changed are planned for in a run, the oldest first: what is held of their Secrets, and the time that they take, stay bounded. */
@@ -35,7 +34,7 @@ export function selectKeys(context: ObserveContext, world: Draft): ReadonlyArray
 }
 
 export async function readKeys({ deps }: ObserveContext, world: Draft, keys: ReadonlyArray<VirtualKey>): Promise<void> {
-  await mapConcurrent(keys, WIDTH, async (key) => {
+  await mapConcurrent(keys, async (key) => {
     world.keys.set(pathOf(key.metadata), await readKey(deps, key));
   });
 }

@@ -11,8 +11,6 @@ import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
 import { toOwn, whereServed } from './objects.ts';
 
-const WIDTH = 16;
-
 /** Claims whose holder is gone: among all of a complete instance, else among those whose aliases the members here want. */
 export async function findOrphanedClaims(
   { deps: { cluster } }: ObserveContext,
@@ -40,7 +38,7 @@ export async function findOrphanedClaims(
   const suspects = [...view.claims].filter(
     ([key, { holder }]) => listed.get(holder.uid) !== key && (wanted === undefined || wanted.has(key)),
   );
-  const gone = await mapConcurrent(suspects, WIDTH, async ([key, claim]) =>
+  const gone = await mapConcurrent(suspects, async ([key, claim]) =>
     (await isGone(key, claim)) ? [claim.scopeId] : [],
   );
   return new Set(gone.flat());
@@ -60,7 +58,7 @@ export async function findOrphanedInstances(
   const known = new Set([...all.instances.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
   try {
     const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
-    const gone = await mapConcurrent(suspects, WIDTH, async (row) => {
+    const gone = await mapConcurrent(suspects, async (row) => {
       const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];
     });

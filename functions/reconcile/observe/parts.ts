@@ -9,7 +9,7 @@ const WIDTH = 64;
 
 /** All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
 export async function eachPart<T>(all: Collection, visit: (part: Collection) => Promise<T>): Promise<ReadonlyArray<T>> {
-  const ended = await mapConcurrent(partition(all), WIDTH, (part) => Promise.allSettled([visit(part)]));
+  const ended = await mapConcurrent(partition(all), (part) => Promise.allSettled([visit(part)]), WIDTH);
   return ended.map(([outcome]) => {
     if (outcome.status === 'rejected') throw outcome.reason;
     return outcome.value;

@@ -23,15 +23,14 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 const PROBE_AFTER = 30_000;
 const MAX_CONNECTIONS = 32;
 
-/** Whom to act as, where the kubeconfig may (`kubectl --as`). */
-export interface Impersonated {
-  readonly user: string;
-  /** Absent: the API server knows the groups, as it does of a service account. */
-  readonly group?: string;
-}
-
-/** With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. A `proxy-url` is refused. */
-export async function createKubeconfigTransport(file: string, as?: Impersonated): Promise<NodeTransport> {
+/**
+ * With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. A `proxy-url` is refused. `more`: headers
+ * of every request, to act as another user where the kubeconfig may (`kubectl --as`).
+ */
+export async function createKubeconfigTransport(
+  file: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<NodeTransport> {
   // Loaded only here: the library takes 0.3 s and 80 MB, and a service account does not need it.
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
@@ -47,12 +46,10 @@ export async function createKubeconfigTransport(file: string, as?: Impersonated)
     const options: Parameters<typeof config.applyToHTTPSOptions>[0] = {};
     await config.applyToHTTPSOptions(options);
     const { ca, cert, key, passphrase, rejectUnauthorized, servername, auth, headers } = options;
-    const groups = as?.group === undefined ? {} : { 'impersonate-group': as.group };
-    const acting = as === undefined ? {} : { 'impersonate-user': as.user, ...groups };
     const basic = typeof auth === 'string' ? { authorization: `Basic ${Buffer.from(auth).toString('base64')}` } : {};
     return {
       address: cluster.server,
-      headers: { ...basic, ...(headers as Record<string, string> | undefined), ...acting },
+      headers: { ...basic, ...(headers as Record<string, string> | undefined), ...more },
       tls: { ca, cert, key, passphrase, rejectUnauthorized, servername } as Access['tls'],
     };
   });

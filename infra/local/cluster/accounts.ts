@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
 import type { Cluster } from '../../../functions/core/ports/cluster.ts';
 import { createCluster } from '../../adapters/kubernetes/cluster.ts';
-import { createKubeconfigTransport, type Impersonated } from '../../adapters/kubernetes/node.ts';
+import { createKubeconfigTransport } from '../../adapters/kubernetes/node.ts';
 import { accessManifests, put } from '../../manifests/apply.ts';
 import { accountUser, NAMESPACE } from '../../manifests/webhooks.ts';
 import type { StartContext } from '../start.ts';
@@ -26,8 +26,8 @@ type Context = Pick<StartContext, 'options' | 'state' | 'onStop'>;
  */
 export async function openAccounts(context: Context, kubeconfig: string, cluster: Cluster): Promise<Accounts> {
   const { options, state, onStop } = context;
-  const open = async (file: string, as?: Impersonated) => {
-    const { request, close } = await createKubeconfigTransport(file, as);
+  const open = async (...of: Parameters<typeof createKubeconfigTransport>) => {
+    const { request, close } = await createKubeconfigTransport(...of);
     onStop(close);
     return createCluster({ request });
   };
@@ -36,7 +36,7 @@ export async function openAccounts(context: Context, kubeconfig: string, cluster
   if (options.cluster.type === 'embedded') {
     return {
       admission: cluster,
-      reconcile: await open(kubeconfig, { user: ownUser, group: 'system:masters' }),
+      reconcile: await open(kubeconfig, { 'impersonate-user': ownUser, 'impersonate-group': 'system:masters' }),
       ownUser,
     };
   }

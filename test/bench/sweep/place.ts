@@ -33,15 +33,13 @@ export async function openStandIn(): Promise<Place> {
   return { url: api.url, token: 'bench', ca: '', put, copy: put, get, stop: api.stop };
 }
 
-const WIDTH = 16;
-
 /** kube-apiserver and etcd, with our CRDs and the namespaces of the bench. */
 export async function openReal(): Promise<Place> {
   const plane = await startControlPlane();
   const { request, close } = await createKubeconfigTransport(plane.kubeconfig);
   const cluster = createCluster({ request });
   const put = async (resource: Resource, objects: ReadonlyArray<KubeObject>) => {
-    await mapConcurrent(objects, WIDTH, async (object) => {
+    await mapConcurrent(objects, async (object) => {
       const written = await cluster.create(resource, object);
       if (!written.ok) throw new Error(`${object.kind} ${object.metadata.name}: ${written.message}`);
       return [];
