@@ -1,18 +1,13 @@
 // Doing a plan: objects concurrently, the actions of one object in their order. Each is caught once.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
-import { type ActContext, failed, type Handlers, type Outcome } from './act/context.ts';
+import { type ActContext, failed, type Handlers } from './act/context.ts';
 import { databaseHandlers } from './act/database.ts';
 import { objectHandlers } from './act/objects.ts';
 import { putSecret } from './act/secret.ts';
-import type { Action } from './action.ts';
+import type { Action, Outcome, Result } from './action.ts';
 import { mapConcurrent } from './concurrent.ts';
 import { idOf } from './world.ts';
-
-export interface Result {
-  readonly action: Action;
-  readonly outcome: Outcome;
-}
 
 const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
 

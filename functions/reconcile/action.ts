@@ -7,7 +7,7 @@ import type { KindName } from '#crds/kinds.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { PartName } from './workload/parts.ts';
-import { aliasOf, idOf, instancePathOf, type Member, type OwnObject, type Path } from './world.ts';
+import { aliasOf, idOf, instancePathOf, type Member, type OwnObject, type Path, type Problem } from './world.ts';
 
 /** The object that an action is about, and why it is done: a sentence that never holds a key. */
 interface About {
@@ -115,6 +115,23 @@ export type OwnedKeySpec = Partial<VirtualKeySpec> &
 export interface StatusPatch {
   readonly members: Readonly<Record<string, unknown>>;
   readonly keyValue?: 'full' | 'redacted';
+}
+
+/** How an action ended. */
+export type Outcome =
+  /** `object`: as the API server answered it. */
+  | { readonly ended: 'done'; readonly object?: KubeObject }
+  /** It was so already. */
+  | { readonly ended: 'unchanged' }
+  /** The world was not as planned. */
+  | { readonly ended: 'conflict' }
+  | { readonly ended: 'failed'; readonly problem: Problem }
+  /** No failure: its namespace is being deleted. */
+  | { readonly ended: 'skipped'; readonly why: string };
+
+export interface Result {
+  readonly action: Action;
+  readonly outcome: Outcome;
 }
 
 export const about = ({ kind, metadata: { namespace, name } }: Pick<OwnObject, 'kind' | 'metadata'>, why: string) => ({

@@ -1,8 +1,7 @@
 // What a run saw and did: the answer to whoever asked for it, its log line and metrics, and the rows of a dry run.
 import type { Millis } from '#core/ports/money.ts';
 import type { KindName } from '#crds/kinds.ts';
-import type { Result } from './act.ts';
-import { type ActionName, about, type Sign, signOf } from './action.ts';
+import { type ActionName, about, type Result, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Objects } from './observe/objects.ts';

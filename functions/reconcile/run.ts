@@ -1,7 +1,7 @@
 // A run, in parts that never wait for each other: observe → plan → act → observe what was touched, until nothing is left to do.
 import { findUnchanged } from './act/objects.ts';
-import { act, type Result } from './act.ts';
-import { identify, isReport } from './action.ts';
+import { act } from './act.ts';
+import { identify, isReport, type Result } from './action.ts';
 import { keepCertificate, planCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';

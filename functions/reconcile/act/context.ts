@@ -3,27 +3,16 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { KubeObject, Written } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { kindOf } from '#crds/kinds.ts';
-import type { Action, ActionName, ActionOf } from '../action.ts';
+import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
 import type { Link } from '../memory.ts';
 import type { ObserveContext, Observed } from '../observe/context.ts';
-import { idOf, type Malformed, type OwnObject, objectIn, type Problem, pathOf } from '../world.ts';
+import { idOf, type Malformed, type OwnObject, objectIn, pathOf } from '../world.ts';
 
 /** The world is as it was planned for. */
 export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now'>, Observed {
   /** New values of keys and their scopes, by path, between row and Secret. */
   readonly minted: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
 }
-
-export type Outcome =
-  /** `object`: as the API server answered it. */
-  | { readonly ended: 'done'; readonly object?: KubeObject }
-  /** It was so already. */
-  | { readonly ended: 'unchanged' }
-  /** The world was not as planned. */
-  | { readonly ended: 'conflict' }
-  | { readonly ended: 'failed'; readonly problem: Problem }
-  /** No failure: its namespace is being deleted. */
-  | { readonly ended: 'skipped'; readonly why: string };
 
 /** Some of the handlers, by the name of the action that each does. */
 export type Handlers = {

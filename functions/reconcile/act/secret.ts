@@ -1,10 +1,10 @@
 // Writes of a key's Secret. Values are handled here, and where a new one is made for its row.
 import { encode } from '#core/base64.ts';
 import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
-import type { ActionOf } from '../action.ts';
+import type { ActionOf, Outcome } from '../action.ts';
 import { dataOf, metadataOf, ownersAfter } from '../key/secret-shape.ts';
 import { type PresentSecret, pathOf, present } from '../world.ts';
-import { type ActContext, conflict, done, type Outcome, toOutcome } from './context.ts';
+import { type ActContext, conflict, done, toOutcome } from './context.ts';
 
 /**
  * Created, never taken over: a Secret of that name which is there already is looked at, and planned with. One that is there is
