@@ -128,6 +128,15 @@ class WebExchange implements HttpExchange {
   }
 }
 
-/** What a stream of bytes or an encoder makes is never shared memory. */
-const whole = (pieces: ReadonlyArray<Uint8Array>): Bytes =>
-  (pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces)) as Bytes;
+function whole(pieces: ReadonlyArray<Uint8Array>): Bytes {
+  const [first] = pieces;
+  // What a stream of bytes or an encoder makes is never shared memory.
+  if (pieces.length === 1 && first !== undefined) return first as Bytes;
+  const bytes = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
