@@ -1,7 +1,6 @@
 // The local stack: database, cluster, sample upstream and the three functions, started in this order and stopped in the opposite one.
 import { appendFileSync } from 'node:fs';
 import type { DatabaseConnection } from '../../functions/core/ports/backends.ts';
-import type { Cluster } from '../../functions/core/ports/cluster.ts';
 import { createCluster } from '../adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '../adapters/kubernetes/node.ts';
 import { createLines } from '../adapters/lines.ts';
@@ -27,16 +26,10 @@ export interface Endpoints extends Functions {
   readonly database: DatabaseConnection;
 }
 
-export interface Stack {
-  readonly endpoints: Endpoints;
-  readonly cluster: Cluster;
-  /** One full sweep; throws when reconcile does not answer well. */
-  sweep(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Stack = Awaited<ReturnType<typeof startStack>>;
 
 /** Starts everything. Where a step fails, or on an interrupt, what was started is stopped, and this throws. */
-export async function startStack({ options, state, progress, interrupted }: Start): Promise<Stack> {
+export async function startStack({ options, state, progress, interrupted }: Start) {
   const lines = createLines((text) => appendLog(state.path('stack.log'), text));
   process.once('exit', lines.flush);
   const log = createLog({ write: lines.add });
@@ -66,7 +59,7 @@ function appendLog(file: string, text: string): void {
   }
 }
 
-async function start(context: StartContext, { step, say }: Progress): Promise<Omit<Stack, 'stop'>> {
+async function start(context: StartContext, { step, say }: Progress) {
   const { options, state, onStop } = context;
   const database = await openDatabase(context);
   step(`database    ${database.description}`);
@@ -99,5 +92,6 @@ async function start(context: StartContext, { step, say }: Progress): Promise<Om
   const { sweep, stop } = startSchedule(context, functions.reconcile);
   onStop(stop);
   const addresses = { kubeconfig, cluster: url, ...functions, upstream: upstream.url };
-  return { cluster, sweep, endpoints: { pid: process.pid, ...addresses, database: database.connection } };
+  const endpoints: Endpoints = { pid: process.pid, ...addresses, database: database.connection };
+  return { cluster, sweep, endpoints };
 }

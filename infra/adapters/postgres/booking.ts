@@ -55,29 +55,25 @@ export async function bookIn(
   const refusal = await refusalIn(query, () => insertEntries(query, instanceUid, entries));
   // A month may have gone since it was made: another process dropped it, or the database was restored.
   if (refusal !== undefined) await months.ensureAgain(query, ids);
-  const rejected = refusal === undefined ? [] : await bookHalving(booking, instanceUid, entries);
+  const rejected = refusal === undefined ? [] : await bookApart(booking, instanceUid, entries);
   return marks === undefined ? { rejected } : { rejected, epoch: await mark(query, instanceUid, marks) };
 }
 
-/** Returns the rejected ids. A refused batch is halved until the bad rows stand alone (LEDGER 8). */
-async function bookHalving(
-  booking: Booking,
-  instanceUid: string,
-  entries: ReadonlyArray<Entry>,
-): Promise<ReadonlyArray<string>> {
-  const { query, months } = booking;
+/** Returns the rejected ids: those whose month is gone, and those that PostgreSQL does not take. */
+async function bookApart(booking: Booking, instanceUid: string, entries: ReadonlyArray<Entry>): Promise<string[]> {
   const { dropped = [], others = [] } = Object.groupBy(entries, ({ id }) =>
-    months.isDropped(id) ? 'dropped' : 'others',
+    booking.months.isDropped(id) ? 'dropped' : 'others',
   );
-  if (dropped.length > 0) {
-    const aside = await putAside(booking, instanceUid, dropped, DROPPED);
-    return [...aside, ...(await bookHalving(booking, instanceUid, others))];
-  }
-  const refusal = await refusalIn(query, () => insertEntries(query, instanceUid, entries));
+  const aside = await putAside(booking, instanceUid, dropped, DROPPED);
+  return [...aside, ...(await bookHalving(booking, instanceUid, others))];
+}
+
+/** A refused batch is halved until the bad rows stand alone (LEDGER 8). */
+async function bookHalving(booking: Booking, instanceUid: string, entries: ReadonlyArray<Entry>): Promise<string[]> {
+  if (entries.length === 0) return [];
+  const refusal = await refusalIn(booking.query, () => insertEntries(booking.query, instanceUid, entries));
   if (refusal === undefined) return [];
-  const [first, ...rest] = entries;
-  if (first === undefined) return [];
-  if (rest.length === 0) return putAside(booking, instanceUid, [first], refusal);
+  if (entries.length === 1) return putAside(booking, instanceUid, entries, refusal);
   const half = Math.ceil(entries.length / 2);
   const rejected = await bookHalving(booking, instanceUid, entries.slice(0, half));
   return [...rejected, ...(await bookHalving(booking, instanceUid, entries.slice(half)))];
@@ -96,7 +92,8 @@ async function putAside(
   instanceUid: string,
   entries: ReadonlyArray<Entry>,
   reason: string,
-): Promise<ReadonlyArray<string>> {
+): Promise<string[]> {
+  if (entries.length === 0) return [];
   const ids = entries.map(({ id }) => printable(id));
   const kinds = entries.map(({ kind }) => printable(kind));
   await query(PUT_ASIDE, [ids, kinds, instanceUid, entries.map(toJson), reason]);

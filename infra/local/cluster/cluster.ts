@@ -9,22 +9,14 @@ import type { Certificates } from './certificates.ts';
 import { envtestAssets, startControlPlane } from './envtest.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 
-export interface OpenCluster {
-  /** Absolute path, for the stock `kubectl`. */
-  readonly kubeconfig: string;
-  readonly url: string;
-  /** For the progress line. */
-  readonly description: string;
-}
-
 /** Checks before anything is created that `--cluster` names something that can be used. Throws UsageError. */
 export function validateCluster({ cluster }: Options): void {
   if (cluster.type === 'envtest') envtestAssets();
   if (cluster.type === 'kubeconfig') readKubeconfig(cluster.path);
 }
 
-/** Starts the embedded cluster or envtest's, or reads the given kubeconfig. Throws UsageError for a file that cannot be used. */
-export async function openCluster(context: StartContext, certificates: Certificates): Promise<OpenCluster> {
+/** Starts the embedded cluster or envtest's, or reads the given kubeconfig, whose path is absolute like theirs. Throws UsageError for a file that cannot be used. */
+export async function openCluster(context: StartContext, certificates: Certificates) {
   const { options, state } = context;
   if (options.cluster.type === 'kubeconfig') return readKubeconfig(options.cluster.path);
   const open = options.cluster.type === 'embedded' ? embedded : envtest;
@@ -62,7 +54,7 @@ async function envtest({ state, onStop }: StartContext, tls: Certificates) {
 }
 
 /** The person's own cluster: nothing to start, nothing to stop. */
-function readKubeconfig(path: string): OpenCluster {
+function readKubeconfig(path: string) {
   if (!existsSync(path)) throw new UsageError(`--cluster: there is no kubeconfig file ${path}.`);
   const config = new KubeConfig();
   try {

@@ -13,13 +13,7 @@ import type { Progress } from '../start.ts';
 import { type State, writeWhole } from '../state/state.ts';
 
 /** One chat completion with the sample's key, as any client makes it. */
-export interface FirstCall {
-  readonly model: string;
-  readonly reply: string;
-  readonly tokens: { readonly input: number; readonly output: number };
-  readonly spendBefore: string;
-  readonly spendAfter: string;
-}
+export type FirstCall = Awaited<ReturnType<typeof makeFirstCall>>;
 
 export const SAMPLE_KEY = { namespace: 'default', name: 'example-service' };
 const MODEL = 'sample-small';
@@ -87,7 +81,7 @@ export async function waitForKey(deps: Caller, timeout: number): Promise<Result<
 }
 
 /** Calls the gateway with the key's value. Throws with the gateway's own words when it refuses. */
-async function makeFirstCall(deps: Caller, value: string, url: string): Promise<FirstCall> {
+async function makeFirstCall(deps: Caller, value: string, url: string) {
   await deps.sweep();
   const spendBefore = (await readKey(deps.cluster))?.status?.currentSpend ?? '0';
   const reply = await fetch(`${url}/chat/completions`, {
