@@ -30,21 +30,13 @@ export interface Tls {
   readonly key: string;
 }
 
-export interface Served {
-  /** With the port that was really taken, without a slash at its end. */
-  readonly url: string;
-  readonly port: number;
-  /** Shows this certificate on every connection from now on; does nothing where no TLS is spoken. Throws what is no certificate. */
-  renew(tls: Tls): void;
-  /** Takes no new connections, lets open requests end for at most so long, then cuts what is left. Repeating it is harmless. */
-  close(graceMs: number): Promise<void>;
-}
+export type Served = Awaited<ReturnType<typeof serve>>;
 
 /** Longer than a load balancer keeps an idle connection, so that it is never we who close one that is just being used. */
 const KEEP_ALIVE = 65_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
-export async function serve(options: Handler & Listening): Promise<Served> {
+export async function serve(options: Handler & Listening) {
   const { port, host, tls, stalled, traces } = options;
   const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
   const listener: RequestListener =
@@ -64,12 +56,15 @@ export async function serve(options: Handler & Listening): Promise<Served> {
   const taken = typeof address === 'object' && address !== null ? address.port : port;
   let closing: Promise<void> | undefined;
   return {
+    /** With the port that was really taken, without a slash at its end. */
     url: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
     port: taken,
-    renew: (next) => {
+    /** Shows this certificate on every connection from now on; does nothing where no TLS is spoken. Throws what is no certificate. */
+    renew: (next: Tls) => {
       if (https !== undefined && server instanceof https.Server) server.setSecureContext(next);
     },
-    close: (graceMs) => {
+    /** Takes no new connections, lets open requests end for at most so long, then cuts what is left. Repeating it is harmless. */
+    close: (graceMs: number) => {
       closing ??= close(server, sockets, graceMs);
       return closing;
     },

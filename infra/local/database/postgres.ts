@@ -30,10 +30,7 @@ export interface PostgresOptions {
 export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
 /** Paths of the binaries that npm brought for this machine. */
-interface Binaries {
-  readonly initdb: string;
-  readonly postgres: string;
-}
+type Binaries = Readonly<Record<'initdb' | 'postgres', string>>;
 
 /** PostgreSQL refuses to run as root: then it runs as this user. */
 type Identity = NonNullable<Program['identity']>;
