@@ -132,22 +132,12 @@ const ROWS: Readonly<Record<FailureCode, Row>> = {
 
 /** What of a row depends on the request. */
 function detailsOf(failure: Failure): Partial<Row> {
-  switch (failure.code) {
-    case 'budget_exceeded':
-      return resetOf(failure);
-    case 'rate_limit_exceeded':
-      return { retryAfter: seconds(failure.retryIn) };
-    case 'invalid_request':
-      return { param: failure.param };
-    case 'upstream_refused':
-      return { status: failure.status, param: failure.param };
-    case 'upstream_rate_limited':
-      return { retryAfter: failure.retryAfter };
-    case 'method_not_allowed':
-      return { headers: { allow: failure.allow } };
-    default:
-      return {};
-  }
+  if (failure.code === 'budget_exceeded') return resetOf(failure);
+  if (failure.code === 'rate_limit_exceeded') return { retryAfter: seconds(failure.retryIn) };
+  if (failure.code === 'method_not_allowed') return { headers: { allow: failure.allow } };
+  if (failure.code === 'upstream_rate_limited') return { retryAfter: failure.retryAfter };
+  if (failure.code === 'upstream_refused') return { status: failure.status, param: failure.param };
+  return failure.code === 'invalid_request' ? { param: failure.param } : {};
 }
 
 type FailureOf<Code extends FailureCode> = Extract<Failure, { code: Code }>;

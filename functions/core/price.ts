@@ -49,8 +49,7 @@ export function costOf(usage: Usage, price: Price): Nano {
 export function maxCostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
   let max = 0n;
   for (const tier of reachable(prompt, price)) {
-    const { rates, highest } = tier;
-    max = larger(max, maxInputCost(prompt, price, tier) + rates.request + output * highest.output);
+    max = larger(max, maxInputCost(prompt, price, tier) + output * tier.highest.output);
   }
   return roundUp(max);
 }
@@ -59,12 +58,10 @@ export function maxCostOf(prompt: PromptBound, output: bigint, price: Price): Na
 export function maxOutputFor(amount: Nano, prompt: PromptBound, price: Price): bigint | undefined {
   let min: bigint | undefined;
   for (const tier of reachable(prompt, price)) {
-    const { rates, highest } = tier;
-    const rate = highest.output;
+    const rate = tier.highest.output;
     if (rate === 0n) continue;
-    const left = amount * PER_NANO - maxInputCost(prompt, price, tier) - rates.request;
-    const tokens = left <= 0n ? 0n : left / rate;
-    if (min === undefined || tokens < min) min = tokens;
+    const tokens = larger(amount * PER_NANO - maxInputCost(prompt, price, tier), 0n) / rate;
+    min = smaller(min ?? tokens, tokens);
   }
   return min;
 }
@@ -174,12 +171,11 @@ function reachable({ maxTokens }: PromptBound, { tiers }: Price): ReadonlyArray<
   return tiers.length === 1 ? tiers : tiers.filter(({ above }, index) => index === 0 || maxTokens > above);
 }
 
-/** The maximum cost of the prompt in this tier, web searches of the provider included. */
+/** The maximum cost of the request in this tier without its output, web searches of the provider included. */
 function maxInputCost({ maxTokens, textOnly, maxWebSearches }: PromptBound, price: Price, tier: Tier): bigint {
-  const { end = maxTokens, highest } = tier;
-  const { text, input } = highest;
-  const tokens = smaller(end, maxTokens);
-  return tokens * (textOnly ? text : input) + searchCost(maxWebSearches, price);
+  const { end = maxTokens, highest, rates } = tier;
+  const rate = textOnly ? highest.text : highest.input;
+  return smaller(end, maxTokens) * rate + rates.request + searchCost(maxWebSearches, price);
 }
 
 function highestOf(rates: Rates): Tier['highest'] {

@@ -1,15 +1,10 @@
 // Budget windows, computed from (spec, now): no job resets anything (DESIGN 3).
 import { DURATION_PATTERN, MAX_DURATION, parseDuration } from './duration.ts';
 import type { Millis, Window } from './ports/money.ts';
-import type { ScopePolicy } from './ports/policy.ts';
+import type { Budget, ScopePolicy } from './ports/policy.ts';
 
-export interface WindowSpec {
-  /** `budgetDuration`. */
-  readonly duration: string;
-  readonly alignment: 'Rolling' | 'Calendar';
-  /** Creation of the scope's claim: where Rolling windows are counted from. */
-  readonly anchor: Millis;
-}
+/** `anchor`: the creation of the scope's claim, where Rolling windows are counted from. */
+export type WindowSpec = Pick<Budget, 'duration' | 'alignment'> & Pick<ScopePolicy, 'anchor'>;
 
 const DAY = 86_400_000;
 /** 1970-01-05 was a Monday. */
@@ -33,7 +28,7 @@ export function windowAt(spec: WindowSpec, now: Millis): Window {
 export function spendWindow(scope: Pick<ScopePolicy, 'budget' | 'anchor'>, now: Millis): Window {
   const { budget, anchor } = scope;
   if (budget === undefined) return { start: anchor, end: anchor + MAX_DURATION };
-  return windowAt({ duration: budget.duration, alignment: budget.alignment, anchor }, now);
+  return windowAt({ ...budget, anchor }, now);
 }
 
 function alignedAt(origin: Millis, length: Millis, now: Millis): Window {

@@ -22,10 +22,8 @@ export interface RequestMemory {
   readonly cooldowns: Cooldowns;
 }
 
-export type Handle = (client: HttpExchange, context: RequestContext) => Promise<void>;
-
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
-export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memory: RequestMemory): Handle {
+export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memory: RequestMemory) {
   const openRequestLog = createRequestLogs(deps);
   const authorize = createAuthorize(memory.access);
   const reserve = createReserve(deps);
@@ -35,7 +33,7 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
   const reply = createReply(deps, settle);
   const bodies = createBodies();
 
-  return async function handle(client, context) {
+  return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const body = bodies.open();
     const log = openRequestLog(context, 'chat');
     const fail = (failure: Failure) => log.refused(failure, refuse(client, failure, context));

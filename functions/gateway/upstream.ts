@@ -183,9 +183,9 @@ export function createCallUpstream(
 
 /** An entry that is full is passed over, and is no try. */
 function passOver(attempts: Attempts, target: Target, full: HoldRefusal, log: RequestLog): void {
-  const isSooner = (other: HoldRefusal | undefined) =>
-    other?.reason !== 'limited' || (full.reason === 'limited' && full.retryIn < other.retryIn);
-  if (isSooner(attempts.full)) attempts.full = full;
+  const known = attempts.full;
+  const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
+  if (!isLater) attempts.full = full;
   log.skipped(target.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
   attempts.left = attempts.left.filter((other) => other !== target);
 }

@@ -6,7 +6,7 @@ import { toCompletion } from './anthropic-reply.ts';
 import { toMessagesBody } from './anthropic-request.ts';
 import { createReader } from './anthropic-stream.ts';
 import type { Chat } from './chat.ts';
-import type { Dialect, Recipient, WireRequest } from './dialect.ts';
+import { type Dialect, headersFor, type Recipient, type WireRequest } from './dialect.ts';
 import { anthropicError } from './wire-error.ts';
 
 export const anthropic: Dialect = {
@@ -48,13 +48,9 @@ function write(body: object): string | undefined {
 }
 
 function headersOf(chat: Chat, { credentials }: Recipient): Readonly<Record<string, string>> {
-  const { apiKey, apiVersion } = credentials;
-  return {
-    'content-type': 'application/json',
-    accept: chat.stream ? 'text/event-stream' : 'application/json',
-    'accept-encoding': 'identity',
-    'user-agent': 'gateway-operator',
-    'anthropic-version': apiVersion ?? API_VERSION,
-    ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }),
-  };
+  const { apiKey, apiVersion = API_VERSION } = credentials;
+  const headers = headersFor(chat.stream);
+  headers['anthropic-version'] = apiVersion;
+  if (apiKey !== undefined) headers['x-api-key'] = apiKey;
+  return headers;
 }

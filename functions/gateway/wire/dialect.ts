@@ -111,3 +111,11 @@ export const NOTHING: Piece = {
   frame: undefined,
   error: undefined,
 };
+
+/** What every provider is told. */
+export const headersFor = (stream: boolean): Record<string, string> => ({
+  'content-type': 'application/json',
+  accept: stream ? 'text/event-stream' : 'application/json',
+  'accept-encoding': 'identity',
+  'user-agent': 'gateway-operator',
+});

@@ -4,7 +4,7 @@ import { member, parseJson } from '#core/json.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
 import { type Chat, isLookalike, LIMIT_NAMES, type LimitName, OWN_MEMBERS } from './chat.ts';
-import type { Dialect, Recipient, Reply, WireRequest } from './dialect.ts';
+import { type Dialect, headersFor, type Recipient, type Reply, type WireRequest } from './dialect.ts';
 import { membersOf, type NewValue, splice } from './json-splice.ts';
 import { createReader } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
@@ -42,12 +42,7 @@ function urlOf({ base, credentials }: Recipient): string {
 
 function headersOf({ provider, credentials }: Recipient, stream: boolean): Readonly<Record<string, string>> {
   const { apiKey, organization } = credentials;
-  const headers: Record<string, string> = {
-    'content-type': 'application/json',
-    accept: stream ? 'text/event-stream' : 'application/json',
-    'accept-encoding': 'identity',
-    'user-agent': 'gateway-operator',
-  };
+  const headers = headersFor(stream);
   if (apiKey !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${apiKey}` : apiKey;
   if (organization !== undefined) headers['openai-organization'] = organization;
   return headers;
