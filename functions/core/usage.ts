@@ -5,19 +5,19 @@ import type { Tokens } from './ports/books.ts';
 /** Tokens that are charged, and those of them that have prices of their own. An absent kind was not counted apart. */
 export interface Usage extends Tokens {
   /** Of `cacheWrite`: kept for an hour, not for minutes. */
-  readonly cacheWriteLong?: number;
+  readonly cacheWriteLong?: number | undefined;
   /** Of the input, what came from the cache included. */
-  readonly inputAudio?: number;
-  readonly inputImage?: number;
+  readonly inputAudio?: number | undefined;
+  readonly inputImage?: number | undefined;
   /** Of `cachedInput`. */
-  readonly cachedAudio?: number;
-  readonly cachedImage?: number;
+  readonly cachedAudio?: number | undefined;
+  readonly cachedImage?: number | undefined;
   /** Web searches that the provider made and bills beside the tokens. */
-  readonly webSearches?: number;
+  readonly webSearches?: number | undefined;
   /** Of the output. */
-  readonly reasoning?: number;
-  readonly outputAudio?: number;
-  readonly outputImage?: number;
+  readonly reasoning?: number | undefined;
+  readonly outputAudio?: number | undefined;
+  readonly outputImage?: number | undefined;
 }
 
 /** What is booked of it. */
@@ -45,23 +45,21 @@ export function toUsage(usage: unknown): Usage | undefined {
   const reported = count(answer, 'reasoning_tokens') ?? 0;
   const reasoning = reasoningOnTop(reported, completed, input > prompted ? 0 : onTop);
   const cached = Math.min(cachedInput, input);
-  const counted: Counting = {
+  const cachedDetails = member(prompt, 'cached_tokens_details');
+  return {
     input,
     output: completed + reasoning,
     cachedInput: cached,
     cacheWrite: Math.min(cacheWrite, input - cached),
+    inputAudio: count(prompt, 'audio_tokens') || undefined,
+    inputImage: count(prompt, 'image_tokens') || undefined,
+    cachedAudio: count(cachedDetails, 'audio_tokens') || undefined,
+    cachedImage: count(cachedDetails, 'image_tokens') || undefined,
+    reasoning: Math.max(reported, reasoning) || undefined,
+    outputAudio: count(answer, 'audio_tokens') || undefined,
+    outputImage: count(answer, 'image_tokens') || undefined,
+    webSearches: webSearchesIn(usage),
   };
-  const cachedDetails = member(prompt, 'cached_tokens_details');
-  add(counted, 'inputAudio', count(prompt, 'audio_tokens'));
-  add(counted, 'inputImage', count(prompt, 'image_tokens'));
-  add(counted, 'cachedAudio', count(cachedDetails, 'audio_tokens'));
-  add(counted, 'cachedImage', count(cachedDetails, 'image_tokens'));
-  add(counted, 'reasoning', Math.max(reported, reasoning));
-  add(counted, 'outputAudio', count(answer, 'audio_tokens'));
-  add(counted, 'outputImage', count(answer, 'image_tokens'));
-  const webSearches = webSearchesIn(usage);
-  if (webSearches !== undefined) counted.webSearches = webSearches;
-  return counted;
 }
 
 /** As OpenRouter, Perplexity and xAI count them (the last by the sources it bills). */
@@ -73,13 +71,7 @@ function webSearchesIn(usage: unknown): number | undefined {
   );
 }
 
-type Counting = { -readonly [name in keyof Usage]: Usage[name] };
-
 export const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
-
-function add(counted: Counting, name: keyof Usage, value: number | undefined): void {
-  if (value !== undefined && value !== 0) counted[name] = value;
-}
 
 /** A side that is left out, as some do with a zero, is what the total has beside the other. */
 function besides(total: number, other: number | undefined): number | undefined {

@@ -25,19 +25,13 @@ export function referenceFound(
 ): Finding | undefined {
   const at = { path, value: name };
   if (found === undefined || found.isDeleted) {
-    const wrong =
+    const [type, wrong] =
       found === undefined
-        ? `no ${kind} of this name is in namespace ${JSON.stringify(namespace)}`
-        : `this ${kind} is being deleted`;
+        ? (['Not found', `no ${kind} of this name is in namespace ${JSON.stringify(namespace)}`] as const)
+        : (['Invalid value', `this ${kind} is being deleted`] as const);
     // kubectl applies a file from its top to its end.
     const message = `${wrong}; create it first (in the same file: above this), or correct the name`;
-    return {
-      rule: `${kind}NotFound`,
-      type: found === undefined ? 'Not found' : 'Invalid value',
-      ...at,
-      message,
-      effect: 'refuse-unless-dry-run',
-    };
+    return { rule: `${kind}NotFound`, type, ...at, message, effect: 'refuse-unless-dry-run' };
   }
   const other = found.instance;
   if (instance === undefined || (other !== undefined && isSameInstance(other, instance))) return undefined;

@@ -104,7 +104,7 @@ export function toUsage(counted: MessagesUsage): Usage | undefined {
     output,
     cachedInput: cacheRead,
     cacheWrite,
-    ...(cacheWriteLong === 0 ? {} : { cacheWriteLong }),
+    cacheWriteLong: cacheWriteLong || undefined,
   };
 }
 
