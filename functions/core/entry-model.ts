@@ -1,15 +1,8 @@
 // The provider and model behind an entry, and whether its manifest names a price; without the price table, which is large.
+import type { ModelEntry } from '#crds/model-entry.ts';
 
 /** The members of `gatewayParams` that this takes: also as admission meets them, broken or absent. */
-export interface PricedParams {
-  readonly model?: string | undefined;
-  readonly customLLMProvider?: string | undefined;
-  readonly inputCostPerMillionTokens?: string | undefined;
-  readonly outputCostPerMillionTokens?: string | undefined;
-  readonly cachedInputCostPerMillionTokens?: string | undefined;
-  readonly cacheWriteCostPerMillionTokens?: string | undefined;
-  readonly maxInputTokens?: number | undefined;
-}
+export type PricedParams = Partial<ModelEntry['gatewayParams']>;
 
 /** The provider ends at the first slash, the rest may hold more of them; `customLLMProvider` overrides it. */
 export function modelOf({ model = '', customLLMProvider }: PricedParams): { provider: string; model: string } {

@@ -4,9 +4,8 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Dialect, Endpoint, Piece, Reply, StreamReader } from './wire/dialect.ts';
+import type { Dialect, Endpoint, Piece, Reply, StreamReader, WireError } from './wire/dialect.ts';
 import { concat } from './wire/sse.ts';
-import type { WireError } from './wire/wire-error.ts';
 
 export interface PlainReply {
   readonly type: 'plain';

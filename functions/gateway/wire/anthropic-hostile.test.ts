@@ -2,8 +2,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../test/runs.ts';
-import { anthropic } from './anthropic.ts';
-import { toMessagesBody } from './anthropic-request.ts';
+import { anthropic, toMessagesBody } from './anthropic.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

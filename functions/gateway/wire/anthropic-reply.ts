@@ -1,8 +1,8 @@
-// Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons and counts of tokens.
+// Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons, counts of tokens and errors.
 
 import { countIn, member, textOf } from '#core/json.ts';
 import type { Usage } from '#core/usage.ts';
-import type { Reply, Seconds } from './dialect.ts';
+import type { Reply, Seconds, WireError } from './dialect.ts';
 import { bytesIn } from './prompt.ts';
 
 const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
@@ -115,5 +115,31 @@ export function toOpenAiUsage({ input, output, cachedInput, cacheWrite }: Usage)
     completion_tokens: output,
     total_tokens: input + output,
     prompt_tokens_details: { cached_tokens: cachedInput, cache_write_tokens: cacheWrite },
+  };
+}
+
+/** The status each kind of error has outside of a stream (platform.claude.com/docs/en/api/errors). */
+const ANTHROPIC_STATUSES: ReadonlyMap<string, number> = new Map([
+  ['invalid_request_error', 400],
+  ['authentication_error', 401],
+  ['billing_error', 402],
+  ['permission_error', 403],
+  ['not_found_error', 404],
+  ['request_too_large', 413],
+  ['rate_limit_error', 429],
+  ['api_error', 500],
+  ['timeout_error', 504],
+  ['overloaded_error', 529],
+]);
+
+/** `{"type": "error", "error": {"type", "message"}}`. Total: a proxy's error page is an error without words. */
+export function anthropicError(body: unknown): WireError {
+  const error = member(body, 'error');
+  const code = textOf(member(error, 'type'));
+  return {
+    message: textOf(member(error, 'message')) ?? textOf(error),
+    param: undefined,
+    code,
+    status: code === undefined ? undefined : ANTHROPIC_STATUSES.get(code),
   };
 }

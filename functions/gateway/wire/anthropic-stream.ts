@@ -1,11 +1,16 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
-
 import { member, parseJson, textOf } from '#core/json.ts';
-import { addUsage, type MessagesUsage, toFinishReason, toOpenAiUsage, toUsage } from './anthropic-reply.ts';
+import {
+  addUsage,
+  anthropicError,
+  type MessagesUsage,
+  toFinishReason,
+  toOpenAiUsage,
+  toUsage,
+} from './anthropic-reply.ts';
 import { NOTHING, type Piece, type Seconds, type StreamReader } from './dialect.ts';
 import { bytesIn } from './prompt.ts';
 import { dataOf, SseSplitter, toComment, toEvent } from './sse.ts';
-import { anthropicError } from './wire-error.ts';
 
 /** A tool call that is being told. */
 interface Call {

@@ -1,13 +1,11 @@
-// Anthropic's Messages API: bodies are translated both ways; only OpenAI's dialect passes bytes through.
+// Anthropic's Messages API: bodies are translated both ways; only OpenAI's dialect passes bytes through. What a request says that has no counterpart there is left out.
 import type { Failure } from '#core/failure.ts';
-import { parseJson } from '#core/json.ts';
+import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { toCompletion } from './anthropic-reply.ts';
-import { toMessagesBody } from './anthropic-request.ts';
+import { anthropicError, toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
 import type { Chat } from './chat.ts';
 import { type Dialect, headersFor, type Recipient, type WireRequest } from './dialect.ts';
-import { anthropicError } from './wire-error.ts';
 
 export const anthropic: Dialect = {
   toRequest,
@@ -53,4 +51,189 @@ function headersOf(chat: Chat, { credentials }: Recipient): Readonly<Record<stri
   headers['anthropic-version'] = apiVersion;
   if (apiKey !== undefined) headers['x-api-key'] = apiKey;
   return headers;
+}
+
+/** Members that the gateway decides, whatever the client wrote. */
+interface Decided {
+  readonly model: string;
+  /** Required there: the client's limit, else that of the hold. */
+  readonly maxTokens: number;
+  readonly stream: boolean;
+}
+
+/** Fields of Anthropic's own that clients send along: same name, same meaning. */
+const PASSED_ON = ['top_p', 'top_k', 'thinking'];
+/** Anthropic's scale ends here, OpenAI's at 2. */
+const HOTTEST = 1;
+
+/** Fails where the conversation holds what cannot be said there, so that nothing of it is lost without a word. */
+export function toMessagesBody(request: unknown, { model, maxTokens, stream }: Decided): Result<object, Failure> {
+  let problem: Failure | undefined;
+  const refuse: Refuse = (param, message) => {
+    problem ??= { code: 'invalid_request', param, message: `"${param}" ${message}` };
+  };
+  const { system, turns } = toTurns(listOf(member(request, 'messages')), refuse);
+  const tools = listOf(member(request, 'tools')).flatMap(toTool);
+  const user = textOf(member(request, 'user')) ?? '';
+  const body = {
+    model,
+    max_tokens: maxTokens,
+    system: some(system),
+    messages: turns,
+    tools: some(tools),
+    tool_choice: tools.length === 0 ? undefined : toToolChoice(request),
+    stop_sequences: some(toStop(member(request, 'stop'))),
+    temperature: toTemperature(member(request, 'temperature')),
+    ...Object.fromEntries(PASSED_ON.map((name) => [name, member(request, name) ?? undefined])),
+    metadata: user === '' ? undefined : { user_id: user },
+    stream: stream || undefined,
+  };
+  return problem === undefined ? ok(body) : err(problem);
+}
+
+/** A list that holds something. A member that is undefined is not written. */
+function some<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
+  return list.length === 0 ? undefined : list;
+}
+
+function toTool(tool: unknown): Blocks {
+  const declared = member(tool, 'function');
+  const name = textOf(member(declared, 'name'));
+  if (member(tool, 'type') !== 'function' || name === undefined) return [];
+  const description = textOf(member(declared, 'description'));
+  const parameters = member(declared, 'parameters') ?? { type: 'object', properties: {} };
+  return [{ name, description, input_schema: parameters, cache_control: cacheOf(tool) }];
+}
+
+function toToolChoice(request: unknown): object | undefined {
+  const asked = member(request, 'tool_choice');
+  const isAlone = member(request, 'parallel_tool_calls') === false;
+  const alone = isAlone ? { disable_parallel_tool_use: true } : {};
+  const name = textOf(member(member(asked, 'function'), 'name'));
+  if (name !== undefined) return { type: 'tool', name, ...alone };
+  if (asked === 'none') return { type: 'none' };
+  if (asked === 'required') return { type: 'any', ...alone };
+  return asked === 'auto' || isAlone ? { type: 'auto', ...alone } : undefined;
+}
+
+/** Blank sequences would be refused there. */
+function toStop(stop: unknown): ReadonlyArray<unknown> {
+  return [stop, ...listOf(stop)].filter((text) => typeof text === 'string' && text.trim() !== '');
+}
+
+function toTemperature(temperature: unknown): number | undefined {
+  return typeof temperature === 'number' ? Math.min(temperature, HOTTEST) : undefined;
+}
+
+type Blocks = ReadonlyArray<object>;
+
+interface Turn {
+  readonly role: 'user' | 'assistant';
+  readonly content: Blocks;
+}
+
+/** Results of tools are told by the user there. Neighbours of one role are one turn: so all results of a turn stand together. */
+function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
+  const system: object[] = [];
+  const turns: Turn[] = [];
+  for (const [index, message] of messages.entries()) {
+    const at = `messages[${index}]`;
+    const role = member(message, 'role');
+    if (role === 'system' || role === 'developer') system.push(...toBlocks(message, at, refuse));
+    else if (role === 'user') add('user', toBlocks(message, at, refuse));
+    else if (role === 'assistant') add('assistant', toAnswer(message, at, refuse));
+    else if (role === 'tool') add('user', [toResult(message, at, refuse)]);
+    else refuse(`${at}.role`, 'must be system, developer, user, assistant or tool for this model.');
+  }
+  return { system, turns };
+
+  function add(role: Turn['role'], content: Blocks): void {
+    const last = turns.at(-1);
+    if (last?.role === role) turns.splice(-1, 1, { role, content: [...last.content, ...content] });
+    else turns.push({ role, content });
+  }
+}
+
+function toAnswer(message: unknown, at: string, refuse: Refuse): Blocks {
+  if ((member(message, 'function_call') ?? undefined) !== undefined)
+    refuse(`${at}.function_call`, 'must be tool_calls for this model.');
+  const refusal = textOf(member(message, 'refusal')) ?? '';
+  return [...toBlocks(message, at, refuse), ...toText(refusal, undefined), ...toCalls(message, at, refuse)];
+}
+
+function toCalls(message: unknown, at: string, refuse: Refuse): Blocks {
+  return listOf(member(message, 'tool_calls')).map((call, index) => {
+    const called = member(call, 'function');
+    const given = textOf(member(called, 'arguments')) ?? '';
+    const input = given.trim() === '' ? {} : parseJson(given);
+    if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+      refuse(`${at}.tool_calls[${index}].function.arguments`, 'must be a JSON object for this model.');
+    }
+    return { type: 'tool_use', id: member(call, 'id'), name: member(called, 'name'), input };
+  });
+}
+
+function toResult(message: unknown, at: string, refuse: Refuse): object {
+  const content = some(toBlocks(message, at, refuse));
+  return { type: 'tool_result', tool_use_id: member(message, 'tool_call_id'), content };
+}
+
+/** Says what in the request has no words there. The first one told is what the client hears. */
+type Refuse = (param: string, message: string) => void;
+
+/** `data:image/png;base64,…`; group 1 the media type, 2 the bytes. */
+const DATA_URL = /^data:([^;,]+);base64,(.*)$/s;
+
+/** The blocks of a message's content. Empty texts are left out: they would be refused there. */
+function toBlocks(message: unknown, at: string, refuse: Refuse): Blocks {
+  const content = member(message, 'content');
+  if (content === undefined || content === null) return [];
+  if (typeof content === 'string') return toText(content, undefined);
+  if (!Array.isArray(content)) refuse(`${at}.content`, 'must be a text or an array of parts.');
+  return listOf(content).flatMap((part, index) => toBlock(part, `${at}.content[${index}]`, refuse));
+}
+
+function toBlock(part: unknown, at: string, refuse: Refuse): Blocks {
+  switch (member(part, 'type')) {
+    case 'text':
+      return toText(textOf(member(part, 'text')) ?? '', part);
+    case 'refusal':
+      return toText(textOf(member(part, 'refusal')) ?? '', part);
+    case 'image_url':
+      return [{ type: 'image', source: toImage(member(part, 'image_url'), at, refuse), cache_control: cacheOf(part) }];
+    case 'file':
+      return [{ type: 'document', source: toFile(member(part, 'file'), at, refuse), cache_control: cacheOf(part) }];
+    default:
+      refuse(`${at}.type`, 'must be text, image_url or file for this model.');
+      return [];
+  }
+}
+
+function toText(text: string, part: unknown): Blocks {
+  return text === '' ? [] : [{ type: 'text', text, cache_control: cacheOf(part) }];
+}
+
+function toImage(image: unknown, at: string, refuse: Refuse): object | undefined {
+  const url = textOf(image) ?? textOf(member(image, 'url')) ?? '';
+  const source = toBase64(url);
+  if (source === undefined && !/^https?:\/\//i.test(url)) {
+    refuse(`${at}.image_url.url`, 'must be an http address or a base64 data URL for this model.');
+  }
+  return source ?? { type: 'url', url };
+}
+
+function toFile(file: unknown, at: string, refuse: Refuse): object | undefined {
+  const source = toBase64(textOf(member(file, 'file_data')) ?? '');
+  if (source === undefined) refuse(`${at}.file.file_data`, 'must be a base64 data URL for this model.');
+  return source;
+}
+
+function toBase64(url: string): object | undefined {
+  const [, mediaType, data] = DATA_URL.exec(url) ?? [];
+  return data === undefined ? undefined : { type: 'base64', media_type: mediaType, data };
+}
+
+/** A mark of Anthropic's own, which clients set on parts: up to here the prompt is kept in the cache. */
+function cacheOf(part: unknown): unknown {
+  return member(part, 'cache_control') ?? undefined;
 }

@@ -6,7 +6,6 @@ import type { Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Usage } from '#core/usage.ts';
 import type { Chat } from './chat.ts';
-import type { WireError } from './wire-error.ts';
 
 export interface Dialect {
   /** The request as it is sent; a failure where the dialect has no words for it. */
@@ -111,6 +110,16 @@ export const NOTHING: Piece = {
   frame: undefined,
   error: undefined,
 };
+
+/** A refusal: what was wrong, in the provider's words and by its code. */
+export interface WireError {
+  readonly message: string | undefined;
+  readonly param: string | undefined;
+  /** The provider's own word for it, for the log. */
+  readonly code: string | undefined;
+  /** The status it would have had, where it came inside a stream. */
+  readonly status: number | undefined;
+}
 
 /** What every provider is told. */
 export const headersFor = (stream: boolean): Record<string, string> => ({

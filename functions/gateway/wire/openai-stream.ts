@@ -1,12 +1,11 @@
 // Streams of OpenAI's dialect: what only goes on with an answer passes unread, everything else is parsed event by event.
 
-import { listOf, member, parseJson } from '#core/json.ts';
+import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { toUsage } from '#core/usage.ts';
-import { NOTHING, type Piece, type StreamReader } from './dialect.ts';
+import { NOTHING, type Piece, type StreamReader, type WireError } from './dialect.ts';
 import { sizeOf } from './output-size.ts';
 import { bytesIn } from './prompt.ts';
 import { dataOf, latin1, SseSplitter } from './sse.ts';
-import { openaiError } from './wire-error.ts';
 
 const BLANK_LINE = '\n\n';
 const DONE = '[DONE]';
@@ -64,5 +63,19 @@ export function toPiece(event: Uint8Array): Piece {
     })),
     frame: Array.isArray(choices) ? chunk : undefined,
     error: error === undefined || error === null ? undefined : openaiError(chunk),
+  };
+}
+
+/** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
+export function openaiError(body: unknown): WireError {
+  const error = member(body, 'error') ?? body;
+  const message = typeof error === 'string' ? error : (member(error, 'message') ?? member(error, 'detail'));
+  const code = member(error, 'code') ?? member(error, 'type');
+  const status = Number(member(error, 'status') ?? member(error, 'code'));
+  return {
+    message: typeof message === 'string' ? message : message === undefined ? undefined : JSON.stringify(message),
+    param: textOf(member(error, 'param')),
+    code: typeof code === 'number' ? String(code) : textOf(code),
+    status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,
   };
 }

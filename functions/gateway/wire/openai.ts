@@ -6,9 +6,8 @@ import { toUsage } from '#core/usage.ts';
 import { type Chat, isLookalike, LIMIT_NAMES, type LimitName, OWN_MEMBERS } from './chat.ts';
 import { type Dialect, headersFor, type Recipient, type Reply, type WireRequest } from './dialect.ts';
 import { membersOf, type NewValue, splice } from './json-splice.ts';
-import { createReader } from './openai-stream.ts';
+import { createReader, openaiError } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
-import { openaiError } from './wire-error.ts';
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();

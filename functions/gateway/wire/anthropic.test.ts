@@ -1,6 +1,6 @@
 // What does Anthropic get of a chat completion request?
 import { describe, expect, test } from 'vitest';
-import { toMessagesBody } from './anthropic-request.ts';
+import { toMessagesBody } from './anthropic.ts';
 
 const DECIDED = { model: 'claude', maxTokens: 100, stream: false };
 const translated = (request: object) => {
