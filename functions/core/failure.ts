@@ -42,7 +42,7 @@ export type Failure =
       readonly code: 'upstream_refused';
       readonly status: 400 | 413 | 422;
       readonly message: string;
-      readonly param?: string;
+      readonly param?: string | undefined;
     }
   | { readonly code: 'upstream_rate_limited'; readonly retryAfter: number }
   | { readonly code: 'upstream_error' }

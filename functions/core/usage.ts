@@ -43,7 +43,8 @@ export function toUsage(usage: unknown): Usage | undefined {
   const onTop = Math.max(0, total - prompted - completed);
   const input = onTop === cachedInput + cacheWrite ? prompted + onTop : prompted;
   const reported = count(answer, 'reasoning_tokens') ?? 0;
-  const reasoning = reasoningOnTop(reported, completed, input > prompted ? 0 : onTop);
+  // What the total has beside prompt and answer was reasoning, also where the provider does not say so (Gemini, in OpenAI's dialect).
+  const reasoning = Math.max(input > prompted ? 0 : onTop, reported > completed ? reported : 0);
   const cached = Math.min(cachedInput, input);
   const cachedDetails = member(prompt, 'cached_tokens_details');
   return {
@@ -76,9 +77,4 @@ export const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWri
 /** A side that is left out, as some do with a zero, is what the total has beside the other. */
 function besides(total: number, other: number | undefined): number | undefined {
   return other === undefined || other > total ? undefined : total - other;
-}
-
-/** What the total has beside prompt and answer was reasoning, also where the provider does not say so (Gemini, in OpenAI's dialect). */
-function reasoningOnTop(reported: number, completed: number, onTop: number): number {
-  return Math.max(onTop, reported > completed ? reported : 0);
 }

@@ -30,12 +30,7 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
       isActive:
         budgets.every(({ policy, budget }) => policy.kind === 'model' || budget.remaining !== '0') &&
         (key.models.length === 0 || !key.models.every(spent)),
-      scopes: budgets.map(({ policy: { kind, name, alias }, budget }) => ({
-        kind,
-        name,
-        ...(alias === undefined ? {} : { alias }),
-        ...budget,
-      })),
+      scopes: budgets.map(({ policy: { kind, name, alias }, budget }) => ({ kind, name, alias, ...budget })),
     });
   };
 }

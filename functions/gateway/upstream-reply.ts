@@ -34,10 +34,10 @@ export interface AttemptFailure {
   /** The provider took the request and bills what it read, and so many bytes of a reply came of it. Absent: it refused, or never took it. */
   readonly outputBytes?: number;
   /** Seconds for which the provider wants to be left alone. */
-  readonly retryAfter?: number;
+  readonly retryAfter?: number | undefined;
   /** For the log: the upstream's status and its own code, never its message. */
   readonly status?: number;
-  readonly upstreamCode?: string;
+  readonly upstreamCode?: string | undefined;
 }
 
 const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
@@ -147,25 +147,20 @@ function refusalOf(
   const about = reported(status, error);
   if (status === 400 || status === 413 || status === 422) {
     const message = withoutSecrets(error.message ?? 'The provider refused the request.', target);
-    const param = error.param === undefined ? {} : { param: error.param };
-    return {
-      failure: { code: 'upstream_refused', status, message, ...param },
-      again: 'never',
-      blameless: true,
-      ...about,
-    };
+    const failure: Failure = { code: 'upstream_refused', status, message, param: error.param };
+    return { failure, again: 'never', blameless: true, ...about };
   }
   if (status === 429) {
     const retryAfter = retryAfterOf(response.headers['retry-after']);
     const failure: Failure = { code: 'upstream_rate_limited', retryAfter: retryAfter ?? 1 };
-    return { failure, again: 'elsewhere', ...(retryAfter === undefined ? {} : { retryAfter }), ...about };
+    return { failure, again: 'elsewhere', retryAfter, ...about };
   }
   if (status === 408) return { ...LATE, ...about };
   return { failure: { code: 'upstream_error' }, again: status >= 500 ? 'anywhere' : 'elsewhere', ...about };
 }
 
 function reported(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
-  return { status, ...(error.code === undefined ? {} : { upstreamCode: error.code.slice(0, 64) }) };
+  return { status, upstreamCode: error.code?.slice(0, 64) };
 }
 
 const MAX_MESSAGE = 4096;

@@ -75,14 +75,9 @@ function toToolCall(block: unknown) {
 }
 
 /** Counts as they came so far. A stream tells some of them first and others last; of each the last word counts. */
-export interface MessagesUsage {
-  readonly input?: number | undefined;
-  readonly cacheRead?: number | undefined;
-  readonly cacheWrite?: number | undefined;
-  /** Of `cacheWrite`: for an hour. */
-  readonly cacheWriteLong?: number | undefined;
-  readonly output?: number | undefined;
-}
+export type MessagesUsage = {
+  readonly [side in 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWriteLong' | 'output']?: number | undefined;
+};
 
 /** Known counts, and those that this `usage` object adds or replaces. */
 export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {

@@ -75,6 +75,7 @@ export function toMessagesBody(request: unknown, { model, maxTokens, stream }: D
   const { system, turns } = toTurns(listOf(member(request, 'messages')), refuse);
   const tools = listOf(member(request, 'tools')).flatMap(toTool);
   const user = textOf(member(request, 'user')) ?? '';
+  const temperature = member(request, 'temperature');
   const body = {
     model,
     max_tokens: maxTokens,
@@ -83,7 +84,7 @@ export function toMessagesBody(request: unknown, { model, maxTokens, stream }: D
     tools: some(tools),
     tool_choice: tools.length === 0 ? undefined : toToolChoice(request),
     stop_sequences: some(toStop(member(request, 'stop'))),
-    temperature: toTemperature(member(request, 'temperature')),
+    temperature: typeof temperature === 'number' ? Math.min(temperature, HOTTEST) : undefined,
     ...Object.fromEntries(PASSED_ON.map((name) => [name, member(request, name) ?? undefined])),
     metadata: user === '' ? undefined : { user_id: user },
     stream: stream || undefined,
@@ -119,10 +120,6 @@ function toToolChoice(request: unknown): object | undefined {
 /** Blank sequences would be refused there. */
 function toStop(stop: unknown): ReadonlyArray<unknown> {
   return [stop, ...listOf(stop)].filter((text) => typeof text === 'string' && text.trim() !== '');
-}
-
-function toTemperature(temperature: unknown): number | undefined {
-  return typeof temperature === 'number' ? Math.min(temperature, HOTTEST) : undefined;
 }
 
 type Blocks = ReadonlyArray<object>;

@@ -30,7 +30,9 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
   // The content of a part (the result of a tool, say) is read like a message.
   const holders = [...messages];
   for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) {
-    if (refersToSound(holder)) parts += 1;
+    const spoken = member(holder, 'audio');
+    // An answer that was spoken is named by an id of a few bytes, and costs as it did.
+    if (typeof spoken === 'object' && spoken !== null) parts += 1;
     for (const part of listOf(member(holder, 'content'))) {
       if (listOf(member(part, 'content')).length > 0) holders.push(part);
       const media = mediaOf(part);
@@ -63,12 +65,6 @@ function mediaOf(part: unknown): string | undefined {
   if (typeof type === 'string') return TEXT_PARTS.has(type) ? undefined : type;
   const carried = Object.keys(part).filter((name) => name !== 'type' && !TEXT_PARTS.has(name));
   return carried.find((name) => MEDIA_PARTS.has(name)) ?? carried[0];
-}
-
-/** An answer that was spoken is named by an id of a few bytes, and costs as it did. */
-function refersToSound(message: unknown): boolean {
-  const audio = member(message, 'audio');
-  return typeof audio === 'object' && audio !== null;
 }
 
 /** About how many tokens so many bytes of a reply's text are. */
