@@ -47,7 +47,7 @@ export interface ScopeValue {
 interface Details {
   readonly AddFinalizer: object;
   /** `left`: what could not be cleaned, and is left behind. */
-  readonly RemoveFinalizer: { readonly left?: string };
+  readonly RemoveFinalizer: { readonly left?: string | undefined };
   /** `ledger`: of a closed instance, which it is to go on with. */
   readonly OpenInstance: { readonly ledger: Ledger | undefined };
   readonly CloseInstance: object;
@@ -56,7 +56,11 @@ interface Details {
   readonly PublishSnapshot: { readonly snapshot: string };
   readonly DeleteSnapshot: { readonly snapshot: string; readonly uid: string };
   /** By server-side apply. `uid`: of the object that is there. */
-  readonly ApplyWorkload: PartOf & { readonly object: KubeObject; readonly generation: number; readonly uid?: string };
+  readonly ApplyWorkload: PartOf & {
+    readonly object: KubeObject;
+    readonly generation: number;
+    readonly uid: string | undefined;
+  };
   readonly DeleteWorkload: PartOf & { readonly object: string; readonly uid: string };
   /** Claim, policy and value in one transaction. Scopes that are new have no id yet. `proof` adopts a claim. */
   readonly PutScope: OnClaim & {

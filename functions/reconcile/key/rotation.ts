@@ -10,6 +10,8 @@ import type { VirtualKey } from '#crds/virtual-key.ts';
 /** Longer than any run: a value that was recorded and is in no Secret by then was made by a run that died. */
 const LOST_AFTER: Millis = 600_000;
 
+type Values = Pick<Claim, 'values'>;
+
 /** The end of a key's lifetime, which counts from the creation of its claim: it never slides, and an edit lengthens or clears it. */
 export function expiryOf({ spec: { duration } }: VirtualKey, { anchor }: Pick<Claim, 'anchor'>): Millis | undefined {
   const lifetime = duration === undefined ? undefined : parseDuration(duration);
@@ -17,7 +19,12 @@ export function expiryOf({ spec: { duration } }: VirtualKey, { anchor }: Pick<Cl
 }
 
 /** Why the value is to be replaced now; undefined while it is not. `time` is the database's, as all ages are. */
-export function whyRotate(key: VirtualKey, value: LiveValue, claim: Claim, time: Millis): string | undefined {
+export function whyRotate(
+  key: VirtualKey,
+  value: LiveValue,
+  claim: Pick<Claim, 'anchor'>,
+  time: Millis,
+): string | undefined {
   // Blocked keys are rotated like all others. An expired one is when it lives again.
   if (isExpired(key, claim, time)) return undefined;
   const asked = askedFor(key.metadata.annotations);
@@ -27,7 +34,7 @@ export function whyRotate(key: VirtualKey, value: LiveValue, claim: Claim, time:
   return `its value is from ${toTimestamp(value.createdAt)}, and rotation.every is ${key.spec.rotation?.every}`;
 }
 
-export function isExpired(key: VirtualKey, claim: Claim, time: Millis): boolean {
+export function isExpired(key: VirtualKey, claim: Pick<Claim, 'anchor'>, time: Millis): boolean {
   const expiry = expiryOf(key, claim);
   return expiry !== undefined && expiry <= time;
 }
@@ -43,7 +50,7 @@ export function dueAt({ spec: { rotation } }: VirtualKey, { createdAt }: LiveVal
  * those that nobody was ever given, for a run that died, or was slower than another, had made them: younger than the
  * published one, or made a moment before it and never shown in status.
  */
-export function othersOf({ values }: Claim, published: string, keyID: string | undefined, time: Millis) {
+export function othersOf({ values }: Values, published: string, keyID: string | undefined, time: Millis) {
   const current = values.filter(({ notAfter }) => notAfter === undefined);
   const since = current.find(({ hash }) => hash === published)?.createdAt ?? 0;
   const others = current.filter(({ hash }) => hash !== published);
@@ -55,22 +62,22 @@ export function othersOf({ values }: Claim, published: string, keyID: string | u
 }
 
 /** The values that go when the Secret that published them is lost. One that another run is about to publish is not among them. */
-export function publishedOf({ values }: Claim, keyID: string | undefined, time: Millis): ReadonlyArray<string> {
+export function publishedOf({ values }: Values, keyID: string | undefined, time: Millis): ReadonlyArray<string> {
   return values.flatMap(({ hash, createdAt, notAfter }) =>
     notAfter === undefined && (hash === keyID || createdAt + LOST_AFTER <= time) ? [hash] : [],
   );
 }
 
 /** Whether the value works, but only until an end that was set. */
-export const isOverlapping = ({ values }: Claim, wanted: string, time: Millis): boolean =>
+export const isOverlapping = ({ values }: Values, wanted: string, time: Millis): boolean =>
   values.some(({ hash, notAfter }) => hash === wanted && notAfter !== undefined && notAfter > time);
 
 /** Values whose end is over: they work no more, and need not be kept. */
-export const endedOf = ({ values }: Claim, time: Millis): ReadonlyArray<string> =>
+export const endedOf = ({ values }: Values, time: Millis): ReadonlyArray<string> =>
   values.flatMap(({ hash, notAfter }) => (notAfter !== undefined && notAfter <= time ? [hash] : []));
 
 /** Until when the last of those that were replaced works. */
-export function worksUntil({ values }: Claim, time: Millis): Millis | undefined {
+export function worksUntil({ values }: Values, time: Millis): Millis | undefined {
   const ends = values.flatMap(({ notAfter }) => (notAfter !== undefined && notAfter > time ? [notAfter] : []));
   return ends.length === 0 ? undefined : Math.max(...ends);
 }

@@ -4,6 +4,7 @@ import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/group.ts
 import { controllerOf, type OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { SecretShape } from '../action.ts';
+import { sameJson } from '../json.ts';
 import { type KeyView, type PresentSecret, present } from '../world.ts';
 
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
@@ -101,22 +102,22 @@ export function leftoverOf(view: KeyView, secret: PresentSecret): PresentSecret 
   return isLabelled(previous) && isOurs(previous, view.object, []) ? previous : undefined;
 }
 
-/** What differs between the Secret and its shape, in words; undefined when nothing does. Labels and annotations of others stay. */
-export function driftOf(secret: PresentSecret, shape: SecretShape): string | undefined {
+/** What differs between the Secret and its shape, in words; empty when nothing does. Labels and annotations of others stay. */
+export function driftOf(secret: PresentSecret, shape: SecretShape): string {
   const wanted = dataOf(shape, secret.data.get('key') ?? '');
   const { labels, annotations } = metadataOf(secret, shape);
   const lacks = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string | null>>) =>
     Object.entries(want).some(([name, text]) => (have[name] ?? null) !== text);
   const uids = (owners: ReadonlyArray<OwnerReference>) => owners.map(({ uid }) => uid).sort();
-  const entries = (data: ReadonlyMap<string, string>) => [...data].sort(([a], [b]) => (a < b ? -1 : 1));
-  const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
-  const differing = [
-    lacks(secret.labels, labels) ? 'labels' : undefined,
-    lacks(secret.annotations, annotations) ? 'annotations' : undefined,
-    isSame(uids(ownersAfter(secret.owners, shape)), uids(secret.owners)) ? undefined : 'owners',
-    isSame(entries(wanted), entries(secret.data)) ? undefined : 'entries',
-  ].filter((part) => part !== undefined);
-  return differing.length === 0 ? undefined : differing.join(', ');
+  const differs = {
+    labels: lacks(secret.labels, labels),
+    annotations: lacks(secret.annotations, annotations),
+    owners: !sameJson(uids(ownersAfter(secret.owners, shape)), uids(secret.owners)),
+    entries: !sameJson(Object.fromEntries(wanted), Object.fromEntries(secret.data)),
+  };
+  return Object.entries(differs)
+    .flatMap(([part, differ]) => (differ ? [part] : []))
+    .join(', ');
 }
 
 /** The shape's owners in place of every VirtualKey that is one; owners of other kinds stay. */

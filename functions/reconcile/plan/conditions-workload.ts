@@ -38,14 +38,13 @@ export function evaluateWorkload(view: InstanceView, world: World): WorkloadCond
 
 /** The workload of the instance's type alone. */
 export function evaluateOwnType(view: InstanceView, world: World): WorkloadConditions {
-  const { object, servedAt, parts } = view;
+  const { object, servedAt } = view;
   const { url: urlBefore, workloadType: typeBefore } = object.status ?? {};
-  const decision = decideType(view, world);
-  if ('reason' in decision) {
-    const undecided = { url: urlBefore, type: typeBefore, heldBack: decision, isCurrent: false };
-    return { reached: { ok: false, ...decision }, ...undecided };
+  const type = decideType(view, world);
+  if (typeof type !== 'string') {
+    const undecided = { url: urlBefore, type: typeBefore, heldBack: type, isCurrent: false };
+    return { reached: { ok: false, ...type }, ...undecided };
   }
-  const { type } = decision;
   if (type === 'External' || type === 'Local') {
     const url = type === 'External' ? object.spec.workload.url : servedAt;
     const message = type === 'External' ? `runs elsewhere, at ${url}` : 'the local stack serves it in its own process';
@@ -56,34 +55,27 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const left = PARTS_OF[type].flatMap((part) => whyLeftAlone(view, part, world) ?? []);
   const foreign = left.filter(({ reason }) => reason === FOREIGN);
   const problem = refused?.reason === 'WorkloadRefused' ? refused : foreign[0];
-  const running = evaluateType(view, type);
-  const ofKnative = running && (running.url ?? (typeBefore === type ? urlBefore : undefined));
-  const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack };
-  if (running === undefined) {
-    const notMade = { reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' };
-    return { reached: { ok: false, ...(problem ?? heldBack ?? notMade) }, ...own, isCurrent: false };
-  }
-  const isCurrent = running.isSettled && snapshotOf(parts.get(PARTS_OF[type][0])) === view.snapshot.hash;
+  const { reached, isCurrent, url } = evaluateType(view, type) ?? { reached: NOT_MADE, isCurrent: false };
+  const ofKnative = reached === NOT_MADE ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
+  const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack, isCurrent };
   // Without its own Service nobody reaches it, however well it runs.
-  const stops = running.reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
-  if (stops !== undefined) return { reached: { ok: false, ...stops }, ...own, isCurrent };
+  const stops = reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
+  const cause = stops ?? (reached === NOT_MADE ? heldBack : undefined);
+  if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own };
   const waits = problem ?? left[0] ?? heldBack;
-  const { reached } = running;
-  const message = waits === undefined ? reached.message : `${reached.message}; changes wait: ${waits.message}`;
-  return { reached: reached.ok ? { ok: true, message } : reached, ...own, isCurrent };
+  if (!reached.ok || waits === undefined) return { reached, ...own };
+  return { reached: { ok: true, message: `${reached.message}; changes wait: ${waits.message}` }, ...own };
 }
 
 /** `Auto` is decided once; a failed discovery never flips it (DESIGN 6). Where the platform serves instances itself, it serves those. */
-function decideType(
-  { object, servedAt }: InstanceView,
-  { platform: { knative } }: World,
-): Problem | { readonly type: WorkloadType } {
+function decideType({ object, servedAt }: InstanceView, { platform }: World): Problem | WorkloadType {
   const { type } = object.spec.workload;
-  if (type !== 'Auto') return { type };
-  if (servedAt !== undefined) return { type: 'Local' };
+  if (type !== 'Auto') return type;
+  if (servedAt !== undefined) return 'Local';
   const before = object.status?.workloadType;
-  if (before === 'Knative' || before === 'Deployment') return { type: before };
-  if (typeof knative === 'boolean') return { type: knative ? 'Knative' : 'Deployment' };
+  if (before === 'Knative' || before === 'Deployment') return before;
+  const { knative } = platform;
+  if (typeof knative === 'boolean') return knative ? 'Knative' : 'Deployment';
   const message = `whether Knative is installed could not be found out, so nothing was chosen yet (${knative}): the next sweep asks again; or set spec.workload.type`;
   return { reason: 'DiscoveryFailed', message };
 }
@@ -147,27 +139,22 @@ export function whyLeftAlone(
   return { part, reason: 'WrittenByLaterVersion', message };
 }
 
-function snapshotOf(live: KubeObject | undefined): string | undefined {
-  type Template = { readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> } };
-  const { template } = (live?.spec ?? {}) as { readonly template?: Template };
-  return template?.metadata?.annotations?.[SNAPSHOT_ANNOTATION];
-}
+/** What a controller says of the part that runs a gateway. `url`: where it serves, if only the controller knows. */
+type Running = Pick<WorkloadConditions, 'reached' | 'isCurrent'> & { readonly url?: string | undefined };
 
-/** What a controller says of the part that runs a gateway. */
-interface Running {
-  readonly reached: Reached;
-  /** Where it serves, if only it knows. */
-  readonly url: string | undefined;
-  /** Nothing of an earlier configuration runs any more. */
-  readonly isSettled: boolean;
-}
+const NOT_MADE = { ok: false, reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' } as const;
 
 const Count = z.number().default(0);
 const Text = z.string().default('');
 /** What is read of a Deployment and of a Knative Service. */
 const Live = z.object({
   metadata: z.object({ namespace: z.string(), generation: Count }),
-  spec: z.object({ replicas: z.number().default(1) }),
+  spec: z.object({
+    replicas: z.number().default(1),
+    template: z
+      .object({ metadata: z.object({ annotations: z.record(z.string(), z.string()).default({}) }).prefault({}) })
+      .prefault({}),
+  }),
   status: z
     .object({
       ...{ observedGeneration: Count, replicas: Count, updatedReplicas: Count, availableReplicas: Count },
@@ -179,7 +166,7 @@ const Live = z.object({
 });
 type Live = z.output<typeof Live>;
 
-/** `isUp`: some of it serves. `starting`: what it waits for. `stuck`: why the newest does not come up. */
+/** `isUp`: some of it serves. `isNewest`: nothing of an earlier configuration runs any more. `stuck`: why the newest does not come up. */
 interface Seen {
   readonly isUp: boolean;
   readonly isNewest: boolean;
@@ -191,19 +178,20 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running 
   const part = ownPart(view, PARTS_OF[type][0]);
   if (part === undefined) return undefined;
   const live = Live.parse(part);
+  const { generation } = live.metadata;
+  const { observedGeneration, url } = live.status;
   const { isUp, isNewest, stuck, starting } = type === 'Deployment' ? readDeployment(live) : readKnative(live);
   const title = partTitle(PARTS_OF[type][0], view.object.metadata.name);
-  const isObserved = live.status.observedGeneration >= live.metadata.generation;
-  const isSettled = isUp && isObserved && isNewest && stuck === undefined;
-  const { url } = live.status;
   if (!isUp) {
-    const { reason, message } = stuck ?? { reason: 'WorkloadNotReady', message: starting };
+    const { reason, message } = stuck ?? { reason: NOT_MADE.reason, message: `is starting: ${starting}` };
     const sentence = `${title}${stuck === undefined ? ' ' : ': '}${message}`;
-    return { reached: { ok: false, reason, message: sentence }, url, isSettled };
+    return { reached: { ok: false, reason, message: sentence }, url, isCurrent: false };
   }
+  const isSettled = observedGeneration >= generation && isNewest && stuck === undefined;
   const rollout = isSettled ? '' : '; its new configuration is rolled out';
   const further = stuck === undefined ? rollout : `, but its new configuration does not come up: ${stuck.message}`;
-  return { reached: { ok: true, message: `${title} serves${further}` }, url, isSettled };
+  const isCurrent = isSettled && live.spec.template.metadata.annotations[SNAPSHOT_ANNOTATION] === view.snapshot.hash;
+  return { reached: { ok: true, message: `${title} serves${further}` }, url, isCurrent };
 }
 
 /** Pods are not read: that they cannot start is told by the deadline that the Deployment has for a rollout. */
@@ -220,7 +208,7 @@ function readDeployment({ metadata, spec, status }: Live): Seen {
     isUp,
     isNewest: updated >= spec.replicas && replicas <= updated && available >= updated,
     stuck: message === undefined ? undefined : { reason, message: isUp ? message : `${counted}: ${message}` },
-    starting: `is starting: ${counted}`,
+    starting: counted,
   };
 }
 
@@ -237,6 +225,6 @@ function readKnative({ status }: Live): Seen {
       latestCreatedRevisionName === latestReadyRevisionName &&
       traffic.every(({ latestRevision }) => latestRevision),
     stuck: cause && { reason: cause.reason || 'WorkloadNotReady', message: cause.message },
-    starting: 'is starting: Knative has not said that it is ready',
+    starting: 'Knative has not said that it is ready',
   };
 }

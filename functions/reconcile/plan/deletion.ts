@@ -58,7 +58,7 @@ export function planInstanceDeletion(view: InstanceView, { now, world }: PlanCon
   const blocked = instanceBlockedBy(view, world);
   if (blocked !== undefined)
     return isTimedOut(object, now)
-      ? [forceFinalization(object, `keys in its database still count as live: ${blocked}`)]
+      ? [removeFinalizer(object, `keys in its database still count as live: ${blocked}`)]
       : [];
   const why = 'it is deleted: none of its keys works any more';
   return [{ action: 'CloseInstance', ...about(object, why) }, removeFinalizer(object)];
@@ -127,7 +127,7 @@ function planRetirement(member: Member, context: PlanContext): Action[] | undefi
   const blocked = memberBlockedBy(member, context);
   if (blocked !== undefined) {
     const left = `its claim is left behind${instance === undefined ? '' : ' until a sweep finds it'}: ${blocked}`;
-    return isTimedOut(member, context.now) ? [forceFinalization(member, left)] : undefined;
+    return isTimedOut(member, context.now) ? [removeFinalizer(member, left)] : undefined;
   }
   const { kind, alias, key } = aliasOf(member);
   const claim = instance?.claims.get(key);
@@ -136,10 +136,8 @@ function planRetirement(member: Member, context: PlanContext): Action[] | undefi
   return [{ action: 'RetireScope', ...on, scopeId: claim.scopeId }, removeFinalizer(member)];
 }
 
-const removeFinalizer = (object: OwnObject): Action => ({
-  ...{ action: 'RemoveFinalizer', ...about(object, 'nothing of it is left to clean') },
-});
-
-const forceFinalization = (object: OwnObject, left: string): Action => ({
-  ...{ action: 'RemoveFinalizer', ...about(object, 'it was tried for 20 seconds'), left },
-});
+/** `left`: what cannot be cleaned. */
+const removeFinalizer = (object: OwnObject, left?: string): Action => {
+  const why = left === undefined ? 'nothing of it is left to clean' : 'it was tried for 20 seconds';
+  return { action: 'RemoveFinalizer', ...about(object, why), left };
+};

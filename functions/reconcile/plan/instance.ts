@@ -80,10 +80,7 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
       const title = partTitle(part, object.metadata.name);
       const why = uid === undefined ? `${title} is not there` : `${title} is to say what the instance says`;
       const { generation } = object.metadata;
-      return {
-        ...{ action: 'ApplyWorkload', ...about(object, why), part, object: stated, generation },
-        ...(uid === undefined ? {} : { uid }),
-      };
+      return { action: 'ApplyWorkload', ...about(object, why), part, object: stated, generation, uid };
     });
   const remove = (part: PartName, why: string): Action[] => {
     const live = parts.get(part);

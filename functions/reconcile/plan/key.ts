@@ -19,7 +19,6 @@ import {
   type PresentSecret,
   pathOf,
   present,
-  type SecretView,
 } from '../world.ts';
 import { isOpen } from './conditions-instance.ts';
 import { claimOf, type PlanContext } from './context.ts';
@@ -66,21 +65,27 @@ interface SecretPlan {
   readonly steps: ReadonlyArray<Action>;
 }
 
+/** What is known of a key's value. */
 interface Case {
   readonly view: KeyView;
   readonly key: VirtualKey;
-  /** Of the key; undefined while it has none. */
-  readonly claim: Claim | undefined;
+  /** Without values while the key has none. */
+  readonly claim: Held;
   /** Values that live without end. */
   readonly live: ReadonlyArray<string>;
   /** The database's clock. */
   readonly time: Millis;
+  readonly shape: SecretShape;
   put(value: ActionOf<'PutSecret'>['value'], why: string): Action;
 }
 
+type Held = Pick<Claim, 'scopeId' | 'anchor' | 'values'>;
+
+const NOTHING: Held = { scopeId: '', anchor: 0, values: [] };
+
 function planSecret(view: KeyView, instance: InstanceView, context: PlanContext): SecretPlan {
   const { object: key, secret } = view;
-  const { state, claim } = claimOf(key, instance);
+  const { state, claim = NOTHING } = claimOf(key, instance);
   if (state === 'taken' || state === 'orphaned') return { steps: [] };
   const shape = shapeOf(key, view.secretName, context.evaluate(instance).workload.url);
   const isNew = secret.state === 'absent';
@@ -88,10 +93,10 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
     ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), shape, value, isNew },
   });
   const { time } = instance;
-  const one: Case = { view, key, claim, live: claim ? currentHashesOf(claim) : [], time, put };
-  const ended = claim ? retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over') : [];
-  const plan = isNew ? planAbsent(one) : planPresent(one, secret, shape);
-  return { ...plan, steps: [...ended, ...plan.steps] };
+  const one: Case = { view, key, claim, live: currentHashesOf(claim), time, shape, put };
+  const ended = retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over');
+  const { steps, ...plan } = isNew ? planAbsent(one) : planPresent(one, present(secret));
+  return { ...plan, steps: [...ended, ...steps] };
 }
 
 /** Renamed: the value moves along. Lost: whoever has the old value has lost it too, a new one is made. */
@@ -109,27 +114,24 @@ function planAbsent(one: Case): SecretPlan {
   return { value: newValue(key), why, steps: [...retireLost(one, 'its Secret is lost'), put('new', why)] };
 }
 
-/** In this order: the first that fits says what is to be done. */
-function planPresent(
-  one: Case,
-  secret: Exclude<SecretView, { readonly state: 'absent' }>,
-  shape: SecretShape,
-): SecretPlan {
+/** In this order: the first that fits says what is to be done. Nothing for a Secret that was not read, or is not ours. */
+function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
   const { view, key, live, claim, time, put } = one;
-  if (secret.state === 'unread' || !isOurs(secret, key, claim ? hashesOf(claim) : [])) return { steps: [] };
-  const { hash, name } = secret;
+  if (secret === undefined || !isOurs(secret, key, hashesOf(claim))) return { steps: [] };
+  const { hash = '', name } = secret;
   // Only what has our label may be deleted later.
   if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" lost our label`)] };
-  if (hash !== undefined && claim !== undefined && live.includes(hash))
-    return planWorking(one, claim, secret, driftOf(secret, shape));
-  const isOld = hash !== undefined && claim !== undefined && isOverlapping(claim, hash, time);
+  if (live.includes(hash)) return planWorking(one, secret);
+  const isOld = isOverlapping(claim, hash, time);
   // It holds the value that the key had: its row was lost, or its values were suspended.
-  if (hash !== undefined && !isOld && isRestorable(one, hash))
+  if (hash !== '' && !isOld && isRestorable(one, hash))
     return { value: { ...newValue(key), hash }, why: `the value in Secret "${name}" is to work`, steps: [] };
+  // Another run may just have published the value that the Secret holds.
+  const unless = secret.hash;
   // It was edited, and the status still has the true value.
   if (view.statusHash !== undefined && live.includes(view.statusHash)) {
     const why = `the key in Secret "${name}" was edited: the true one is put back`;
-    return { value: { hash: view.statusHash, unless: hash }, why, steps: [put('status', why)] };
+    return { value: { hash: view.statusHash, unless }, why, steps: [put('status', why)] };
   }
   // It was put back to a value that a rotation had replaced, which works for a while: another takes its place in time.
   if (isOld) {
@@ -137,16 +139,11 @@ function planPresent(
     return { value: newValue(key), why, steps: [put('new', why)] };
   }
   const why = `the key in Secret "${name}" was edited and the true one is lost: a new key takes its place`;
-  return { value: { ...newValue(key), unless: hash }, why, steps: [...retireLost(one, why), put('new', why)] };
+  return { value: { ...newValue(key), unless }, why, steps: [...retireLost(one, why), put('new', why)] };
 }
 
 /** The Secret holds a value that works: the others end, a new one comes when it is due, and what differs is repaired. */
-function planWorking(
-  { key, view, time, put }: Case,
-  claim: Claim,
-  secret: PresentSecret,
-  drift: string | undefined,
-): SecretPlan {
+function planWorking({ key, view, claim, time, shape, put }: Case, secret: PresentSecret): SecretPlan {
   const { hash = '', name } = secret;
   const others = othersOf(claim, hash, key.status?.keyID, time);
   const overlap = overlapOf(key.spec.rotation);
@@ -162,7 +159,8 @@ function planWorking(
   // Its end follows the new Secret: nothing else would tell a next run that this value was published.
   const ended = retire(key, claim, [hash], whyOver, overlap);
   if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due), ...ended] };
-  return { steps: drift === undefined ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
+  const drift = driftOf(secret, shape);
+  return { steps: drift === '' ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
 }
 
 /** Nothing lives, and the value is the one that the key had, as far as that is known. */
@@ -172,11 +170,11 @@ const isRestorable = ({ live, key }: Case, hash: string): boolean =>
 const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ asked: askedFor(metadata.annotations) });
 
 const retireLost = ({ key, claim, time }: Case, why: string): Action[] =>
-  claim === undefined ? [] : retire(key, claim, publishedOf(claim, key.status?.keyID, time), why);
+  retire(key, claim, publishedOf(claim, key.status?.keyID, time), why);
 
 function retire(
   key: VirtualKey,
-  { scopeId }: Claim,
+  { scopeId }: Held,
   hashes: ReadonlyArray<string>,
   why: string,
   overlap?: Millis,

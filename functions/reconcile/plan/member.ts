@@ -6,6 +6,7 @@ import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { type Action, about, aboutClaim, type ScopeValue } from '../action.ts';
+import { differingMembers, sameJson } from '../json.ts';
 import { budgetOf } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { isLabelled, isOurs } from '../key/secret-shape.ts';
@@ -26,7 +27,6 @@ import {
 import { isOpen, mayStillArrive } from './conditions-instance.ts';
 import { claimOf, type PlanContext } from './context.ts';
 import { planScopeDeletion } from './deletion.ts';
-import { differingMembers, sameJson } from './json.ts';
 
 /** The steps of a user or team that can be taken now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {

@@ -4,9 +4,9 @@ import { AUTH_API_VERSION, OWNED, OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
+import { sameJson } from '../json.ts';
 import { idOf, instancePathOf, isDeleted, pathOf } from '../world.ts';
 import type { PlanContext } from './context.ts';
-import { sameJson } from './json.ts';
 
 /** The VirtualKey that is called like the user, and whether it is the user's: it has our label and names the user as its owner. */
 export function ownedKeyOf(
@@ -46,25 +46,21 @@ function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
   const differing = Object.entries(spec).filter(
     ([field, value]) => !sameJson(value, key.spec[field as keyof typeof key.spec]),
   );
-  const cleared = OPTIONAL.filter((field) => spec[field] === undefined && key.spec[field] !== undefined);
-  if (differing.length + cleared.length === 0) return [];
-  const fields = [...differing.map(([field]) => field), ...cleared];
-  const patch = { ...Object.fromEntries(differing), ...Object.fromEntries(cleared.map((field) => [field, null])) };
-  const why = `its key's ${fields.join(', ')} differ from its own`;
+  if (differing.length === 0) return [];
+  // What a user leaves out, the key must not have.
+  const patch = Object.fromEntries(differing.map(([field, value]) => [field, value ?? null]));
+  const why = `its key's ${Object.keys(patch).join(', ')} differ from its own`;
   return [{ action: 'UpdateKey', ...about(user, why), key: key.metadata.name, spec: patch }];
 }
-
-/** What a user may leave out, and the key then must not have. */
-const OPTIONAL = ['duration', 'rpmLimit', 'tpmLimit', 'maxParallelRequests'] as const;
 
 /** Undefined: the user does not say what a key needs. */
 function specOf({ metadata, spec }: User): OwnedKeySpec | undefined {
   const { keyAlias, maxBudget, budgetDuration, models, connectionRef, blocked } = spec;
+  const { duration, rpmLimit, tpmLimit, maxParallelRequests } = spec;
   if (keyAlias === undefined || maxBudget === undefined || budgetDuration === undefined) return undefined;
-  const optional = OPTIONAL.flatMap((field) => (spec[field] === undefined ? [] : [[field, spec[field]]]));
   return {
     ...{ keyAlias, models, maxBudget, budgetDuration, connectionRef, blocked, userRef: { name: metadata.name } },
-    ...Object.fromEntries(optional),
+    ...{ duration, rpmLimit, tpmLimit, maxParallelRequests },
   };
 }
 
@@ -72,12 +68,8 @@ function createKey(user: User, spec: OwnedKeySpec): Action {
   const { name, uid, annotations } = user.metadata;
   const key = userKeyName(name);
   return {
-    ...{
-      action: 'CreateKey',
-      ...about(user, `autoCreateKey is on, and VirtualKey "${key}" is not there yet`),
-      key,
-      spec,
-    },
+    ...{ action: 'CreateKey', key, spec },
+    ...about(user, `autoCreateKey is on, and VirtualKey "${key}" is not there yet`),
     owner: { apiVersion: AUTH_API_VERSION, kind: 'User', name, uid, controller: true, blockOwnerDeletion: true },
     requestedBy: annotations?.[REQUESTED_BY_ANNOTATION],
   };

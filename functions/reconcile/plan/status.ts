@@ -8,6 +8,7 @@ import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-insta
 import type { User, UserStatus } from '#crds/user.ts';
 import type { VirtualKey, VirtualKeyStatus } from '#crds/virtual-key.ts';
 import { type Action, about, event, type StatusPatch } from '../action.ts';
+import { sameJson } from '../json.ts';
 import { type Spend, spendOf } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { displayOf, isOurs, leftoverOf } from '../key/secret-shape.ts';
@@ -31,7 +32,6 @@ import { SOFT, toModelsCondition, toRotationCondition, toSoftBudgetCondition } f
 import type { PlanContext } from './context.ts';
 import { instanceBlockedBy, toWaiting } from './deletion.ts';
 import { type Guarded, toGuardedMessage } from './guard.ts';
-import { sameJson } from './json.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
 /** Conditions that are there only while there is something to say. */
