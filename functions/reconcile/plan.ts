@@ -1,9 +1,9 @@
 // The plan: what is to be done. Pure and total: the same world and the same instant give the same actions.
 import type { Millis } from '#core/ports/money.ts';
-import type { User } from '#crds/user.ts';
-import { type Action, about, identify } from './action.ts';
+import { type Action, identify } from './action.ts';
 import { whyNot } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
+import { removeFinalizer } from './plan/deletion.ts';
 import { type Guarded, guardDeletions } from './plan/guard.ts';
 import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
@@ -43,21 +43,16 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
     ...[...instances.values()].flatMap((view) => planInstance(view, context)),
     ...[...instances].flatMap(([path, view]) => planOrphanedClaims(path, view, context)),
     ...[...teams.values()].flatMap((team) => planScopeOwner(team, context)),
-    ...[...users.values()].flatMap((user) => planUser(user, context)),
+    ...[...users.values()].flatMap((user) => {
+      const steps = [planScopeOwner(user, context), planOwnedKey(user, context)];
+      // A user that goes takes its key along.
+      return (isDeleted(user) ? steps.toReversed() : steps).flat();
+    }),
     ...[...keys.values()].flatMap((view) => (view.isDeferred ? [] : planKey(view, context))),
     ...[...malformed.values()]
       .filter((object) => isDeleted(object) && hasFinalizer(object))
-      .map((object): Action => {
-        const left = 'what it claimed is found by a sweep';
-        return { action: 'RemoveFinalizer', ...about(object, 'it is deleted'), left };
-      }),
+      .map((object) => removeFinalizer(object, 'it is deleted', 'what it claimed is found by a sweep')),
   ];
-}
-
-/** A user that goes takes its key along. */
-function planUser(user: User, context: PlanContext): ReadonlyArray<Action> {
-  const [owned, scope] = [planOwnedKey(user, context), planScopeOwner(user, context)];
-  return isDeleted(user) ? [...owned, ...scope] : [...scope, ...owned];
 }
 
 function planReports(context: PlanContext, guarded: ReadonlyArray<Guarded>): ReadonlyArray<Action> {

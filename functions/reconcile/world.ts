@@ -203,10 +203,6 @@ export function membersOf({ teams, users, keys }: World): ReadonlyArray<Member> 
 /** Hashes of all values of a claim. */
 export const hashesOf = ({ values }: Pick<Claim, 'values'>): ReadonlyArray<string> => values.map(({ hash }) => hash);
 
-/** Those that live without end: a value in the overlap of a rotation is not among them. */
-export const currentHashesOf = ({ values }: Pick<Claim, 'values'>): ReadonlyArray<string> =>
-  values.filter(({ notAfter }) => notAfter === undefined).map(({ hash }) => hash);
-
 /** Name of the Secret, in the namespace of the claim's holder, that keeps a claim alive without its object (`deletionPolicy: Retain`). */
 export const retainedSecret = ({ policy }: Claim): string | undefined =>
   policy !== undefined && 'retained' in policy ? policy.retained : undefined;

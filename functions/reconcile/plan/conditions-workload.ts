@@ -1,6 +1,5 @@
 // Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers write.
 import * as z from 'zod';
-import type { KubeObject } from '#core/ports/cluster.ts';
 import { SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/group.ts';
 import { isOurPart, laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
 import { scaleOf, serviceUrl } from '../workload/wanted.ts';
@@ -18,16 +17,14 @@ export interface WorkloadConditions {
 }
 
 const FOREIGN = 'WorkloadConflict';
+const TYPES = ['Deployment', 'Knative'] as const;
 
 /** While a new type comes up, the one before goes on serving where it was. */
 export function evaluateWorkload(view: InstanceView, world: World): WorkloadConditions {
   const own = evaluateOwnType(view, world);
   const before = view.object.status?.url;
   if (own.reached.ok || before === undefined) return own;
-  const other = (['Deployment', 'Knative'] as const).find(
-    (type) =>
-      type !== own.type && ownPart(view, PARTS_OF[type][0]) !== undefined && evaluateType(view, type)?.reached.ok,
-  );
+  const other = TYPES.find((type) => type !== own.type && evaluateType(view, type)?.reached.ok);
   if (other === undefined) return own;
   const title = partTitle(PARTS_OF[other][0], view.object.metadata.name);
   return {
@@ -112,11 +109,6 @@ export function whyNotShared(
   return { reason: 'StoreNotShared', message: `the store is "memory", which one process keeps for itself, and ${why}` };
 }
 
-function ownPart({ parts, object }: InstanceView, part: PartName): KubeObject | undefined {
-  const live = parts.get(part);
-  return live !== undefined && isOurPart(live, object) ? live : undefined;
-}
-
 /**
  * Why a part is left as it is: it is not ours, or an operator of a later version wrote it. One that was rolled back, or that an update
  * has not stopped yet, never undoes what its successor wrote.
@@ -175,8 +167,8 @@ interface Seen {
 }
 
 function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running | undefined {
-  const part = ownPart(view, PARTS_OF[type][0]);
-  if (part === undefined) return undefined;
+  const part = view.parts.get(PARTS_OF[type][0]);
+  if (part === undefined || !isOurPart(part, view.object)) return undefined;
   const live = Live.parse(part);
   const { generation } = live.metadata;
   const { observedGeneration, url } = live.status;

@@ -58,15 +58,10 @@ export function planInstanceDeletion(view: InstanceView, { now, world }: PlanCon
   const blocked = instanceBlockedBy(view, world);
   if (blocked !== undefined)
     return isTimedOut(object, now)
-      ? [removeFinalizer(object, `keys in its database still count as live: ${blocked}`)]
+      ? [removeFinalizer(object, TIMED_OUT, `keys in its database still count as live: ${blocked}`)]
       : [];
   const why = 'it is deleted: none of its keys works any more';
   return [{ action: 'CloseInstance', ...about(object, why) }, removeFinalizer(object)];
-}
-
-/** A user or team: its claim is retired; keys that name it say so. */
-export function planScopeDeletion(member: Member, context: PlanContext): Action[] {
-  return hasFinalizer(member) ? (planRetirement(member, context) ?? []) : [];
 }
 
 /** `Delete`: claim, value and Secret go. `Retain`: claim and Secret stay and work on until a VirtualKey adopts them. */
@@ -86,7 +81,7 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   if (isKept && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object))
     return planRetention(key, secret, mine, context.evaluate(instance).workload.url);
   const retirement = planRetirement(key, context);
-  if (retirement === undefined) return [];
+  if (retirement.length === 0) return [];
   const deletes = ours.flatMap((one) =>
     one === undefined ? [] : [deleteSecret(key, one, `it is deleted: Secret "${one.name}" goes with it`)],
   );
@@ -121,13 +116,13 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url
   return [told, removeFinalizer(key)];
 }
 
-/** Ends with the removal of the finalizer. Undefined: the database is to be tried again. */
-function planRetirement(member: Member, context: PlanContext): Action[] | undefined {
+/** Its claim is retired, and last its finalizer removed; keys that name a user or team say so. Empty: the database is to be tried again. */
+export function planRetirement(member: Member, context: PlanContext): Action[] {
   const { instance } = context.access(member);
   const blocked = memberBlockedBy(member, context);
   if (blocked !== undefined) {
     const left = `its claim is left behind${instance === undefined ? '' : ' until a sweep finds it'}: ${blocked}`;
-    return isTimedOut(member, context.now) ? [removeFinalizer(member, left)] : undefined;
+    return isTimedOut(member, context.now) ? [removeFinalizer(member, TIMED_OUT, left)] : [];
   }
   const { kind, alias, key } = aliasOf(member);
   const claim = instance?.claims.get(key);
@@ -136,8 +131,11 @@ function planRetirement(member: Member, context: PlanContext): Action[] | undefi
   return [{ action: 'RetireScope', ...on, scopeId: claim.scopeId }, removeFinalizer(member)];
 }
 
+const TIMED_OUT = 'it was tried for 20 seconds';
+
 /** `left`: what cannot be cleaned. */
-const removeFinalizer = (object: OwnObject, left?: string): Action => {
-  const why = left === undefined ? 'nothing of it is left to clean' : 'it was tried for 20 seconds';
-  return { action: 'RemoveFinalizer', ...about(object, why), left };
-};
+export const removeFinalizer = (
+  object: Pick<OwnObject, 'kind' | 'metadata'>,
+  why = 'nothing of it is left to clean',
+  left?: string,
+): Action => ({ action: 'RemoveFinalizer', ...about(object, why), left });

@@ -9,7 +9,6 @@ import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type Se
 import { endedOf, isOverlapping, othersOf, publishedOf, whyRotate } from '../key/rotation.ts';
 import { driftOf, isLabelled, isOurs, leftoverOf, shapeOf } from '../key/secret-shape.ts';
 import {
-  currentHashesOf,
   hashesOf,
   type InstanceView,
   idOf,
@@ -71,7 +70,7 @@ interface Case {
   readonly key: VirtualKey;
   /** Without values while the key has none. */
   readonly claim: Held;
-  /** Values that live without end. */
+  /** Values that live without end: one in the overlap of a rotation is not among them. */
   readonly live: ReadonlyArray<string>;
   /** The database's clock. */
   readonly time: Millis;
@@ -93,7 +92,8 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
     ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), shape, value, isNew },
   });
   const { time } = instance;
-  const one: Case = { view, key, claim, live: currentHashesOf(claim), time, shape, put };
+  const live = claim.values.flatMap(({ hash, notAfter }) => (notAfter === undefined ? [hash] : []));
+  const one: Case = { view, key, claim, live, time, shape, put };
   const ended = retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over');
   const { steps, ...plan } = isNew ? planAbsent(one) : planPresent(one, present(secret));
   return { ...plan, steps: [...ended, ...steps] };

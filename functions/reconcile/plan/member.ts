@@ -26,11 +26,11 @@ import {
 } from '../world.ts';
 import { isOpen, mayStillArrive } from './conditions-instance.ts';
 import { claimOf, type PlanContext } from './context.ts';
-import { planScopeDeletion } from './deletion.ts';
+import { planRetirement } from './deletion.ts';
 
 /** The steps of a user or team that can be taken now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
-  if (isDeleted(member)) return planScopeDeletion(member, context);
+  if (isDeleted(member)) return hasFinalizer(member) ? planRetirement(member, context) : [];
   const access = context.access(member);
   if (access.at !== 'allowed' || context.world.failures.has(idOf(member.kind, member.metadata))) return [];
   const { instance } = access;
