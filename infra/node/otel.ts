@@ -17,16 +17,7 @@ import { reasonOf } from '#core/reason.ts';
 import type { TracesEnvironment } from '../config/environments.ts';
 import { addLine, createMeeting, followReply } from './request-spans.ts';
 
-export interface Traces {
-  /** What `handle` answers, while a span lasts from the request to the last byte of its reply. A caller's `traceparent` is continued. */
-  request<T>(incoming: IncomingMessage, outgoing: ServerResponse, handle: () => T): T;
-  /** The same log; what it says at the end of a request is also said by the request's span. */
-  logged(log: Log): Log;
-  /** The same, with the `traceparent` of the request that it is sent for. */
-  sent(send: Send): Send;
-  /** Sends what is left; waits at most two seconds. */
-  close(): Promise<void>;
-}
+export type Traces = ReturnType<typeof createTraces>;
 
 type Send = (request: Request) => Promise<Response>;
 
@@ -46,7 +37,7 @@ const MAX_LENGTH = 1_024;
 const propagator = new W3CTraceContextPropagator();
 
 /** Headers, compression, certificates and other names of the process are what the SDK itself reads from the environment. */
-export function createTraces(environment: TracesEnvironment, name: keyof typeof ROUTES, log: Log): Traces {
+export function createTraces(environment: TracesEnvironment, name: keyof typeof ROUTES, log: Log) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = environment;
   // As the specification of OTLP over HTTP has it.
   const url = whole ?? `${endpoint?.replace(/\/+$/, '')}/v1/traces`;
@@ -67,7 +58,8 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
   const meeting = createMeeting();
 
   return {
-    request: (incoming, outgoing, handle) => {
+    /** What `handle` answers, while a span lasts from the request to the last byte of its reply. A caller's `traceparent` is continued. */
+    request: <T>(incoming: IncomingMessage, outgoing: ServerResponse, handle: () => T): T => {
       const path = incoming.url?.replace(/\?.*$/s, '') ?? '';
       const route = incoming.method === 'POST' ? ROUTES[name].find((end) => path.endsWith(end)) : undefined;
       if (route === undefined) return handle();
@@ -77,7 +69,8 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
       if (span.isRecording()) followReply(outgoing, span, meeting);
       return contexts.run(trace.setSpan(caller, span), handle);
     },
-    logged: (inner) => {
+    /** The same log; what it says at the end of a request is also said by the request's span. */
+    logged: (inner: Log): Log => {
       const write =
         (level: keyof Log) =>
         (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
@@ -88,13 +81,17 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
         };
       return { info: write('info'), warn: write('warn'), error: write('error') };
     },
-    sent: (send) => (request) => {
-      const context = contexts.getStore();
-      if (context !== undefined)
-        propagator.inject(context, request.headers, { set: (headers, ...header) => headers.set(...header) });
-      return send(request);
-    },
-    close: () => {
+    /** The same, with the `traceparent` of the request that it is sent for. */
+    sent:
+      (send: Send): Send =>
+      (request) => {
+        const context = contexts.getStore();
+        if (context !== undefined)
+          propagator.inject(context, request.headers, { set: (headers, ...header) => headers.set(...header) });
+        return send(request);
+      },
+    /** Sends what is left; waits at most two seconds. */
+    close: (): Promise<void> => {
       meeting.end();
       // The end of a process does not wait for a collector that is away; nor does the timer wait.
       return Promise.race([provider.shutdown().catch(report), pause(TIMEOUT, undefined, { ref: false })]);

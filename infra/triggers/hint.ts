@@ -35,14 +35,8 @@ export function createHint(deps: HintDependencies): (hint: Hint, traceparent?: s
 
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
 
-interface Told {
-  /** False: nothing was to be done, or nothing was stored yet. */
-  readonly acted: boolean;
-  readonly underWay: boolean;
-}
-
-/** What a report says of the hint after it. Of what is no report nothing is known. */
-export function readReport(text: string): Told {
+/** What a report says of the hint after it; not `acted`: nothing was to be done, or nothing was stored yet. Of what is no report nothing is known. */
+export function readReport(text: string) {
   try {
     const { actions = {}, underWay = 0 } = JSON.parse(text) as {
       readonly actions?: object;
