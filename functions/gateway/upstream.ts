@@ -3,7 +3,6 @@ import type { Failure } from '#core/failure.ts';
 import { MAX_REQUEST } from '#core/ledger/lease.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal } from '#core/ports/ledger.ts';
-import type { UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { type Deadline, openDeadline } from './deadline.ts';
@@ -13,7 +12,6 @@ import type { RequestLog } from './request-log.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
 import type { Target, Targets } from './targets.ts';
 import { type AttemptFailure, failureOf, openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
-import type { Chat } from './wire/chat.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
 
 const made: unique symbol = Symbol('Exchange');
@@ -148,26 +146,27 @@ export function createCallUpstream(
     // The dialect of the entry has no words for this request.
     if (!request.ok) return err({ failure: request.failure, again: 'elsewhere', blameless: true });
     const controller = new AbortController();
-    const { signal } = controller;
     const stop = () => controller.abort();
     const { timeout } = target.entry;
     const cancel = timeout === undefined ? () => {} : deps.timer(timeout, stop);
     deadline.onEnd(stop);
     let isOpen = false;
     try {
-      const response = await deps.upstream({ ...request.value, timeouts: timeoutsOf(chat, routing.timeouts), signal });
+      const { connect, firstByte, idle, total } = routing.timeouts;
+      // A plain reply comes in one piece: its first byte may be its last.
+      const timeouts = chat.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
+      const response = await deps.upstream({ ...request.value, timeouts, signal: controller.signal });
       const opened = await openReply(response, { endpoint: target, stream: chat.stream, clock: deps.clock });
       if (!opened.ok) return opened;
       isOpen = true;
       const answered: Answered = { [made]: true, reservation, target, headers: response.headers };
-      if (opened.value.type === 'stream') {
+      if (opened.value.type === 'stream')
         return ok({ ...answered, ...opened.value, deadline, stop, over: (end) => over(end, attempt) });
-      }
       deadline.close();
       attempt.leave();
       return ok({ ...answered, ...opened.value });
     } catch (error) {
-      return err(failureOf(error, signal));
+      return err(failureOf(error, controller.signal));
     } finally {
       cancel();
       // The connection goes, whatever went wrong: nothing reads on.
@@ -196,12 +195,4 @@ function uncalled(full: HoldRefusal | undefined, model: string): Failure {
   if (full?.reason !== 'limited') return { code: 'upstream_timeout' };
   const { rate, limit, retryIn } = full;
   return { code: 'rate_limit_exceeded', model, rate, limit, retryIn };
-}
-
-/** A plain reply comes in one piece: its first byte may be its last. */
-function timeoutsOf(
-  { stream }: Chat,
-  { connect, firstByte, idle, total }: Reservation['grant']['routing']['timeouts'],
-): UpstreamRequest['timeouts'] {
-  return stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
 }

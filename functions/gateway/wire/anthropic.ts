@@ -27,21 +27,12 @@ function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
     stream: chat.stream,
   });
   if (!body.ok) return body;
-  const text = write(body.value);
-  if (text === undefined) return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });
-  return ok({
-    url: `${to.base.replace(/\/v1$/, '')}/v1/messages`,
-    headers: headersOf(chat, to),
-    body: encoder.encode(text),
-  });
-}
-
-/** JSON.parse reads deeper nesting than JSON.stringify writes, which throws then. */
-function write(body: object): string | undefined {
+  const url = `${to.base.replace(/\/v1$/, '')}/v1/messages`;
   try {
-    return JSON.stringify(body);
+    return ok({ url, headers: headersOf(chat, to), body: encoder.encode(JSON.stringify(body.value)) });
   } catch {
-    return undefined;
+    // JSON.parse reads deeper nesting than JSON.stringify writes.
+    return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });
   }
 }
 

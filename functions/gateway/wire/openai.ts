@@ -20,6 +20,8 @@ export const openai: Dialect = {
 };
 
 function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
+  const version = to.credentials.apiVersion;
+  const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
   const set: NewValue[] = [['model', JSON.stringify(to.entry.model)]];
   const { streamOptions: knowsOptions } = to.provider;
   if (chat.stream && knowsOptions) set.push(['stream_options', streamOptions(chat)]);
@@ -27,16 +29,10 @@ function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   const unknown = knowsOptions ? names : ['stream_options', ...names];
   const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
   return ok({
-    url: urlOf(to),
+    url: `${to.base}/chat/completions${query}`,
     headers: headersOf(to, chat.stream),
     body: encoder.encode(splice(chat.text, chat.object, { set, drop, once: OWN_MEMBERS })),
   });
-}
-
-function urlOf({ base, credentials }: Recipient): string {
-  const version = credentials.apiVersion;
-  const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
-  return `${base}/chat/completions${query}`;
 }
 
 function headersOf({ provider, credentials }: Recipient, stream: boolean): Readonly<Record<string, string>> {
