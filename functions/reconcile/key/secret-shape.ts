@@ -51,15 +51,15 @@ const Recorded = z.object({ labels: z.array(z.string()), annotations: z.array(z.
 
 /** Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention put there. Those of others stay. */
 export function metadataOf(
-  secret: PresentSecret | undefined,
+  secret: PresentSecret,
   shape: SecretShape,
 ): { readonly [part in 'labels' | 'annotations']: Readonly<Record<string, string | null>> } {
-  const record = parse(secret?.annotations[TEMPLATE_ANNOTATION]);
-  const gone = (names: ReadonlyArray<string>, have: Readonly<Record<string, string>> = {}) =>
+  const record = parse(secret.annotations[TEMPLATE_ANNOTATION]);
+  const gone = (names: ReadonlyArray<string>, have: Readonly<Record<string, string>>) =>
     Object.fromEntries(names.filter((name) => Object.hasOwn(have, name)).map((name) => [name, null]));
   return {
-    labels: { ...gone([...record.labels, RETAINED_LABEL], secret?.labels), ...shape.labels },
-    annotations: { ...gone([...record.annotations, TEMPLATE_ANNOTATION], secret?.annotations), ...shape.annotations },
+    labels: { ...gone([...record.labels, RETAINED_LABEL], secret.labels), ...shape.labels },
+    annotations: { ...gone([...record.annotations, TEMPLATE_ANNOTATION], secret.annotations), ...shape.annotations },
   };
 }
 

@@ -23,7 +23,7 @@ export interface Connections {
   readonly store: Problem | StoreConnection;
 }
 
-/** `link`: absent where it cannot be reached. */
+/** `link`: absent where the database cannot be reached. */
 export async function reachDatabase(
   context: ObserveContext,
   { metadata }: GatewayInstance,
