@@ -94,12 +94,7 @@ function toCandidate(entry: SnapshotEntry): ReadonlyArray<Candidate> {
 }
 
 function rateOf({ identifier, rpm, tpm }: SnapshotEntry): RateLimit | undefined {
-  if (rpm === undefined && tpm === undefined) return undefined;
-  return {
-    id: `entry ${identifier}`,
-    ...(rpm === undefined ? {} : { requests: rpm }),
-    ...(tpm === undefined ? {} : { tokens: tpm }),
-  };
+  return rpm === undefined && tpm === undefined ? undefined : { id: `entry ${identifier}`, requests: rpm, tokens: tpm };
 }
 
 function admits(scope: ScopePolicy, model: string): boolean {

@@ -6,9 +6,9 @@ export interface RateLimit {
   /** The id within the instance; use is counted under it. */
   readonly id: string;
   /** Requests in any minute. */
-  readonly requests?: number;
+  readonly requests?: number | undefined;
   /** Tokens in any minute. */
-  readonly tokens?: number;
+  readonly tokens?: number | undefined;
   /** Requests in flight at the same time. */
   readonly parallel?: number;
 }

@@ -2,12 +2,7 @@
 import type { Timer } from '#core/ports/platform.ts';
 import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
 
-interface Deps {
-  readonly fetch: typeof fetch;
-  readonly timer: Timer;
-}
-
-export function createFetchUpstream({ fetch, timer }: Deps): Upstream {
+export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis.fetch; timer: Timer }): Upstream {
   return async ({ url, headers, body, timeouts, signal }) => {
     // After this point it is unknown whether anything was sent.
     if (signal.aborted) throw new UpstreamBroke('unsent', 'the request was aborted');
