@@ -1,10 +1,10 @@
 // JSON values: whether two are the same, and where they differ.
 
 /** The names of the members that differ. */
-export function differingMembers(wanted: object, stored: object): string {
+export function differingMembers(wanted: object, stored: object): ReadonlyArray<string> {
   const names = [...new Set([...Object.keys(wanted), ...Object.keys(stored)])];
   const member = (of: object, name: string): unknown => (of as Readonly<Record<string, unknown>>)[name];
-  return names.filter((name) => !sameJson(member(wanted, name), member(stored, name))).join(', ');
+  return names.filter((name) => !sameJson(member(wanted, name), member(stored, name)));
 }
 
 /** PostgreSQL gives JSON back with its members in another order. Makes nothing on the way: it is asked a million times in a large sweep. */

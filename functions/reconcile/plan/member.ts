@@ -62,7 +62,7 @@ export function planScope(
   const why = {
     open: `nobody has the ${kind} alias "${alias}" yet`,
     orphaned: 'it takes its claim over, with spend and values',
-    ours: whyValue ?? `its ${differingMembers(policy, claim?.policy ?? {})} changed`,
+    ours: whyValue ?? `its ${differingMembers(policy, claim?.policy ?? {}).join(', ')} changed`,
   }[state];
   const { generation } = member.metadata;
   const write = { policy, generation, isNew: state === 'open', proof, value };

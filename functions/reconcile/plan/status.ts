@@ -8,7 +8,7 @@ import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-insta
 import type { User, UserStatus } from '#crds/user.ts';
 import type { VirtualKey, VirtualKeyStatus } from '#crds/virtual-key.ts';
 import { type Action, about, event, type StatusPatch } from '../action.ts';
-import { sameJson } from '../json.ts';
+import { differingMembers } from '../json.ts';
 import { type Spend, spendOf } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { displayOf, isOurs, leftoverOf } from '../key/secret-shape.ts';
@@ -248,9 +248,7 @@ function planWrite(
   context: PlanContext,
   { keyValue, value = [] }: Shown = {},
 ): Action[] {
-  const before: Readonly<Record<string, unknown>> = object.status ?? {};
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  const changed = names.filter((name) => !sameJson(before[name], after[name]));
+  const changed = differingMembers(object.status ?? {}, after);
   if (changed.length === 0) return [];
   const isShown = changed.includes('keyValue') && after.keyValue !== undefined && keyValue !== undefined;
   const plain = changed.filter((name) => name !== 'keyValue' || !isShown);
