@@ -1,10 +1,11 @@
 // Callers: bearers of live keys, neither expired nor blocked, nor their user or teams.
 import type { Failure } from '#core/failure.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { GatewayDeps } from './deps.ts';
 
 const made: unique symbol = Symbol('Caller');
 
@@ -25,7 +26,7 @@ type Client = Pick<HttpExchange, 'header'>;
 /** Longer than any key: what is longer is not worth a hash. */
 const MAX_KEY = 1024;
 
-export function createAuthenticate(deps: Pick<GatewayDeps, 'hash' | 'clock'>, findPolicy: FindPolicy) {
+export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
   /** `before`: for so long the database was asked already. */
   return async function authenticate(client: Client, before: Millis = 0): Promise<Result<Caller, Failure>> {
     const key = bearerOf(client.header('authorization'));
