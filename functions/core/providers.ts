@@ -78,6 +78,7 @@ export const CREDENTIAL_NAMES: ReadonlyArray<string> = [
   'organization',
   'awsAccessKeyId',
   'awsSecretAccessKey',
+  'awsSessionToken',
   'awsRegion',
   'vertexCredentials',
   'vertexProject',

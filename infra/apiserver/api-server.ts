@@ -44,7 +44,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const { port, tls, token, log, now = Date.now, instead = 'use a real cluster' } = options;
   const store = createStore(options);
   const registry = createRegistry(store, log);
-  const webhooks = createCall();
+  const webhooks = createCall(store);
   const admission = createAdmission({ store, call: webhooks.call, newUid: randomUUID, now });
   const deps: Deps = { store, registry, admission, log, now, newUid: randomUUID };
   const controllers = [

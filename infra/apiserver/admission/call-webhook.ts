@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { collect } from '../request/body.ts';
 import { quote } from '../schema/go-format.ts';
+import type { Store } from '../store/store.ts';
 import type { Webhook } from './webhooks.ts';
 
 /** The decoded body of a 200, or why there is none, in the words of the real server. */
@@ -18,8 +19,8 @@ export type Call = (
 
 const maxResponseBytes = 7 * 1024 * 1024;
 
-/** POSTs reviews over HTTPS with the CA of the configuration; connections are kept, one pool per CA. No Service has a network here. */
-export function createCall(): { call: Call; close(): void } {
+/** POSTs reviews over HTTPS with the CA of the configuration; connections are kept, one pool per CA. */
+export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): void } {
   const agents = new Map<string, Agent>();
 
   function agentFor(ca: string | undefined): Agent {
@@ -31,13 +32,12 @@ export function createCall(): { call: Call; close(): void } {
 
   return {
     async call({ clientConfig, timeoutSeconds }, review, { signal, milliseconds }) {
-      if (clientConfig.url === undefined) {
-        return { failed: 'this API server has no Service network; use clientConfig.url' };
-      }
-      const url = new URL(clientConfig.url);
+      const target = targetOf(clientConfig, store);
+      if (typeof target === 'string') return { failed: target };
+      const { to: url, connect } = target;
       url.searchParams.set('timeout', `${timeoutSeconds}s`);
       const gone = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
-      return post(url, agentFor(clientConfig.caBundle), { review, signal: gone });
+      return post(url, { agent: agentFor(clientConfig.caBundle), ...connect }, { review, signal: gone });
     },
     close() {
       for (const agent of agents.values()) agent.destroy();
@@ -45,9 +45,23 @@ export function createCall(): { call: Call; close(): void } {
   };
 }
 
+/** A Service has no network behind it here; only one of type ExternalName says where it leads. */
+function targetOf({ url, service }: Webhook['clientConfig'], store: Pick<Store, 'get'>) {
+  if (url !== undefined) return { to: new URL(url) };
+  if (service === undefined) return 'the webhook has neither url nor service';
+  const { namespace, name, port = 443, path = '/' } = service;
+  const spec = store.get({ resource: '/services', namespace, name })?.spec as
+    | Readonly<Record<string, unknown>>
+    | undefined;
+  if (spec?.type !== 'ExternalName' || typeof spec.externalName !== 'string')
+    return `this API server has no Service network: use clientConfig.url, or make ${namespace}/${name} a Service of type ExternalName`;
+  const to = new URL(`https://${name}.${namespace}.svc:${port}${path}`);
+  return { to, connect: { hostname: spec.externalName, servername: to.hostname } };
+}
+
 async function post(
   url: URL,
-  agent: Agent,
+  options: { readonly agent: Agent },
   { review, signal }: { review: object; signal: AbortSignal },
 ): Promise<CallResult> {
   const body = Buffer.from(JSON.stringify(review));
@@ -58,7 +72,7 @@ async function post(
     'content-length': body.length,
     'user-agent': 'kube-apiserver-admission',
   };
-  const sent = request(url, { agent, method: 'POST', signal, headers });
+  const sent = request(url, { ...options, method: 'POST', signal, headers });
   try {
     sent.end(body);
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
@@ -69,7 +83,7 @@ async function post(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     // A kept connection that the webhook closed meanwhile: the review never arrived, so it is sent again on a new one.
-    if (sent.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')) return post(url, agent, { review, signal });
+    if (sent.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')) return post(url, options, { review, signal });
     const why = signal.aborted ? 'context deadline exceeded' : goMessage(error as Error);
     return { failed: `Post ${quote(url.href)}: ${why}` };
   }

@@ -34,7 +34,16 @@ export type Webhook = {
   readonly sideEffects: string;
   readonly timeoutSeconds: number;
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
-  readonly clientConfig: { readonly url?: string; readonly caBundle?: string };
+  readonly clientConfig: {
+    readonly url?: string;
+    readonly caBundle?: string;
+    readonly service?: {
+      readonly namespace: string;
+      readonly name: string;
+      readonly path?: string;
+      readonly port?: number;
+    };
+  };
   readonly namespaceSelector: LabelSelector;
   readonly objectSelector: LabelSelector;
   readonly conditions: ReadonlyArray<{ readonly name: string; readonly test: CelProgram }>;
