@@ -14,7 +14,7 @@ const price = (what: string) => Money.optional().describe(what);
 const ModelCredentials = z.object({
   nameRef: Name.describe("Name of the Secret that holds this model's credentials, in the namespace of the instance."),
   keys: mapOf(SecretEntry, { max: 63, form: 'of 1 to 63 characters, e.g. `apiKey`' }, { min: 1, max: 32 }).describe(
-    'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
+    'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsSessionToken`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
   ),
 });
 
