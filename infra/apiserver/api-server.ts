@@ -31,16 +31,9 @@ export type ApiServerOptions = {
   readonly historyLength?: number;
 };
 
-export type ApiServer = {
-  /** `https://127.0.0.1:PORT`; the port is known once it has started. */
-  readonly url: string;
-  /** Resolves when requests are served. Throws one sentence when another process runs on the same file, or the port is taken. */
-  start(): Promise<void>;
-  /** Ends watches, lets requests finish, closes the file. */
-  stop(): Promise<void>;
-};
+export type ApiServer = ReturnType<typeof createApiServer>;
 
-export function createApiServer(options: ApiServerOptions): ApiServer {
+export function createApiServer(options: ApiServerOptions) {
   const { port, tls, token, log, now = Date.now, instead = 'use a real cluster' } = options;
   const store = createStore(options);
   const registry = createRegistry(store, log);
@@ -63,9 +56,11 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   }
 
   return {
+    /** `https://127.0.0.1:PORT`; the port is known once it has started. */
     get url() {
       return `https://127.0.0.1:${listener?.port ?? port}`;
     },
+    /** Resolves when requests are served. Throws one sentence when another process runs on the same file, or the port is taken. */
     async start() {
       try {
         store.open();
@@ -77,6 +72,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
         throw cause;
       }
     },
+    /** Ends watches, lets requests finish, closes the file. */
     stop,
   };
 }

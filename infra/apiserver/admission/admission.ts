@@ -23,16 +23,7 @@ import { createWebhooks, matches, type Webhook, type WebhookKind } from './webho
 /** Makes a patched document an object again: decoded, defaulted, with the server's own fields put back. */
 export type DecodePatched = (patched: JsonObject) => Outcome<KubeObject>;
 
-export type Admission = {
-  /** One mutating webhook after the other; those with `IfNeeded` once more when a later one changed the object. */
-  mutate(
-    attributes: AdmissionAttributes,
-    object: KubeObject,
-    decodePatched: DecodePatched,
-  ): Promise<Outcome<KubeObject>>;
-  /** All validating webhooks concurrently; the error of the first in order. */
-  validate(attributes: AdmissionAttributes): Promise<ApiError | undefined>;
-};
+export type Admission = ReturnType<typeof createAdmission>;
 
 type Deps = { readonly store: Pick<Store, 'get' | 'list'>; readonly call: Call; newUid(): string; now(): number };
 
@@ -40,7 +31,7 @@ type Deps = { readonly store: Pick<Store, 'get' | 'list'>; readonly call: Call; 
 const timeout = 'Timeout: request did not complete within requested timeout - context deadline exceeded';
 const tooLate = apiError(504, 'Timeout', timeout);
 
-export function createAdmission({ store, call, newUid, now }: Deps): Admission {
+export function createAdmission({ store, call, newUid, now }: Deps) {
   const webhooksOf = createWebhooks(store);
 
   /** Its result, an error, or nothing: the webhook does not want this write, or failed and may be ignored. */
@@ -87,7 +78,8 @@ export function createAdmission({ store, call, newUid, now }: Deps): Admission {
   }
 
   return {
-    async mutate(attributes, object, decodePatched) {
+    /** One mutating webhook after the other; those with `IfNeeded` once more when a later one changed the object. */
+    async mutate(attributes: AdmissionAttributes, object: KubeObject, decodePatched: DecodePatched) {
       const webhooks = webhooksOf('mutating').filter((webhook) => matches(webhook, attributes, store));
       const seen = new Map<Webhook, KubeObject>();
       let present = object;
@@ -101,7 +93,8 @@ export function createAdmission({ store, call, newUid, now }: Deps): Admission {
       }
       return present;
     },
-    async validate(attributes) {
+    /** All validating webhooks concurrently; the error of the first in order. */
+    async validate(attributes: AdmissionAttributes) {
       const webhooks = webhooksOf('validating').filter((webhook) => matches(webhook, attributes, store));
       const results = await Promise.all(webhooks.map((webhook) => ask(webhook, attributes, 'validating')));
       return results.find(isApiError);

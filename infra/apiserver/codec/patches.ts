@@ -1,6 +1,6 @@
 // JSON patches (RFC 6902) and merge patches (RFC 7386).
 import { applyPatch } from 'rfc6902';
-import { copyJson, isObject, type JsonObject, setMember } from '../schema/json.ts';
+import { isObject, type JsonObject, setMember } from '../schema/json.ts';
 
 /** A patch that cannot be applied: the message is for the client (400 for its form, 422 where the document does not fit). */
 export class PatchError extends Error {
@@ -16,7 +16,7 @@ type Operation = Parameters<typeof applyPatch>[1][number];
 /** Applies all operations or throws `PatchError`; the argument is not changed. */
 export function jsonPatch(document: JsonObject, patch: unknown): JsonObject {
   if (!Array.isArray(patch)) throw new PatchError(400, 'a JSON patch is a list of operations');
-  const whole: JsonObject = { '': copyJson(document) };
+  const whole: JsonObject = { '': structuredClone(document) };
   for (const error of applyPatch(whole, patch.map(toOperation))) {
     if (error === null) continue;
     const why = `the server rejected our request due to an error in our request: ${error.message}`;
@@ -48,7 +48,7 @@ export function mergePatch(target: JsonObject, patch: JsonObject): JsonObject {
     else if (isObject(value)) {
       const before = Object.hasOwn(merged, key) ? merged[key] : undefined;
       setMember(merged, key, mergePatch(isObject(before) ? before : {}, value));
-    } else setMember(merged, key, copyJson(value));
+    } else setMember(merged, key, structuredClone(value));
   }
   return merged;
 }

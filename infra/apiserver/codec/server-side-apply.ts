@@ -1,7 +1,7 @@
 // Server-side apply: what a manager applies now, merged by what it applied last. The applied value always wins.
 
 import { objectMeta } from '../schema/core-schemas.ts';
-import { copyJson, isEmpty, isObject, type JsonObject, member, sameJson, setMember } from '../schema/json.ts';
+import { isEmpty, isObject, type JsonObject, member, sameJson, setMember } from '../schema/json.ts';
 import { elementKey } from '../schema/list-types.ts';
 import { memberSchema, type Schema } from '../schema/schema.ts';
 
@@ -84,7 +84,8 @@ function merge(node: Node): unknown {
   if (isLeft && last === undefined) return live;
   const shape = shapeOf(schema, isLeft ? live : applied);
   if (isLeft && (shape === 'leaf' || Object.keys(last ?? {}).length === 0)) return others.length > 0 ? live : undefined;
-  const merged = shape === 'map' ? mergeMembers(node) : shape === 'list' ? mergeElements(node) : copyJson(applied);
+  const merged =
+    shape === 'map' ? mergeMembers(node) : shape === 'list' ? mergeElements(node) : structuredClone(applied);
   return isLeft && others.length === 0 && isEmpty(merged) ? undefined : merged;
 }
 

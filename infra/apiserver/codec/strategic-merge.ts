@@ -1,5 +1,5 @@
 // Strategic merge patches of core kinds.
-import { copyJson, isObject, type JsonObject, sameJson, setMember } from '../schema/json.ts';
+import { isObject, type JsonObject, sameJson, setMember } from '../schema/json.ts';
 import { memberSchema, type Schema } from '../schema/schema.ts';
 import { PatchError } from './patches.ts';
 
@@ -19,7 +19,7 @@ function mergeObject(schema: Schema | undefined, target: JsonObject, patch: Json
   if (directive === 'replace') return withoutDirectives(patch);
   if (directive === 'delete') return {};
   if (directive !== undefined && directive !== 'merge') throw unknownDirective(directive);
-  const merged = retain(copyJson(target), patch.$retainKeys);
+  const merged = retain(structuredClone(target), patch.$retainKeys);
   for (const [key, value] of Object.entries(patch)) {
     if (key.startsWith('$')) continue;
     if (value === null) delete merged[key];
@@ -74,7 +74,7 @@ function keyed(item: unknown, key: string): JsonObject {
 /** A list that replaces: directives in it are obeyed and dropped. */
 function newList(schema: Schema | undefined, list: readonly unknown[]): unknown[] {
   return list.flatMap((item) => {
-    if (!isObject(item)) return [copyJson(item)];
+    if (!isObject(item)) return [structuredClone(item)];
     return item.$patch === undefined ? [mergeObject(schema?.items, {}, item)] : [];
   });
 }
@@ -92,7 +92,7 @@ function retain(target: JsonObject, keys: unknown): JsonObject {
 }
 
 function withoutDirectives(value: JsonObject): JsonObject {
-  return copyJson(Object.fromEntries(Object.entries(value).filter(([key]) => !key.startsWith('$'))));
+  return structuredClone(Object.fromEntries(Object.entries(value).filter(([key]) => !key.startsWith('$'))));
 }
 
 function unknownDirective(directive: unknown): PatchError {

@@ -4,15 +4,12 @@ import { apiVersionOf, type Resource } from '../resource.ts';
 import { definitions, kubernetesVersion } from '../schema/core-schemas.ts';
 import type { JsonObject } from '../schema/json.ts';
 
-export type OpenApiDocument = { readonly body: JsonObject; readonly hash: string };
+export type OpenApi = ReturnType<typeof createOpenApi>;
 
-/** The documents of `/openapi/v3` by their paths, `api/v1` or `apis/GROUP/VERSION`. */
-export type OpenApi = () => ReadonlyMap<string, OpenApiDocument>;
-
-/** Documents are made again only when the set of resources changed. */
-export function createOpenApi(all: () => readonly Resource[]): OpenApi {
+/** The documents of `/openapi/v3` by their paths, `api/v1` or `apis/GROUP/VERSION`; made again only when the set of resources changed. */
+export function createOpenApi(all: () => readonly Resource[]) {
   let madeFor: readonly Resource[] | undefined;
-  let documents: ReadonlyMap<string, OpenApiDocument> = new Map();
+  let documents: ReturnType<typeof documentsOf> = new Map();
   return () => {
     const resources = all();
     if (resources !== madeFor) documents = documentsOf(resources);
@@ -21,12 +18,12 @@ export function createOpenApi(all: () => readonly Resource[]): OpenApi {
   };
 }
 
-function documentsOf(resources: readonly Resource[]): Map<string, OpenApiDocument> {
+function documentsOf(resources: readonly Resource[]) {
   return new Map(
     [...Map.groupBy(resources, apiVersionOf)].map(([groupVersion, described]) => {
       const body = documentOf(described);
       const hash = createHash('sha512').update(JSON.stringify(body)).digest('hex').toUpperCase();
-      return [groupVersion.includes('/') ? `apis/${groupVersion}` : `api/${groupVersion}`, { body, hash }];
+      return [groupVersion.includes('/') ? `apis/${groupVersion}` : `api/${groupVersion}`, { body, hash }] as const;
     }),
   );
 }

@@ -1,24 +1,11 @@
 // Routes: the resource that a path names, and the verb that the method means.
 import type { Resource } from '../resource.ts';
 import type { Registry } from '../resources/registry.ts';
-import type { Verb } from './request.ts';
+import type { ApiRequest, Verb } from './request.ts';
 
-export type Route = {
-  readonly verb: Verb;
-  readonly resource: Resource;
-  readonly namespace: string | undefined;
-  readonly name: string | undefined;
-  readonly subresource: string | undefined;
-};
-
-export type ResourcePath = {
-  readonly group: string;
-  readonly version: string;
-  readonly plural: string;
-  readonly namespace: string | undefined;
-  readonly name: string | undefined;
-  readonly subresource: string | undefined;
-};
+type Place = Pick<ApiRequest, 'namespace' | 'name' | 'subresource'>;
+type Route = Place & Pick<ApiRequest, 'verb' | 'resource'>;
+export type ResourcePath = Place & Pick<Resource, 'group' | 'version' | 'plural'>;
 
 /** Splits `/api/v1/…` and `/apis/GROUP/VERSION/…`; undefined for every other path. */
 export function parsePath(path: string): ResourcePath | undefined {

@@ -9,19 +9,10 @@ import { customResources } from './custom-resources.ts';
 
 export const crdKey = 'apiextensions.k8s.io/customresourcedefinitions';
 
-export type Registry = {
-  all(): readonly Resource[];
-  find(group: string, version: string, plural: string): Resource | undefined;
-  /** The resource of an owner reference or a manifest. */
-  byKind(apiVersion: string, kind: string): Resource | undefined;
-  /** Any served version of what is stored under this key. */
-  byStorage(storedAs: string): Resource | undefined;
-  /** The CRD that a custom resource came from. */
-  definition(resource: Resource): KubeObject | undefined;
-};
+export type Registry = ReturnType<typeof createRegistry>;
 
 /** The built-in kinds, and those of the CRDs in the store; follows the store as it changes. */
-export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>, log: Log): Registry {
+export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>, log: Log) {
   const made = new WeakMap<KubeObject, readonly Resource[]>();
   let known: readonly Resource[] | undefined;
   store.subscribe(({ resource }) => {
@@ -51,10 +42,15 @@ export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>,
 
   return {
     all,
-    find: (group, version, plural) =>
+    find: (group: string, version: string, plural: string) =>
       all().find((one) => one.group === group && one.version === version && one.plural === plural),
-    byKind: (apiVersion, kind) => all().find((one) => apiVersionOf(one) === apiVersion && one.kind === kind),
-    byStorage: (storedAs) => all().find((one) => one.storedAs === storedAs),
-    definition: ({ group, plural }) => store.get({ resource: crdKey, namespace: '', name: `${plural}.${group}` }),
+    /** The resource of an owner reference or a manifest. */
+    byKind: (apiVersion: string, kind: string) =>
+      all().find((one) => apiVersionOf(one) === apiVersion && one.kind === kind),
+    /** Any served version of what is stored under this key. */
+    byStorage: (storedAs: string) => all().find((one) => one.storedAs === storedAs),
+    /** The CRD that a custom resource came from. */
+    definition: ({ group, plural }: Resource) =>
+      store.get({ resource: crdKey, namespace: '', name: `${plural}.${group}` }),
   };
 }

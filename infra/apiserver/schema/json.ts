@@ -1,4 +1,4 @@
-// JSON values: copied, compared, and read where a member may be missing.
+// JSON values: compared, and read where a member may be missing.
 
 /** A decoded JSON object: what the API server stores, validates and answers. */
 export type JsonObject = { [key: string]: unknown };
@@ -13,25 +13,7 @@ export function isEmpty(value: unknown): boolean {
 }
 
 /** Deep equality of JSON values; the order of an object's members does not count. */
-export function sameJson(left: unknown, right: unknown): boolean {
-  if (left === right) return true;
-  if (Array.isArray(left)) {
-    return Array.isArray(right) && left.length === right.length && left.every((item, i) => sameJson(item, right[i]));
-  }
-  if (!isObject(left) || !isObject(right)) return false;
-  const keys = Object.keys(left);
-  return (
-    keys.length === Object.keys(right).length &&
-    keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]))
-  );
-}
-
-/** A deep copy of a JSON value. */
-export function copyJson<T>(value: T): T {
-  if (Array.isArray(value)) return value.map(copyJson) as T;
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyJson(member)])) as T;
-}
+export { isDeepStrictEqual as sameJson } from 'node:util';
 
 /** Sets a member that may be named `__proto__`: it becomes an own member, never the prototype. */
 export function setMember(object: JsonObject, key: string, value: unknown): void {

@@ -2,33 +2,30 @@
 import { createRules } from './cel-rules.ts';
 import type { Correlation } from './correlate.ts';
 import { type Cause, invalid } from './field-errors.ts';
-import { copyJson, isObject, type JsonObject, setMember } from './json.ts';
+import { isObject, type JsonObject, setMember } from './json.ts';
 import { duplicatesInLists } from './list-types.ts';
 import { memberSchema, type Schema } from './schema.ts';
 import { violations } from './violations.ts';
 
 /** What is wrong with an object, and what was wrong with it already before the update (ratcheting). */
-export type Validation = { readonly causes: readonly Cause[]; readonly warnings: readonly Cause[] };
+type Validation = { readonly causes: readonly Cause[]; readonly warnings: readonly Cause[] };
 
 /** What the API server does with a schema after it has pruned the object. Nothing here changes its argument. */
-export type Structural = {
-  /** Fills in defaults; a null of a member that is not nullable counts as absent. */
-  applyDefaults(object: JsonObject): JsonObject;
-  /** With `old`, a bad value that did not change is no cause, and transition rules apply. */
-  validate(object: JsonObject, old?: JsonObject): Validation;
-};
+export type Structural = ReturnType<typeof createStructural>;
 
 /** Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the place of a rule or a pattern that does not compile. */
-export function createStructural(schema: Schema): Structural {
+export function createStructural(schema: Schema) {
   const rules = createRules(schema);
   return {
-    applyDefaults(object) {
-      const copy = copyJson(object);
+    /** Fills in defaults; a null of a member that is not nullable counts as absent. */
+    applyDefaults(object: JsonObject) {
+      const copy = structuredClone(object);
       dropNulls(copy, schema);
       fill(copy, schema);
       return copy;
     },
-    validate(object, old) {
+    /** With `old`, a bad value that did not change is no cause, and transition rules apply. */
+    validate(object: JsonObject, old?: JsonObject): Validation {
       const correlation: Correlation | undefined = old && { old, now: object, schema };
       const causes = [
         ...violations(object, schema, { path: '', correlation }), // types, bounds, patterns, required members
@@ -79,7 +76,8 @@ function fill(value: unknown, schema: Schema | undefined): void {
     for (const item of value) fill(item, schema.items);
   } else if (isObject(value)) {
     for (const [key, child] of Object.entries(schema.properties ?? {})) {
-      if (child.default !== undefined && !Object.hasOwn(value, key)) setMember(value, key, copyJson(child.default));
+      if (child.default !== undefined && !Object.hasOwn(value, key))
+        setMember(value, key, structuredClone(child.default));
     }
     for (const [key, child] of Object.entries(value)) fill(child, memberSchema(schema, key));
   }

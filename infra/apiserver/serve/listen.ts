@@ -6,12 +6,12 @@ import { type ApiError, internalError } from '../api-error.ts';
 import { respond, type Serving } from './respond.ts';
 import { streamEvents, writeResponse } from './write-response.ts';
 
-export type Listener = { readonly port: number; close(): Promise<void> };
+export type Listener = Awaited<ReturnType<typeof listen>>;
 
 export type Tls = { readonly key: string; readonly cert: string };
 
 /** Listens on 127.0.0.1 over HTTPS. Throws one sentence when the port is taken. */
-export async function listen(serving: Serving, { port, tls }: { port: number; tls: Tls }): Promise<Listener> {
+export async function listen(serving: Serving, { port, tls }: { port: number; tls: Tls }) {
   const stopping = new AbortController();
   const server = createServer({ ...tls, ALPNProtocols: ['http/1.1'] }, (message, response) => {
     void serve(serving, { message, response, stopping: stopping.signal });

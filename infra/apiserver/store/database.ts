@@ -13,17 +13,7 @@ export type StoredEvent = Key & {
   readonly previous?: KubeObject;
 };
 
-export type Database = {
-  /** Every object that exists. */
-  objects(): ReadonlyArray<Key & { readonly object: KubeObject }>;
-  /** The first and the last revision of the log; undefined where nothing was ever written. */
-  logged(): { readonly first: number; readonly last: number } | undefined;
-  /** The log after a revision, in its order. */
-  since(revision: number): readonly StoredEvent[];
-  /** One change and its line in the log, both or neither; log lines up to `compactTo` go. */
-  write(event: StoredEvent, compactTo: number): void;
-  close(): void;
-};
+export type Database = ReturnType<typeof openDatabase>;
 
 /**
  * One process at a time (exclusive locking): the lock goes with the process, however it ends. A write-ahead log with
@@ -48,7 +38,7 @@ create table if not exists log (
 );`;
 
 /** Opens a file, or `:memory:`. Throws one sentence where another process has it, or it is no database of ours. */
-export function openDatabase(file: string): Database {
+export function openDatabase(file: string) {
   const database = open(file);
   const put = database.prepare(
     'insert or replace into objects (resource, namespace, name, object) values (?, ?, ?, ?)',
@@ -67,13 +57,17 @@ export function openDatabase(file: string): Database {
   }
 
   return {
+    /** Every object that exists. */
     objects: () => database.prepare('select * from objects').all().map(toObject),
+    /** The first and the last revision of the log; undefined where nothing was ever written. */
     logged() {
       const ends = database.prepare('select min(revision) as first, max(revision) as last from log').get();
       return ends?.last == null ? undefined : { first: Number(ends.first), last: Number(ends.last) };
     },
-    since: (revision) => select.all(revision).map(toEvent),
-    write(event, compactTo) {
+    /** The log after a revision, in its order. */
+    since: (revision: number) => select.all(revision).map(toEvent),
+    /** One change and its line in the log, both or neither; log lines up to `compactTo` go. */
+    write(event: StoredEvent, compactTo: number) {
       database.exec('begin');
       try {
         change(event);

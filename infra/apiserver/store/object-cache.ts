@@ -2,18 +2,10 @@
 import type { KubeObject } from '../object.ts';
 import type { Key, StoredEvent } from './database.ts';
 
-export type ObjectCache = {
-  get(key: Key): KubeObject | undefined;
-  /** In the order of `namespace/name`, as the real server lists. */
-  list(resource: string, namespace?: string): KubeObject[];
-  apply(event: Key & Pick<StoredEvent, 'type' | 'object'>): void;
-  resources(): string[];
-};
-
 /** The objects of one resource; `order` is sorted when the next list needs it. */
 type Bucket = { readonly objects: Map<string, KubeObject>; order: string[] | undefined };
 
-export function createObjectCache(): ObjectCache {
+export function createObjectCache() {
   const buckets = new Map<string, Bucket>();
 
   function bucketOf(resource: string): Bucket {
@@ -23,15 +15,17 @@ export function createObjectCache(): ObjectCache {
   }
 
   return {
-    get: ({ resource, namespace, name }) => buckets.get(resource)?.objects.get(pathOf(namespace, name)),
-    list(resource, namespace) {
+    get: ({ resource, namespace, name }: Key): KubeObject | undefined =>
+      buckets.get(resource)?.objects.get(pathOf(namespace, name)),
+    /** In the order of `namespace/name`, as the real server lists. */
+    list(resource: string, namespace?: string): KubeObject[] {
       const bucket = bucketOf(resource);
       bucket.order ??= [...bucket.objects.keys()].sort();
       const paths =
         namespace === undefined ? bucket.order : bucket.order.filter((path) => path.startsWith(`${namespace}/`));
       return paths.flatMap((path) => bucket.objects.get(path) ?? []);
     },
-    apply({ resource, namespace, name, type, object }) {
+    apply({ resource, namespace, name, type, object }: Key & Pick<StoredEvent, 'type' | 'object'>) {
       const bucket = bucketOf(resource);
       const path = pathOf(namespace, name);
       if (type === 'DELETED') bucket.objects.delete(path);

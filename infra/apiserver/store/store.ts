@@ -1,7 +1,7 @@
 // The objects of the API server: kept, watched, and never overwritten by a writer that has not seen them.
 import { type KubeObject, withMeta } from '../object.ts';
 import { type Database, type Key, openDatabase, type StoredEvent } from './database.ts';
-import { createObjectCache, type ObjectCache } from './object-cache.ts';
+import { createObjectCache } from './object-cache.ts';
 
 /** `from` is the resourceVersion that the writer of an update or delete read: a write on anything else is not done. */
 export type Change = Key & {
@@ -10,23 +10,7 @@ export type Change = Key & {
   readonly from?: string;
 };
 
-export type Written = { readonly object: KubeObject } | 'exists' | 'changed' | 'missing';
-
-export type Store = Pick<ObjectCache, 'get' | 'list' | 'resources'> & {
-  /** Reads what is there. Throws one sentence where the file cannot be used. */
-  open(): void;
-  close(): void;
-  /** The revision of the last write. */
-  revision(): number;
-  /** Every change after a revision, or undefined where the log begins later. */
-  since(revision: number): readonly StoredEvent[] | undefined;
-  /** The log has no change up to this revision any more. */
-  compactedRevision(): number;
-  /** Done when it returns, listeners included. Throws where the file cannot be written; then nothing has changed. */
-  write(change: Change): Written;
-  /** Calls the listener after every write, in order. Returns the way to stop. */
-  subscribe(listener: (event: StoredEvent) => void): () => void;
-};
+export type Store = ReturnType<typeof createStore>;
 
 export type StoreOptions = {
   /** A file, or `:memory:`. */
@@ -35,7 +19,7 @@ export type StoreOptions = {
   readonly historyLength?: number;
 };
 
-export function createStore({ file, historyLength = 10_000 }: StoreOptions): Store {
+export function createStore({ file, historyLength = 10_000 }: StoreOptions) {
   const cache = createObjectCache();
   const listeners = new Set<(event: StoredEvent) => void>();
   let revision = 0;
@@ -51,6 +35,7 @@ export function createStore({ file, historyLength = 10_000 }: StoreOptions): Sto
     get: cache.get,
     list: cache.list,
     resources: cache.resources,
+    /** Reads what is there. Throws one sentence where the file cannot be used. */
     open() {
       database = openDatabase(file);
       for (const row of database.objects()) cache.apply({ ...row, type: 'ADDED' });
@@ -62,10 +47,14 @@ export function createStore({ file, historyLength = 10_000 }: StoreOptions): Sto
       database?.close();
       database = undefined;
     },
+    /** The revision of the last write. */
     revision: () => revision,
-    since: (from) => (from < compacted ? undefined : database?.since(from)),
+    /** Every change after a revision, or undefined where the log begins later. */
+    since: (from: number) => (from < compacted ? undefined : database?.since(from)),
+    /** The log has no change up to this revision any more. */
     compactedRevision: () => compacted,
-    write(change) {
+    /** Done when it returns, listeners included. Throws where the file cannot be written; then nothing has changed. */
+    write(change: Change) {
       if (database === undefined) throw new Error('the API server is stopped');
       const event = toEvent(change, cache.get(change), revision + 1);
       if (typeof event === 'string') return event;
@@ -77,7 +66,8 @@ export function createStore({ file, historyLength = 10_000 }: StoreOptions): Sto
       for (const listener of listeners) listener(event);
       return { object: event.object };
     },
-    subscribe(listener) {
+    /** Calls the listener after every write, in order. Returns the way to stop. */
+    subscribe(listener: (event: StoredEvent) => void) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
