@@ -1,6 +1,6 @@
 // Facts about what an object refers to, gathered once and side by side: the only file of admission that asks the cluster.
 import { admitsNamespace, needsLabels } from '#core/allowed-namespaces.ts';
-import { keySecretName, userKeyName } from '#core/names.ts';
+import { keySecretName } from '#core/names.ts';
 import {
   type Cluster,
   type KubeObject,
@@ -86,7 +86,8 @@ export function keyFacts(key: Readable<VirtualKeySpec>, ask: Ask): Promise<Membe
 }
 
 export function userFacts({ metadata, spec, ...user }: Readable<UserSpec>, ask: Ask): Promise<MemberFacts> {
-  const key = spec.autoCreateKey && metadata.name !== undefined ? userKeyName(metadata.name) : undefined;
+  // A User's VirtualKey is called like the User.
+  const key = spec.autoCreateKey ? metadata.name : undefined;
   const keyAlias = spec.autoCreateKey ? spec.keyAlias : undefined;
   return memberFacts({ metadata, spec, ...user }, ask, {
     aliases: [

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { eventName, keySecretName, MAX_NAME, snapshotName, userKeyName } from './names.ts';
+import { eventName, keySecretName, MAX_NAME, snapshotName } from './names.ts';
 
 const hash = (text: string) => createHash('sha256').update(text).digest('hex');
 const VALID = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
@@ -8,7 +8,6 @@ const VALID = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$
 test("a key's Secret is named after it, unless the template names it", () => {
   expect(keySecretName('chat', undefined, hash)).toBe('chat-key');
   expect(keySecretName('chat', 'mine', hash)).toBe('mine');
-  expect(userKeyName('alice')).toBe('alice');
   expect(snapshotName('main', 'abc')).toBe('main-abc');
 });
 

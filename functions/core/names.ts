@@ -11,11 +11,6 @@ export function keySecretName(key: string, template: string | undefined, hash: H
   return template ?? shorten(key, '-key', hash);
 }
 
-/** A User's VirtualKey is called like the User. */
-export function userKeyName(user: string): string {
-  return user;
-}
-
 /** The ConfigMap that publishes a snapshot. An instance's name has at most 40 characters: it always fits. */
 export function snapshotName(instance: string, hash: string): string {
   return `${instance}-${hash}`;

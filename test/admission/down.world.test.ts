@@ -1,7 +1,6 @@
 // What happens while the admission function is down? On the embedded cluster and on a real API server.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createMetrics } from '#adapters/metrics.ts';
-import { userKeyName } from '#core/names.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Condition } from '#crds/fragments.ts';
 import { kinds, virtualKeys } from '#crds/kinds.ts';
@@ -181,7 +180,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     test('a user whose key got no alias has a key that says so', async () => {
       const user = BYPASSED.find(({ what }) => what === 'a user whose key would have the alias of another key');
       const { namespace, name: named = '' } = user?.object.metadata ?? {};
-      const key = await harness.cluster.get(virtualKeys, namespace, userKeyName(named));
+      const key = await harness.cluster.get(virtualKeys, namespace, named);
       expect(key?.status).toMatchObject({ isActive: false });
       const { conditions = [] } = (key?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
       expect(conditions[0]).toMatchObject({ type: 'Ready', status: 'False', reason: 'AliasTaken' });

@@ -1,5 +1,4 @@
 // Objects of our kinds: those that a scope holds, loaded whole (whatever is loaded can be planned for), read, validated and sorted by kind.
-import { userKeyName } from '#core/names.ts';
 import {
   type Cluster,
   ClusterError,
@@ -99,7 +98,7 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>>
     await get(users, at);
     await Promise.all([virtualKeys, teams].map((kind) => list(kind, { namespace: at.namespace })));
     for (const [path, key] of [...found.keys]) {
-      const isTheirs = key.spec.userRef?.name === at.name || key.metadata.name === userKeyName(at.name);
+      const isTheirs = key.spec.userRef?.name === at.name || key.metadata.name === at.name;
       if (!isTheirs) found.keys.delete(path);
     }
   },
@@ -124,7 +123,7 @@ async function loadReferred({ found, get }: Load): Promise<void> {
       ...(spec.teamRef === undefined ? [] : [fetch(teams, { namespace, name: spec.teamRef.name }, found.teams)]),
     ]);
     const ofUsers = [...found.users.values()].map(({ metadata: { namespace, name } }) =>
-      fetch(virtualKeys, { namespace, name: userKeyName(name) }, found.keys),
+      fetch(virtualKeys, { namespace, name }, found.keys),
     );
     await Promise.all([...ofKeys, ...ofUsers]);
   }

@@ -1,5 +1,4 @@
 // The parts of a run, which never wait for one another: instances with their members, and whatever refers to those.
-import { userKeyName } from '#core/names.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
 import { type Collection, emptyCollection } from './objects.ts';
@@ -38,7 +37,7 @@ export function partition(objects: Collection): ReadonlyArray<Collection> {
     for (const { name } of key.metadata.ownerReferences ?? []) join(key, users, name);
   }
   for (const user of users.values()) {
-    join(user, keys, userKeyName(user.metadata.name));
+    join(user, keys, user.metadata.name);
     for (const { name } of user.spec.teamRefs) join(user, teams, name);
   }
   for (const team of teams.values()) for (const { name } of team.spec.members) join(team, users, name);

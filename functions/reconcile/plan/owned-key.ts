@@ -1,6 +1,6 @@
 // A user's own VirtualKey (`autoCreateKey`): it exists, and follows the user (DESIGN 3).
-import { userKeyName } from '#core/names.ts';
-import { AUTH_API_VERSION, OWNED, OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
+import { OWNED, OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
+import { controllerOf } from '#crds/object-meta.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
@@ -13,8 +13,8 @@ export function ownedKeyOf(
   user: User,
   { world }: PlanContext,
 ): { readonly key: VirtualKey | undefined; readonly isOwned: boolean } {
-  const { namespace, name, uid } = user.metadata;
-  const key = world.keys.get(pathOf({ namespace, name: userKeyName(name) }))?.object;
+  const { uid } = user.metadata;
+  const key = world.keys.get(pathOf(user.metadata))?.object;
   const isLabelled = key?.metadata.labels?.[OWNED_LABEL] === OWNED;
   return { key, isOwned: isLabelled && key.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true };
 }
@@ -65,12 +65,10 @@ function specOf({ metadata, spec }: User): OwnedKeySpec | undefined {
 }
 
 function createKey(user: User, spec: OwnedKeySpec): Action {
-  const { name, uid, annotations } = user.metadata;
-  const key = userKeyName(name);
+  const { name: key, annotations } = user.metadata;
   return {
-    ...{ action: 'CreateKey', key, spec },
+    ...{ action: 'CreateKey', key, spec, owner: controllerOf(user) },
     ...about(user, `autoCreateKey is on, and VirtualKey "${key}" is not there yet`),
-    owner: { apiVersion: AUTH_API_VERSION, kind: 'User', name, uid, controller: true, blockOwnerDeletion: true },
     requestedBy: annotations?.[REQUESTED_BY_ANNOTATION],
   };
 }
