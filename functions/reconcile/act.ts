@@ -9,7 +9,8 @@ import type { Action, Outcome, Result } from './action.ts';
 import { mapConcurrent } from './concurrent.ts';
 import { idOf } from './world.ts';
 
-const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
+/** By the name of the action that each does: there is one for all of them. */
+export const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
 
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */
 export async function act(actions: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {

@@ -166,32 +166,11 @@ export function identify(action: Action): string {
 
 export type Sign = '+' | '~' | '-';
 
-/** How a dry run draws it: something comes, changes or goes. */
+/** How a dry run draws it: something comes, changes or goes. The verb of most actions says which. */
 export function signOf(action: Action): Sign {
   if (action.action === 'ApplyWorkload') return action.uid === undefined ? '+' : '~';
-  if (action.action === 'PutScope' || action.action === 'PutSecret') return action.isNew ? '+' : '~';
-  if (action.action === 'RetireValues') return action.overlap === undefined ? '-' : '~';
-  return SIGNS[action.action];
+  if ('isNew' in action) return action.isNew ? '+' : '~';
+  if (action.action === 'RetireValues' && action.overlap !== undefined) return '~';
+  if (/^(Add|Create|Publish|Record)/.test(action.action)) return '+';
+  return /^(Remove|Close|Delete|Retire)/.test(action.action) ? '-' : '~';
 }
-
-export const SIGNS: Readonly<Record<ActionName, Sign>> = {
-  AddFinalizer: '+',
-  RemoveFinalizer: '-',
-  OpenInstance: '~',
-  CloseInstance: '-',
-  CloseOrphan: '-',
-  PublishSnapshot: '+',
-  DeleteSnapshot: '-',
-  ApplyWorkload: '~',
-  DeleteWorkload: '-',
-  PutScope: '~',
-  RetireScope: '-',
-  RetireValues: '-',
-  PutSecret: '~',
-  DeleteSecret: '-',
-  CreateKey: '+',
-  UpdateKey: '~',
-  DeleteKey: '-',
-  WriteStatus: '~',
-  RecordEvent: '+',
-};

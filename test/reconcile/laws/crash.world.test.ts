@@ -1,7 +1,8 @@
 // Does one more run bring the world to where it belongs, wherever the run before it was cut short or a call of it failed?
 import { afterAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import { type ActionName, SIGNS } from '../../../functions/reconcile/action.ts';
+import { handlers } from '../../../functions/reconcile/act.ts';
+import type { ActionName } from '../../../functions/reconcile/action.ts';
 import { READS } from '../databases.ts';
 import { createHarness, type Harness } from '../harness.ts';
 import { differenceOf, endOf, publishedIn } from './end.ts';
@@ -105,6 +106,6 @@ describe.each(scenarios)('when $name', (scenario) => {
 });
 
 afterAll(() => {
-  const never = (Object.keys(SIGNS) as ActionName[]).filter((kind) => !broken.has(kind));
+  const never = (Object.keys(handlers) as ActionName[]).filter((kind) => !broken.has(kind));
   expect(never, 'kinds of action that no scenario has').toEqual([]);
 });
