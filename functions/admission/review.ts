@@ -1,5 +1,6 @@
 // A review of admission.k8s.io/v1, as it comes and as it is answered.
 import * as z from 'zod';
+import { encode } from '#core/base64.ts';
 import { ok, type Result } from '#core/result.ts';
 import { type NotAReview, notAReview } from './body.ts';
 
@@ -83,16 +84,7 @@ export function toReview(uid: string, answer: Answer) {
 }
 
 const patchOf = (patch: ReadonlyArray<Operation>) =>
-  patch.length === 0 ? {} : { patchType: 'JSONPatch', patch: toBase64(JSON.stringify(patch)) };
-
-/** Without `Buffer`, which Workers lack; in pieces, because a call takes only so many arguments. */
-function toBase64(text: string): string {
-  const bytes = new TextEncoder().encode(text);
-  let binary = '';
-  for (let start = 0; start < bytes.length; start += 8192)
-    binary += String.fromCharCode(...bytes.subarray(start, start + 8192));
-  return btoa(binary);
-}
+  patch.length === 0 ? {} : { patchType: 'JSONPatch', patch: encode(JSON.stringify(patch)) };
 
 /** One line each and at most 256 characters, as the API asks for: a longer one goes on in the next, at a blank. */
 function toLines(warning: string): string[] {
