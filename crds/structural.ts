@@ -40,7 +40,7 @@ const TYPES = ['object', 'array', 'string', 'integer', 'boolean'];
  */
 export function toStructural(schema: z.ZodType, path: string): StructuralSchema {
   const json: unknown = z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', override: addRules });
-  return structural(json, { path, field: path, inList: false, isCorrelated: true });
+  return structural(json, { path, isCorrelated: true });
 }
 
 /** Adds what zod does not know of, and takes away what it adds of its own. */
@@ -56,10 +56,8 @@ type JsonSchema = z.core.JSONSchema.BaseSchema & { 'x-kubernetes-validations'?: 
 type Node = Readonly<Record<string, unknown>>;
 
 interface Place {
+  /** `[]` stands for an item of a list, `{}` for a value of a map. */
   readonly path: string;
-  /** The field that `path` is or lies in: items and map values need no description of their own. */
-  readonly field: string;
-  readonly inList: boolean;
   /** Whether the API server finds the stored value of this place: not inside a list without keys. */
   readonly isCorrelated: boolean;
 }
@@ -74,12 +72,13 @@ function structural(json: unknown, place: Place): StructuralSchema {
   ) as unknown as StructuralSchema;
 }
 
-function problemOf(node: Node, { path, field, inList }: Place): string | undefined {
+function problemOf(node: Node, { path }: Place): string | undefined {
   const stranger = Object.keys(node).find((member) => !MEMBERS.includes(member));
   if (stranger !== undefined) return `${stranger} is not structural`;
   if (!TYPES.includes(String(node.type))) return `${String(node.type)} is not a structural type`;
-  if (path === field && node.description === undefined) return 'no description';
-  if (inList && node.default !== undefined) return 'a default inside a list item';
+  // Items and map values need none of their own.
+  if (!/[\]}]$/.test(path) && node.description === undefined) return 'no description';
+  if (path.includes('[]') && node.default !== undefined) return 'a default inside a list item';
   const unbounded = missingBound(node);
   return unbounded === undefined ? undefined : `no ${unbounded}`;
 }
@@ -101,15 +100,15 @@ function write(member: string, node: Node, place: Place): unknown {
       return String(value).replaceAll('\\/', '/');
     case 'items': {
       const isCorrelated = place.isCorrelated && node['x-kubernetes-list-type'] === 'map';
-      return structural(value, { ...place, path: `${place.path}[]`, inList: true, isCorrelated });
+      return structural(value, { path: `${place.path}[]`, isCorrelated });
     }
     case 'additionalProperties':
       return structural(value, { ...place, path: `${place.path}{}` });
     case 'properties': {
-      const properties = Object.entries(value as Node).map(([name, child]) => {
-        const path = `${place.path}.${name}`;
-        return [name, structural(child, { ...place, path, field: path })];
-      });
+      const properties = Object.entries(value as Node).map(([name, child]) => [
+        name,
+        structural(child, { ...place, path: `${place.path}.${name}` }),
+      ]);
       return Object.fromEntries(properties);
     }
     case 'x-kubernetes-validations':
