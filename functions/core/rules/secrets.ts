@@ -1,7 +1,8 @@
 // Rules about the Secrets of an instance: each is there, with every entry that the instance maps, and what they hold is an address.
-import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import type { GatewayInstanceSpec as Spec } from '#crds/gateway-instance.ts';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '../connections.ts';
 import type { Finding } from '../finding.ts';
+import type { Result } from '../result.ts';
 
 /** Base64, as stored. */
 export type SecretData = Readonly<Record<string, string>>;
@@ -13,31 +14,23 @@ export type SecretData = Readonly<Record<string, string>>;
 export type ReadSecret = { readonly data: SecretData; readonly listed: boolean } | undefined;
 
 /** The Secret is there, with every entry that the instance maps, and they are an address. */
-export function checkDatabaseSecret(
-  ref: GatewayInstanceSpec['databaseSecretRef'],
-  namespace: string,
-  secret: ReadSecret,
-): Finding[] {
-  const use = toUse(ref, namespace, 'spec.databaseSecretRef');
-  if (secret === undefined) return [secretNotFound(use)];
-  const missing = missingEntries(use, secret);
-  if (missing.length > 0) return missing;
-  const connection = toDatabaseConnection(ref, secret.data);
-  return connection.ok ? [] : invalidEntry(use, connection.failure);
-}
+export const checkDatabaseSecret = (ref: Spec['databaseSecretRef'], namespace: string, secret: ReadSecret): Finding[] =>
+  checkAddress(toUse(ref, namespace, 'spec.databaseSecretRef'), secret, (data) => toDatabaseConnection(ref, data));
 
 /** The same. A store in memory has no port and no password, one at a URL no port: only what is missed is asked for. */
-export function checkStoreSecret(
-  ref: GatewayInstanceSpec['redisSecretRef'],
-  namespace: string,
+export const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): Finding[] =>
+  checkAddress(toUse(ref, namespace, 'spec.redisSecretRef'), secret, (data) => toStoreConnection(ref, data));
+
+function checkAddress(
+  use: Use,
   secret: ReadSecret,
+  parse: (data: SecretData) => Result<unknown, ConnectionProblem>,
 ): Finding[] {
-  const use = toUse(ref, namespace, 'spec.redisSecretRef');
   if (secret === undefined) return [secretNotFound(use)];
-  const connection = toStoreConnection(ref, secret.data);
+  const connection = parse(secret.data);
   if (connection.ok) return [];
   const { failure } = connection;
-  return failure.reason === 'SecretEntryMissing' ? missingEntries(use, secret) : invalidEntry(use, failure);
+  return failure.reason === 'SecretEntryMissing' ? missingEntries(use, secret) : [invalidEntry(use, failure)];
 }
 
 /** The Secret of one model entry is there, with every entry that the model maps. */
@@ -95,12 +88,11 @@ function missingEntries(
 }
 
 /** Only a warning: a Secret may be corrected at any time, without the instance being applied again. */
-function invalidEntry({ nameRef, keys, at }: Use, { reason, entry, problem }: ConnectionProblem): Finding[] {
-  if (reason === 'SecretEntryMissing') return [];
+function invalidEntry({ nameRef, keys, at }: Use, { reason, entry, problem }: ConnectionProblem): Finding {
   const [member] = Object.entries(keys).find(([, mapped]) => mapped === entry) ?? [''];
   const path = `${at}.keys${toMember(member)}`;
   const message = `this entry of Secret ${JSON.stringify(nameRef)} ${problem}`;
-  return [{ rule: reason, path, value: entry, message, effect: 'warn' }];
+  return { rule: reason, path, value: entry, message, effect: 'warn' };
 }
 
 const forEntry = (entry: string | undefined): string =>
