@@ -1,16 +1,11 @@
 // Calls at the same time, done together: what waits while a batch is under way is the next batch.
 
-interface Waiting<T, R> {
-  readonly item: T;
-  readonly result: PromiseWithResolvers<R>;
-}
-
 /** `work` answers in the order of its items, each with a result or a promise of one; where it rejects, each of the batch does. */
 export function createBatches<T, R>(
   size: number,
   work: (items: ReadonlyArray<T>) => Promise<ReadonlyArray<R | Promise<R>>>,
 ): (item: T) => Promise<R> {
-  const waiting: Array<Waiting<T, R>> = [];
+  const waiting: Array<{ readonly item: T; readonly result: PromiseWithResolvers<R> }> = [];
   let isRunning = false;
 
   const run = async () => {

@@ -1,7 +1,8 @@
 // Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL rejects goes to `entry_rejected` (LEDGER 2, 8).
 import pg from 'pg';
-import type { Entry, EntryKind, Marks } from '#core/ports/books.ts';
+import type { Entry, Marks } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
+import type { EntryName } from '#core/ports/store.ts';
 import { mark } from './epochs.ts';
 import { insertEntries } from './insert-entries.ts';
 import type { Months } from './months.ts';
@@ -34,9 +35,7 @@ export interface Booking {
   readonly aside: Aside[];
 }
 
-interface Aside {
-  readonly id: string;
-  readonly kind: EntryKind;
+interface Aside extends EntryName {
   readonly instance: string;
   readonly reason: string;
 }

@@ -1,6 +1,6 @@
 // Claims of aliases with their key values and policies: read, and retired (DESIGN 5: the first claim wins).
-import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
-import type { Claim, LiveValue, Registry } from '#core/ports/registry.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
+import type { Claim, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 import { createSharing } from './sharing.ts';
 
@@ -42,36 +42,25 @@ export async function retire(query: Query, scopeIds: ReadonlyArray<ScopeId>): Pr
   }
 }
 
-export const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`;
+/** Of a `timestamptz`, as a number: a `bigint` would come as text. */
+export const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint::float8`;
 
-interface ClaimRow {
-  readonly scope_id: ScopeId;
-  readonly kind: ClaimKind;
-  readonly alias: string;
-  readonly holder_uid: string;
-  readonly holder_namespace: string;
-  readonly holder_name: string;
-  readonly anchor: string;
-  readonly policy: ScopePolicy | KeyPolicy | null;
-  readonly live: ReadonlyArray<LiveValue>;
+interface ClaimRow extends Omit<Claim, 'holder' | 'policy'> {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly policy: NonNullable<Claim['policy']> | null;
 }
 
 /** Values come as JSON, so that instants are numbers, and what is absent is absent. */
 const SELECT = `
-select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.policy, ${millis('c.created_at')} as anchor,
+select c.scope_id as "scopeId", c.kind, c.alias, c.holder_uid as uid, c.holder_namespace as namespace, c.holder_name as name, c.policy,
+  ${millis('c.created_at')} as anchor,
   coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
       'notAfter', ${millis('v.not_after')}, 'asked', v.asked)) order by v.created_at, v.hash)
-    from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as live
+    from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
 from gateway_operator.claim c`;
 
-function toClaim(row: ClaimRow): Claim {
-  return {
-    scopeId: row.scope_id,
-    kind: row.kind,
-    alias: row.alias,
-    holder: { uid: row.holder_uid, namespace: row.holder_namespace, name: row.holder_name },
-    anchor: Number(row.anchor),
-    values: row.live,
-    ...(row.policy === null ? {} : { policy: row.policy }),
-  };
+function toClaim({ uid, namespace, name, policy, ...claim }: ClaimRow): Claim {
+  return { ...claim, holder: { uid, namespace, name }, ...(policy === null ? {} : { policy }) };
 }

@@ -1,9 +1,5 @@
 // One PostgreSQL: registry, books and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Books } from '#core/ports/books.ts';
-import type { Epochs } from '#core/ports/epochs.ts';
-import type { Policies } from '#core/ports/policy.ts';
-import type { Registry } from '#core/ports/registry.ts';
 import { createBooks } from './books.ts';
 import { createClaims } from './claims.ts';
 import { createEpochs } from './epochs.ts';
@@ -15,21 +11,14 @@ import { ensureSchema } from './schema.ts';
 import { createScopeWrites } from './scope-writes.ts';
 import { createSession } from './session.ts';
 
-export interface Database extends Registry, Books {
-  /** The gateway's view of one instance's keys. */
-  policies(instanceUid: string): Policies;
-  epochs(instanceUid: string): Epochs;
-  /** Drops whole months of entries, but for this one and so many before it. Sums stay. Answers which. */
-  dropMonths(kept: number): Promise<ReadonlyArray<string>>;
-  close(): Promise<void>;
-}
+export type Database = ReturnType<typeof createDatabase>;
 
 /**
  * Everything lives in the schema `gateway_operator` of the given database (PostgreSQL 14 or later), which `migrate` makes. Nothing is dialled
  * until something is asked. A database that refuses throws DatabaseUnreachable at once, one that keeps silent after
  * 1.8 s where a request asks (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
  */
-export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies): Database {
+export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies) {
   const session = createSession(connection, deps);
   const months = createMonths(session);
   return {
@@ -42,8 +31,10 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ...createClaims(session),
     ...createScopeWrites(session),
     ...createBooks({ session, months, log: deps.log }),
-    policies: (instanceUid) => createPolicies(session, instanceUid),
-    epochs: (instanceUid) => createEpochs(session, instanceUid),
+    /** The gateway's view of one instance's keys. */
+    policies: (instanceUid: string) => createPolicies(session, instanceUid),
+    epochs: (instanceUid: string) => createEpochs(session, instanceUid),
+    /** Drops whole months of entries, but for this one and so many before it. Sums stay. Answers which. */
     dropMonths: months.drop,
     close: session.close,
   };

@@ -3,11 +3,7 @@ import type { Marks } from '#core/ports/books.ts';
 import type { EpochState, Epochs } from '#core/ports/epochs.ts';
 import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
-interface StateRow {
-  readonly epoch: string;
-  readonly is_open: boolean;
-  readonly age: string;
-  readonly awaited: string;
+interface StateRow extends Omit<EpochState, 'marks'> {
   readonly marks: Readonly<Record<string, number>> | null;
 }
 
@@ -38,8 +34,8 @@ with state as (
   select coalesce(max(epoch), 0) as epoch, coalesce(bool_and(opened_at is not null), false) as is_open,
     coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age
   from gateway_operator.store_epoch where instance_uid = $1)
-select state.*,
-  (select count(*) from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
+select state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age,
+  (select count(*)::integer from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
     and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as awaited,
   (select json_object_agg(p.process, p.calls) from gateway_operator.gateway_process p where p.instance_uid = $1
     and p.epoch = state.epoch and p.calls > 0 and p.seen_at > clock_timestamp() - ${REMEMBERED}) as marks
@@ -70,13 +66,7 @@ update gateway_operator.gateway_process set left_at = clock_timestamp() where in
 async function readState(query: Query, instanceUid: string): Promise<EpochState> {
   const [row] = await query<StateRow>(STATE, [instanceUid]);
   if (row === undefined) throw new Error('the epoch was not told');
-  return {
-    epoch: Number(row.epoch),
-    isOpen: row.is_open,
-    age: Number(row.age),
-    awaited: Number(row.awaited),
-    marks: new Map(Object.entries(row.marks ?? {})),
-  };
+  return { ...row, marks: new Map(Object.entries(row.marks ?? {})) };
 }
 
 /** Only of processes that have joined this epoch. Answers the one that holds now. */

@@ -48,18 +48,16 @@ async function stateOf(session: Session, uid: string): Promise<InstanceState> {
     `select ${millis('clock_timestamp()')} as now,
        case when i.adopted_from is not null then json_build_object('from', i.adopted_from, 'at', ${millis('i.adopted_at')}) end as adopted,
        i.uid is not null and i.closed_at is null
-         and (select max(version) from gateway_operator.migration) = ${SCHEMA_VERSION} as is_open
+         and (select max(version) from gateway_operator.migration) = ${SCHEMA_VERSION} as "isOpen"
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
     [uid],
   );
   if (row === undefined) throw new Error('the instance was not told');
-  const { now, is_open: isOpen, adopted } = row;
-  return { now: Number(now), isOpen, ...(adopted !== null && { adopted }) };
+  const { adopted, ...state } = row;
+  return { ...state, ...(adopted !== null && { adopted }) };
 }
 
-interface StateRow {
-  readonly now: string;
-  readonly is_open: boolean;
+interface StateRow extends Omit<InstanceState, 'adopted'> {
   readonly adopted: NonNullable<InstanceState['adopted']> | null;
 }
 
