@@ -39,9 +39,7 @@ export function toText(findings: ReadonlyArray<Violation>): string {
 }
 
 /** The reason and message of a condition: the first rule, and all sentences. Undefined: no findings. */
-export function toProblem(
-  findings: ReadonlyArray<Violation>,
-): { readonly reason: string; readonly message: string } | undefined {
+export function toProblem(findings: ReadonlyArray<Violation>) {
   const [first] = findings;
   return first === undefined ? undefined : { reason: first.rule, message: toText(findings) };
 }

@@ -21,14 +21,15 @@ export type Authenticate = ReturnType<typeof createAuthenticate>;
 /** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
 type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
 
-type Client = Pick<HttpExchange, 'header'>;
-
 /** Longer than any key: what is longer is not worth a hash. */
 const MAX_KEY = 1024;
 
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
   /** `before`: for so long the database was asked already. */
-  return async function authenticate(client: Client, before: Millis = 0): Promise<Result<Caller, Failure>> {
+  return async function authenticate(
+    client: Pick<HttpExchange, 'header'>,
+    before: Millis = 0,
+  ): Promise<Result<Caller, Failure>> {
     const key = bearerOf(client.header('authorization'));
     if (key === undefined) return err({ code: 'invalid_api_key' });
     const asked = deps.clock.now();

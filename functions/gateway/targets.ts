@@ -78,17 +78,11 @@ interface Choice {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
-interface OrderDeps {
-  readonly random: Random;
-  /** Requests that this process has at the entry. */
-  inFlight(identifier: string): number;
-}
-
 /** All of them, each once, as `routing.strategy` says. Where the strategy does not tell two apart, weights do. */
 export function inOrder<T extends Choice>(
   targets: ReadonlyArray<T>,
   strategy: string,
-  { random, inFlight }: OrderDeps,
+  { random, inFlight }: Pick<GatewayDeps & Cooldowns, 'random' | 'inFlight'>,
 ): ReadonlyArray<T> {
   if (targets.length < 2) return targets;
   const shuffled = shuffle(targets, random);

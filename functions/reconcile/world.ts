@@ -1,8 +1,8 @@
 // The world of a run: what was observed of the cluster, the databases and the stores, and what the run has tried so far.
-import type { Nano } from '#core/money.ts';
+
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
-import type { Millis, Window } from '#core/ports/money.ts';
+import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { Claim, InstanceRow, InstanceState } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';

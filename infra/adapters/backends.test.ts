@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import { type BackendsDependencies, createBackends } from './backends.ts';
+import { createBackends } from './backends.ts';
+import type { Database } from './postgres/database.ts';
 
 const SHARED = { type: 'redis', host: 'redis', port: 6379, password: '', tls: false } as const;
 const at = (host: string, password = 'p'): DatabaseConnection => ({
@@ -14,11 +15,10 @@ function underTest() {
   const ends = new Map<string, (error?: Error) => void>();
   const closed: string[] = [];
   const clock = { millis: 0, now: () => clock.millis };
-  type Openable = ReturnType<BackendsDependencies<never>['openDatabase']>;
-  const backends = createBackends<Openable>({
+  const backends = createBackends({
     clock,
     openDatabase: ({ host, password }) =>
-      ({ close: async () => void closed.push(`${host} ${password}`) }) as unknown as Openable,
+      ({ close: async () => void closed.push(`${host} ${password}`) }) as unknown as Database,
     flush: (uid) =>
       new Promise((resolve, reject) => {
         begun.push(uid);

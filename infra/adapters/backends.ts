@@ -1,23 +1,20 @@
 // Backends of one process: the databases and stores that instances name, each database opened once.
 import type { Backends, DatabaseConnection, StoreConnection, StoreHealth } from '#core/ports/backends.ts';
-import type { Books } from '#core/ports/books.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Registry } from '#core/ports/registry.ts';
+import type { Database } from './postgres/database.ts';
 
 /** Of one database at a time: half of its connections, so that no question waits for the stores of others. */
 const FLUSHES = 4;
 /** Milliseconds that a pool is kept without being asked for: a sweep asks each minute, so the password of this one was rotated, or its instance is gone. */
 const UNUSED = 600_000;
 
-type Openable = Registry & Books & { close(): Promise<void> };
-
-export interface BackendsDependencies<D extends Openable> {
+interface BackendsDependencies {
   readonly clock: Clock;
   /** Opens a pool; nothing is dialled until it is asked. */
-  readonly openDatabase: (connection: DatabaseConnection) => D;
+  readonly openDatabase: (connection: DatabaseConnection) => Database;
   /** Books what the instance has settled and audits its store; nothing where this platform dials no store. */
-  readonly flush: (instanceUid: string, store: StoreConnection, database: D) => Promise<void>;
+  readonly flush: (instanceUid: string, store: StoreConnection, database: Database) => Promise<void>;
   /** Absent where this platform dials no store. */
   readonly clear?: (instanceUid: string, store: StoreConnection) => Promise<void>;
   /** Asks a store that processes share. */
@@ -27,17 +24,15 @@ export interface BackendsDependencies<D extends Openable> {
   ) => Promise<StoreHealth>;
 }
 
-interface Pool<D> {
-  readonly database: D;
+interface Pool {
+  readonly database: Database;
   readonly inLine: ReturnType<typeof createLine>;
   readonly askedAt: Millis;
 }
 
 /** Databases are opened once per connection and kept as long as they are asked for; `close` ends them all. */
-export function createBackends<D extends Openable>(
-  deps: BackendsDependencies<D>,
-): Backends & { close(): Promise<void> } {
-  const open = new Map<string, Pool<D>>();
+export function createBackends(deps: BackendsDependencies): Backends & { close(): Promise<void> } {
+  const open = new Map<string, Pool>();
   const closeUnused = (now: Millis) => {
     for (const [id, { database, askedAt }] of open) {
       if (now - askedAt < UNUSED) continue;

@@ -11,13 +11,8 @@ export function startOf(pid: number): string | undefined {
   return /^[ZX]/.test(state) || !exists(pid) ? undefined : start;
 }
 
-interface Seen {
-  readonly state: string;
-  readonly start: string;
-}
-
 /** The start is in ticks since boot. */
-function readStat(pid: number): Seen {
+function readStat(pid: number) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The name before stands in parentheses, and may hold anything.
@@ -29,7 +24,7 @@ function readStat(pid: number): Seen {
 }
 
 /** Loaded when it is needed: on Linux it never is. */
-function askPs(pid: number): Seen {
+function askPs(pid: number) {
   const { spawnSync } = process.getBuiltinModule('node:child_process');
   const { stdout } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' });
   const [state = '', ...start] = (stdout ?? '').trim().split(/\s+/);

@@ -2,7 +2,7 @@
 import { createBackends } from '#adapters/backends.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import type { OpenedStore, OpenStoreDependencies } from '#adapters/open-store.ts';
-import { createDatabase, type Database } from '#adapters/postgres/database.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
 import { createRedisStore } from '#adapters/redis/store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
@@ -37,7 +37,7 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
   const environment = readEnvironment(ReconcileBindings, bindings);
   const log = workerLog('reconcile');
   const dependencies = workerDependencies();
-  const backends = createBackends<Database>({
+  const backends = createBackends({
     clock: dependencies.clock,
     openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
     ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics }),

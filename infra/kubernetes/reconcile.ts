@@ -21,7 +21,7 @@ main(async () => {
   const { log } = parts;
   const api = await openApi(environment);
   const { clear, flush } = createStoreMaintenance({ open: openStore, ...parts });
-  const backends = createBackends<Database>({
+  const backends = createBackends({
     clock: parts.clock,
     openDatabase: (connection) => createDatabase(connection, { log }),
     clear,

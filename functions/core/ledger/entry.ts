@@ -1,10 +1,9 @@
 // Entries of a hold that has ended: settled, expired, corrected.
-import type { Booked, Entry, EntryKind, Tokens } from '../ports/books.ts';
+import type { Booked, Entry, EntryKind } from '../ports/books.ts';
 import type { Settlement } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { HoldNote, SettleNote, UnbookedRecord } from '../ports/store.ts';
-
-const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
+import { NO_TOKENS } from '../usage.ts';
 
 /** The entry of a settlement. */
 export function toSettled(id: string, note: HoldNote, settlement: Settlement, settledAt: Millis): Entry {

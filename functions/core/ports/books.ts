@@ -17,6 +17,7 @@ export interface Tokens {
 export interface Entry {
   readonly id: string;
   readonly kind: EntryKind;
+  /** All scopes that pay, with or without a limit. */
   readonly charges: ReadonlyArray<ScopeWindow>;
   /** The cost; only a correction may be negative. */
   readonly cost: Nano;
@@ -30,10 +31,7 @@ export interface Entry {
 }
 
 /** An entry that PostgreSQL has. */
-export interface Booked {
-  readonly kind: EntryKind;
-  readonly cost: Nano;
-}
+export type Booked = Pick<Entry, 'kind' | 'cost'>;
 
 /** The calls of each process in this epoch when a batch was booked (ports/epochs.ts). */
 export interface Marks {

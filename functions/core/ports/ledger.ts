@@ -1,6 +1,6 @@
 // The ledger of a gateway: hold before the upstream call, settle or release after it (LEDGER).
 import type { Result } from '../result.ts';
-import type { Tokens } from './books.ts';
+import type { Entry } from './books.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateKind, RateLeft, RateLimit } from './rates.ts';
@@ -70,13 +70,7 @@ export type HoldRefusal =
   /** Store, database or outbox is away. `why` is for the log. */
   | { readonly reason: 'unavailable'; readonly why: string };
 
-export interface Settlement {
-  readonly cost: Nano;
-  readonly tokens: Tokens;
-  readonly model: string;
-  readonly identifier: string;
-  readonly estimated: boolean;
-}
+export type Settlement = Pick<Entry, 'cost' | 'tokens' | 'model' | 'identifier' | 'estimated'>;
 
 export interface Ledger {
   /**

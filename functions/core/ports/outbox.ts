@@ -1,18 +1,11 @@
 // The outbox: an append-only file of holds and settlements, which outlives its process (LEDGER 6).
 import type { Entry } from './books.ts';
 import type { Nano } from './money.ts';
-import type { ScopeWindow } from './policy.ts';
+import type { HoldNote } from './store.ts';
 
 export type OutboxRecord =
   /** Written before the upstream is called. */
-  | {
-      readonly type: 'hold';
-      readonly id: string;
-      readonly amount: Nano;
-      readonly charges: ReadonlyArray<ScopeWindow>;
-      readonly model: string;
-      readonly identifier: string;
-    }
+  | ({ readonly type: 'hold'; readonly id: string; readonly amount: Nano } & HoldNote)
   /** The cost streamed so far: the charge of a hold that is never settled. */
   | { readonly type: 'progress'; readonly id: string; readonly known: Nano }
   /** Written before the reply's last byte. */

@@ -25,16 +25,8 @@ export interface RateLimits {
   readonly maxParallelRequests?: number | undefined;
 }
 
-/** For people only: nothing is decided by it. */
-export interface Wording {
-  /** What a user is called. */
-  readonly alias?: string | undefined;
-  readonly tags?: ReadonlyArray<string> | undefined;
-  readonly metadata?: Readonly<Record<string, string>> | undefined;
-}
-
 /** What is true of one scope. A scope without `budget` may spend what it likes. */
-export interface ScopePolicy extends Wording {
+export interface ScopePolicy {
   readonly scopeId: ScopeId;
   readonly kind: ScopeKind;
   /** The alias (key), e-mail (user), team alias or model name, as clients and 429s name it. */
@@ -49,6 +41,10 @@ export interface ScopePolicy extends Wording {
   readonly limits?: RateLimits | undefined;
   /** Creation of the claim: where rolling windows are counted from. */
   readonly anchor: Millis;
+  /** What a user is called. This, tags and metadata are for people only: nothing is decided by them. */
+  readonly alias?: string | undefined;
+  readonly tags?: ReadonlyArray<string> | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
 /** A key's own policy, with the scopes that are charged beside it: its user and its teams. */

@@ -1,7 +1,7 @@
 // The store of a ledger: one atomic call of settlements, then releases, loads and holds (LEDGER 3 to 5, 11).
-import type { Entry, EntryKind } from './books.ts';
+import type { Entry } from './books.ts';
 import type { Millis, Nano } from './money.ts';
-import type { ScopeWindow } from './policy.ts';
+import type { ScopeSpend, ScopeWindow } from './policy.ts';
 import type { MoveAnswer, MoveOperation, RateRefusal, RateReply, RateRequest } from './rates.ts';
 
 /** A counter that may refuse a hold: one scope in one window, with its current limit. */
@@ -13,12 +13,7 @@ export interface Counter extends ScopeWindow {
 export const counterKey = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
 
 /** The fields of an entry besides its cost. The store keeps them with the hold, so any process can book it when its lease ends. */
-export interface HoldNote {
-  /** All scopes that pay, with or without a limit. */
-  readonly charges: ReadonlyArray<ScopeWindow>;
-  readonly model: string;
-  readonly identifier: string;
-}
+export type HoldNote = Pick<Entry, 'charges' | 'model' | 'identifier'>;
 
 export interface HoldOperation {
   /** A UUIDv7 of ours. A repeated operation answers the same and takes nothing more. */
@@ -117,19 +112,15 @@ export interface Registration {
   readonly lease: Millis;
 }
 
-export interface Load extends ScopeWindow {
-  /** PostgreSQL's sum. */
-  readonly spent: Nano;
+/** `spent`: PostgreSQL's sum. */
+export interface Load extends ScopeSpend {
   /** Entries that the store still has (`survey`) and that this sum already contains. Absent: none. */
   readonly booked?: ReadonlyArray<EntryName>;
   /** The deadline on the store's clock: a later load changes nothing. Absent: none. */
   readonly deadline?: Millis;
 }
 
-export interface EntryName {
-  readonly id: string;
-  readonly kind: EntryKind;
-}
+export type EntryName = Pick<Entry, 'id' | 'kind'>;
 
 /** One call of at most 64 operations, so that a script stays short (LEDGER 3). They run in this order, each decided alone, all atomically. */
 export interface StoreCall {
@@ -187,9 +178,7 @@ export interface StaleEpoch {
 }
 
 /** A charge that was counted and may not be in PostgreSQL yet. */
-export interface Part extends EntryName {
-  readonly cost: Nano;
-}
+export type Part = Pick<Entry, 'id' | 'kind' | 'cost'>;
 
 export interface Survey {
   readonly now: Millis;

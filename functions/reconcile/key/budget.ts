@@ -1,7 +1,7 @@
 // Budgets of a member, the windows that they are counted in, and what is spent of them.
 import { toTimestamp } from '#core/conditions.ts';
-import { formatMoney, type Nano, parseMoney } from '#core/money.ts';
-import type { Millis, Window } from '#core/ports/money.ts';
+import { formatMoney, parseMoney } from '#core/money.ts';
+import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { Budget, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { windowAt } from '#core/window.ts';

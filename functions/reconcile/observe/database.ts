@@ -1,5 +1,5 @@
 // The database of an instance: whether it answers in our schema, and what it holds of the instance.
-import type { Nano } from '#core/money.ts';
+
 import {
   type DatabaseConnection,
   DatabaseUnreachable,
@@ -7,7 +7,7 @@ import {
   type StoreConnection,
 } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
-import type { Millis } from '#core/ports/money.ts';
+import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
