@@ -47,7 +47,7 @@ export function qualified(resource: Named): string {
   return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`;
 }
 
-function detailsOf({ group, plural }: Named, name: string): NonNullable<Status['details']> {
+export function detailsOf({ group, plural }: Named, name: string): NonNullable<Status['details']> {
   return { ...(name && { name }), ...(group && { group }), kind: plural };
 }
 

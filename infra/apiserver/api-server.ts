@@ -12,11 +12,9 @@ import type { Log } from './log.ts';
 import { createAuthenticate } from './request/authenticate.ts';
 import { createRegistry } from './resources/registry.ts';
 import { type Listener, listen, type Tls } from './serve/listen.ts';
-import { createStore } from './store/store.ts';
+import { createStore, type StoreOptions } from './store/store.ts';
 
-export type ApiServerOptions = {
-  /** Where the objects are kept, in its own file; `:memory:` forgets them when the server stops. */
-  readonly file: string;
+export type ApiServerOptions = StoreOptions & {
   /** On 127.0.0.1; 0 takes any free port. */
   readonly port: number;
   /** PEM. */
@@ -24,17 +22,15 @@ export type ApiServerOptions = {
   /** The one bearer token; its holder may do everything. */
   readonly token: string;
   readonly log: Log;
-  readonly now?: () => number;
   /** The end of a sentence about what this server does not do: what to do instead. Default: `use a real cluster`. */
   readonly instead?: string;
-  /** How many changes watches can resume over. */
-  readonly historyLength?: number;
 };
 
 export type ApiServer = ReturnType<typeof createApiServer>;
 
 export function createApiServer(options: ApiServerOptions) {
-  const { port, tls, token, log, now = Date.now, instead = 'use a real cluster' } = options;
+  const { port, tls, token, log, instead = 'use a real cluster' } = options;
+  const { now } = Date;
   const store = createStore(options);
   const registry = createRegistry(store, log);
   const webhooks = createCall(store);

@@ -17,8 +17,7 @@ import { type JsonObject, sameJson } from '../schema/json.ts';
 import type { Store } from '../store/store.ts';
 import type { Call } from './call-webhook.ts';
 import { readResponse, toReview, type WebhookResult } from './review.ts';
-import type { AdmissionAttributes } from './webhooks.ts';
-import { createWebhooks, matches, type Webhook, type WebhookKind } from './webhooks.ts';
+import { type AdmissionAttributes, createWebhooks, matches, type Webhook, type WebhookKind } from './webhooks.ts';
 
 /** Makes a patched document an object again: decoded, defaulted, with the server's own fields put back. */
 export type DecodePatched = (patched: JsonObject) => Outcome<KubeObject>;

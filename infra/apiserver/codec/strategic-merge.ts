@@ -11,10 +11,6 @@ const deletePrimitives = '$deleteFromPrimitiveList/';
  * Elements stay in their order and new ones come last, whatever `$setElementOrder` says. `schema` is the kind's (`coreSchema`). Throws `PatchError` for a patch that contradicts it.
  */
 export function strategicMerge(schema: Schema | undefined, target: JsonObject, patch: JsonObject): JsonObject {
-  return mergeObject(schema, target, patch);
-}
-
-function mergeObject(schema: Schema | undefined, target: JsonObject, patch: JsonObject): JsonObject {
   const directive = patch.$patch;
   if (directive === 'replace') return withoutDirectives(patch);
   if (directive === 'delete') return {};
@@ -34,7 +30,7 @@ function mergeObject(schema: Schema | undefined, target: JsonObject, patch: Json
 function mergeMember(schema: Schema | undefined, before: unknown, value: unknown): unknown {
   if (isObject(value)) {
     const replaces = strategies(schema).includes('replace') || !isObject(before);
-    return mergeObject(schema, replaces ? {} : before, value);
+    return strategicMerge(schema, replaces ? {} : before, value);
   }
   if (!Array.isArray(value)) return value;
   if (!strategies(schema).includes('merge')) return newList(schema, value);
@@ -58,8 +54,8 @@ function mergeByKey(schema: Schema | undefined, before: readonly unknown[], patc
   for (const item of plain) {
     const at = merged.findIndex((one) => isObject(one) && one[key] === keyed(item, key)[key]);
     const old = merged[at];
-    if (isObject(old)) merged[at] = mergeObject(schema?.items, old, keyed(item, key));
-    else merged.push(mergeObject(schema?.items, {}, keyed(item, key)));
+    if (isObject(old)) merged[at] = strategicMerge(schema?.items, old, keyed(item, key));
+    else merged.push(strategicMerge(schema?.items, {}, keyed(item, key)));
   }
   return merged;
 }
@@ -75,7 +71,7 @@ function keyed(item: unknown, key: string): JsonObject {
 function newList(schema: Schema | undefined, list: readonly unknown[]): unknown[] {
   return list.flatMap((item) => {
     if (!isObject(item)) return [structuredClone(item)];
-    return item.$patch === undefined ? [mergeObject(schema?.items, {}, item)] : [];
+    return item.$patch === undefined ? [strategicMerge(schema?.items, {}, item)] : [];
   });
 }
 

@@ -1,5 +1,5 @@
 // Discovery: groups, versions and kinds.
-import { apiVersionOf, type Resource, type Subresource } from '../resource.ts';
+import { apiVersionOf, type Resource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 
 /** `/apis`. */
@@ -55,11 +55,7 @@ function entriesOf(entry: Resource): JsonObject[] {
       singularName: '',
       namespaced,
       kind,
-      verbs: subresourceVerbs(subresource),
+      verbs: subresource === 'finalize' ? ['update'] : ['get', 'patch', 'update'],
     })),
   ];
-}
-
-function subresourceVerbs(subresource: Subresource): string[] {
-  return subresource === 'finalize' ? ['update'] : ['get', 'patch', 'update'];
 }

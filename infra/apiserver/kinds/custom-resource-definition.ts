@@ -3,7 +3,7 @@ import { jsonPath as compileJsonPath } from '../codec/json-path.ts';
 import { crdColumns, type PrinterColumn } from '../codec/table.ts';
 import { type KubeObject, withMember, withMeta } from '../object.ts';
 import type { Strategy } from '../resource.ts';
-import { type Cause, forbidden, invalid, notSupported, required } from '../schema/field-errors.ts';
+import { type Cause, compileCauses, forbidden, invalid, notSupported, required } from '../schema/field-errors.ts';
 import { objectAt, withDefaults } from '../schema/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import { createStructural } from '../schema/structural.ts';
@@ -82,22 +82,12 @@ function schemaOf(version: CrdVersion, path: string): Cause[] {
   if (schema === undefined) return [required(at, 'schemas are required')];
   if (schema.type !== 'object') return [notSupported(`${at}.type`, schema.type, ['object'])];
   return [
-    ...attempt(() => createStructural(schema), at, undefined),
-    ...attempt(() => crdColumns(version.additionalPrinterColumns), `${path}.additionalPrinterColumns`, undefined),
+    ...compileCauses(() => createStructural(schema), at, undefined),
+    ...compileCauses(() => crdColumns(version.additionalPrinterColumns), `${path}.additionalPrinterColumns`, undefined),
     ...(version.selectableFields ?? []).flatMap(({ jsonPath }, i) => {
-      return attempt(() => compileJsonPath(jsonPath), `${path}.selectableFields[${i}].jsonPath`, jsonPath);
+      return compileCauses(() => compileJsonPath(jsonPath), `${path}.selectableFields[${i}].jsonPath`, jsonPath);
     }),
   ];
-}
-
-function attempt(compile: () => unknown, path: string, value: unknown): Cause[] {
-  try {
-    compile();
-    return [];
-  } catch (error) {
-    const { field, message } = error as Error & { field?: string }; // a SchemaError names its place
-    return [invalid(field === undefined ? path : `${path}.${field}`, value, message)];
-  }
 }
 
 /** Features that this API server lacks are refused when the CRD is applied, not when its objects misbehave. */

@@ -2,7 +2,7 @@
 import { type KubeObject, withMember } from '../object.ts';
 import type { Strategy } from '../resource.ts';
 import { compileCel } from '../schema/cel.ts';
-import { type Cause, duplicate, invalid, notSupported, required } from '../schema/field-errors.ts';
+import { type Cause, compileCauses, duplicate, invalid, notSupported, required } from '../schema/field-errors.ts';
 import { isObject, type JsonObject, listAt, objectAt, withDefaults } from '../schema/json.ts';
 
 export const webhookConfiguration: Strategy = {
@@ -58,11 +58,6 @@ function clientCauses(webhook: JsonObject, path: string): Cause[] {
 function conditionCauses(webhook: JsonObject, path: string): Cause[] {
   return listAt(webhook, 'matchConditions').flatMap((condition, i) => {
     const { expression } = condition as JsonObject;
-    try {
-      compileCel(String(expression), 'condition');
-      return [];
-    } catch (error) {
-      return [invalid(`${path}[${i}].expression`, expression, (error as Error).message)];
-    }
+    return compileCauses(() => compileCel(String(expression), 'condition'), `${path}[${i}].expression`, expression);
   });
 }

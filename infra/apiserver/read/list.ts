@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
 import { selectionOf } from '../request/selection.ts';
-import { keyOf, type Resource, shown } from '../resource.ts';
+import { keyOf, shown } from '../resource.ts';
 import type { Page } from './representation.ts';
 
 export function get({ store }: Deps, { resource, namespace, name = '' }: ApiRequest): Outcome<KubeObject> {
@@ -25,7 +25,7 @@ export function list({ store }: Deps, request: ApiRequest): Outcome<Page> {
   if (isApiError(start)) return start;
   const all = store.list(resource.storedAs, resource.namespaced ? namespace : undefined);
   const rest = start.after === '' ? all : all.filter((object) => pathOf(object) > start.after);
-  return page(rest.filter(selection), { resource, query, at: start.at });
+  return page(rest.filter(selection), request, start.at);
 }
 
 function startOf(query: URLSearchParams, revision: number): Outcome<Continue> {
@@ -56,9 +56,7 @@ function readToken(token: string): Outcome<Continue> {
   return badRequest('invalid continue token: continue key is not valid');
 }
 
-type Paging = { readonly resource: Resource; readonly query: URLSearchParams; readonly at: number };
-
-function page(chosen: readonly KubeObject[], { resource, query, at }: Paging): Page {
+function page(chosen: readonly KubeObject[], { resource, query }: ApiRequest, at: number): Page {
   const limit = Number(query.get('limit') ?? 0);
   const listed = limit > 0 ? chosen.slice(0, limit) : chosen;
   const objects = listed.map((object) => shown(resource, object));

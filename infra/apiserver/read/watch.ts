@@ -22,19 +22,13 @@ const bookmarkEvery = 60_000;
 export function watch(deps: Deps, request: ApiRequest, form: Representation): Outcome<Watch> {
   const selection = selectionOf(request.resource, request.query);
   if (isApiError(selection)) return selection;
-  return (send, end) => run(deps, { request, selection, show: shower(deps, request, form), send, end });
+  return (send, end) => run(deps, { ...request, selection, show: shower(deps, request, form) }, send, end);
 }
 
-type Running = {
-  readonly request: ApiRequest;
-  readonly selection: Selection;
-  readonly show: (object: KubeObject) => JsonObject;
-  readonly send: (event: WatchEvent) => void;
-  readonly end: () => void;
-};
+type Watched = ApiRequest & { readonly selection: Selection; readonly show: (object: KubeObject) => JsonObject };
 
-function run({ store }: Deps, { request, selection, show, send, end }: Running): () => void {
-  const { resource, namespace, query } = request;
+function run({ store }: Deps, watched: Watched, ...[send, end]: Parameters<Watch>): () => void {
+  const { resource, namespace, query, selection, show } = watched;
   const wanted = query.get('resourceVersion') ?? '';
   const initial = query.get('sendInitialEvents') === 'true' || wanted === '' || wanted === '0';
   const bookmarks = query.get('allowWatchBookmarks') === 'true';

@@ -1,6 +1,5 @@
 // One request on one resource, and the options that it carries.
-import type { ApiError } from '../api-error.ts';
-import { invalid } from '../api-error.ts';
+import { type ApiError, invalid } from '../api-error.ts';
 import type { Resource } from '../resource.ts';
 import { type Cause, notSupported } from '../schema/field-errors.ts';
 

@@ -39,11 +39,7 @@ const indexed = new WeakMap<readonly unknown[], ReadonlyMap<string, unknown>>();
 function elementsByKey(list: readonly unknown[], schema: Schema | undefined): ReadonlyMap<string, unknown> {
   const known = indexed.get(list);
   if (known) return known;
-  const elements = new Map<string, unknown>();
-  for (const item of list) {
-    const key = elementKey(item, schema);
-    if (!elements.has(key)) elements.set(key, item);
-  }
+  const elements = new Map(list.toReversed().map((item) => [elementKey(item, schema), item]));
   indexed.set(list, elements);
   return elements;
 }

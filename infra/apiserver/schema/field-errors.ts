@@ -20,57 +20,60 @@ function badValue(value: unknown): string {
   return typeof value === 'string' ? quote(value) : goJson(value ?? null);
 }
 
+function cause(field: string, reason: string, message: string): Cause {
+  return { field, reason, message };
+}
+
 export function invalid(field: string, value: unknown, detail: string): Cause {
-  return {
-    field,
-    reason: 'FieldValueInvalid',
-    message: `Invalid value: ${badValue(value)}${detail === '' ? '' : `: ${detail}`}`,
-  };
+  const why = detail === '' ? '' : `: ${detail}`;
+  return cause(field, 'FieldValueInvalid', `Invalid value: ${badValue(value)}${why}`);
+}
+
+/** What keeps a part of an object from being compiled, if anything does. */
+export function compileCauses(compile: () => unknown, path: string, value: unknown): Cause[] {
+  try {
+    compile();
+    return [];
+  } catch (error) {
+    const { field, message } = error as Error & { field?: string }; // a SchemaError names its place
+    return [invalid(field === undefined ? path : `${path}.${field}`, value, message)];
+  }
 }
 
 export function required(field: string, detail = ''): Cause {
-  return { field, reason: 'FieldValueRequired', message: `Required value${detail === '' ? '' : `: ${detail}`}` };
+  return cause(field, 'FieldValueRequired', `Required value${detail === '' ? '' : `: ${detail}`}`);
 }
 
 export function duplicate(field: string, value: unknown): Cause {
-  return { field, reason: 'FieldValueDuplicate', message: `Duplicate value: ${badValue(value)}` };
+  return cause(field, 'FieldValueDuplicate', `Duplicate value: ${badValue(value)}`);
 }
 
 export function forbidden(field: string, detail: string): Cause {
-  return { field, reason: 'FieldValueForbidden', message: `Forbidden: ${detail}` };
+  return cause(field, 'FieldValueForbidden', `Forbidden: ${detail}`);
 }
 
 export function notSupported(field: string, value: unknown, supported: readonly unknown[]): Cause {
   const values = supported.map((one) => quote(typeof one === 'string' ? one : JSON.stringify(one)));
-  return {
-    field,
-    reason: 'FieldValueNotSupported',
-    message: `Unsupported value: ${badValue(value)}: supported values: ${values.join(', ')}`,
-  };
+  const message = `Unsupported value: ${badValue(value)}: supported values: ${values.join(', ')}`;
+  return cause(field, 'FieldValueNotSupported', message);
 }
 
 export function tooLong(field: string, max: number): Cause {
-  return { field, reason: 'FieldValueTooLong', message: `Too long: may not be more than ${max} bytes` };
+  return cause(field, 'FieldValueTooLong', `Too long: may not be more than ${max} bytes`);
 }
 
 export function tooMany(field: string, actual: number, max: number): Cause {
-  return {
-    field,
-    reason: 'FieldValueTooMany',
-    message: `Too many: ${actual}: must have at most ${max} ${max === 1 ? 'item' : 'items'}`,
-  };
+  const items = max === 1 ? 'item' : 'items';
+  return cause(field, 'FieldValueTooMany', `Too many: ${actual}: must have at most ${max} ${items}`);
 }
 
 /** A value of the wrong type (`found` is its own), or a text that does not fit its format (`found` is the text). */
 export function wrongType(field: string, wanted: string, found: string): Cause {
-  return {
-    field,
-    reason: 'FieldValueTypeInvalid',
-    message: `Invalid value: ${quote(found)}: ${field} in body must be of type ${wanted}: ${quote(found)}`,
-  };
+  const message = `Invalid value: ${quote(found)}: ${field} in body must be of type ${wanted}: ${quote(found)}`;
+  return cause(field, 'FieldValueTypeInvalid', message);
 }
 
 /** A value that no alternative of its schema takes; the API server names no field here but in the words. */
 export function noAlternative(field: string, words: string): Cause {
-  return { field: '<nil>', reason: 'FieldValueInvalid', message: `Invalid value: "": ${quote(field)} ${words}` };
+  return cause('<nil>', 'FieldValueInvalid', `Invalid value: "": ${quote(field)} ${words}`);
 }

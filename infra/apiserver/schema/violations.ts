@@ -110,12 +110,8 @@ function ofObject(value: Record<string, unknown>, schema: Schema, place: Place):
     causes.push(tooMany(path, size, schema.maxProperties));
   for (const key of schema.required ?? []) if (!Object.hasOwn(value, key)) causes.push(required(below(key)));
   for (const [key, child] of Object.entries(value)) {
-    causes.push(
-      ...violations(child, memberSchema(schema, key), {
-        path: below(key),
-        correlation: correlateMember(correlation, key),
-      }),
-    );
+    const at = { path: below(key), correlation: correlateMember(correlation, key) };
+    causes.push(...violations(child, memberSchema(schema, key), at));
   }
   return causes;
 }

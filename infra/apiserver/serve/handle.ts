@@ -1,5 +1,5 @@
 // Verbs on resources: what each of them answers.
-import { isApiError, type Outcome, type Status } from '../api-error.ts';
+import { detailsOf, isApiError, type Outcome, type Status } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import { get, list } from '../read/list.ts';
@@ -74,11 +74,7 @@ function decoded(request: ApiRequest): Outcome<KubeObject> {
 }
 
 function success({ resource }: ApiRequest, { metadata }: KubeObject): Status {
-  const details = {
-    name: metadata.name ?? '',
-    ...(resource.group && { group: resource.group }),
-    kind: resource.plural,
-    ...(metadata.uid && { uid: metadata.uid }),
-  };
+  const { name = '', uid } = metadata;
+  const details = { ...detailsOf(resource, name), ...(uid && { uid }) };
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
 }

@@ -13,7 +13,7 @@ export type Change = Key & {
 export type Store = ReturnType<typeof createStore>;
 
 export type StoreOptions = {
-  /** A file, or `:memory:`. */
+  /** Where the objects are kept, in its own file; `:memory:` forgets them when the store is closed. */
   readonly file: string;
   /** How many changes watches can resume over. */
   readonly historyLength?: number;

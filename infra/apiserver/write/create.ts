@@ -13,8 +13,7 @@ import {
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp, withMember, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
-import type { Resource } from '../resource.ts';
-import { keyOf, shown } from '../resource.ts';
+import { keyOf, type Resource, shown } from '../resource.ts';
 import type { Store } from '../store/store.ts';
 import { admitAndValidate } from './admit-and-validate.ts';
 

@@ -45,7 +45,7 @@ export async function deleteObject(deps: Deps, request: ApiRequest, options: Del
     const error = (await admit(deps, request, stored, options)) ?? preconditions(request, stored, options);
     if (error !== undefined) return error;
     const from = stored.metadata.resourceVersion ?? '';
-    const marked = mark(request, stored, { options, now: deps.now() });
+    const marked = mark({ options, now: deps.now() }, request, stored);
     const gone = isFree(marked);
     if (!gone && marked === stored) return { object: shown(resource, stored), gone: false };
     if (request.dryRun) return { object: shown(resource, marked), gone };
@@ -132,9 +132,7 @@ function preconditions(
   return undefined;
 }
 
-type Marking = { readonly options: DeleteOptions; readonly now: number };
-
-function mark({ resource }: ApiRequest, stored: KubeObject, { options, now }: Marking): KubeObject {
+function mark({ options, now }: { options: DeleteOptions; now: number }, { resource }: ApiRequest, stored: KubeObject) {
   const { deletionTimestamp } = stored.metadata;
   const leaving = deletionTimestamp === undefined ? (resource.strategy.beforeDelete?.(stored) ?? stored) : stored;
   const { generation, finalizers: held = [] } = leaving.metadata;

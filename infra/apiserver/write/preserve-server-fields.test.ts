@@ -21,8 +21,7 @@ const old: KubeObject = {
   status: { readyReplicas: 1 },
 };
 
-const preserve = (subresource: string | undefined) =>
-  preserveServerFields({ resource: deployments, old, subresource, isApply: false });
+const preserve = (subresource: string | undefined) => preserveServerFields({ resource: deployments, subresource }, old);
 
 test('an update keeps the status and what the server wrote, and counts a changed spec', () => {
   const next = preserve(undefined)({

@@ -1,23 +1,17 @@
 // Fields of an update that its request may not change, put back from the stored object; and the generation it makes.
 import { type KubeObject, withMember, withMeta } from '../object.ts';
+import type { ApiRequest } from '../request/request.ts';
 import type { Resource } from '../resource.ts';
 import { sameJson } from '../schema/json.ts';
 
-type Kept = {
-  readonly resource: Resource;
-  readonly old: KubeObject;
-  readonly subresource: string | undefined;
-  /** A server-side apply alone writes managedFields. */
-  readonly isApply: boolean;
-};
+type Target = Pick<ApiRequest, 'resource' | 'subresource'>;
 
-/** The update with everything put back that belongs to the server, or to the other half of the object. */
-export function preserveServerFields(kept: Kept): (next: KubeObject) => KubeObject {
-  const { resource, old, subresource, isApply } = kept;
+/** The update with everything put back that belongs to the server, or to the other half of the object. A server-side apply alone writes managedFields. */
+export function preserveServerFields({ resource, subresource }: Target, old: KubeObject, isApply = false) {
   const managed = (next: KubeObject) => ({ managedFields: (isApply ? next : old).metadata.managedFields });
-  if (subresource === 'status') return (next) => withMeta(withStatusOf(resource, old, next), managed(next));
-  if (subresource === 'finalize') return (next) => withMember(old, 'spec', next.spec);
-  return (next) => {
+  if (subresource === 'status') return (next: KubeObject) => withMeta(withStatusOf(resource, old, next), managed(next));
+  if (subresource === 'finalize') return (next: KubeObject) => withMember(old, 'spec', next.spec);
+  return (next: KubeObject) => {
     const body = resource.subresources.includes('status') ? withMember(next, 'status', old.status) : next;
     const whole = withMeta(withSystemMeta(body, old), managed(next));
     return resource.generations ? withMeta(whole, { generation: generationOf(resource, whole, old) }) : whole;

@@ -55,12 +55,11 @@ async function admitEdit(
   step: { request: ApiRequest; old: KubeObject; edit: Edit },
 ): Promise<Outcome<KubeObject>> {
   const { request, old, edit } = step;
-  const { resource, subresource } = request;
   const wanted = edit.next(old);
   if (isApiError(wanted)) return wanted;
   const error = preconditions(request, wanted, old, edit.isPut);
   if (error !== undefined) return error;
-  const preserve = preserveServerFields({ resource, old, subresource, isApply: edit.isApply ?? false });
+  const preserve = preserveServerFields(request, old, edit.isApply);
   const object = withMeta(wanted, { resourceVersion: old.metadata.resourceVersion });
   return admitAndValidate(deps, { request, object, old, preserve });
 }

@@ -36,11 +36,7 @@ export interface FunctionsOptions {
 }
 
 /** Their addresses; admission's with the path segment that its callers must know. */
-export interface Functions {
-  readonly gateway: string;
-  readonly reconcile: string;
-  readonly admission: string;
-}
+export type Functions = Awaited<ReturnType<typeof startFunctions>>;
 
 type Serving = Pick<StartContext, 'state' | 'log' | 'onStop'>;
 
@@ -48,7 +44,7 @@ type Serving = Pick<StartContext, 'state' | 'log' | 'onStop'>;
 const GRACE = 6_000;
 
 /** Starts them. A stop takes no new requests, lets open streams end, and books what they cost. */
-export async function startFunctions(context: Serving, options: FunctionsOptions): Promise<Functions> {
+export async function startFunctions(context: Serving, options: FunctionsOptions) {
   const { state } = context;
   const { accounts, certificates, cluster, gatewayPort } = options;
   const parts = await openParts(context);

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { constants, createGzip } from 'node:zlib';
 import * as z from 'zod';
-import { type Completion, type CompletionRequest, complete, type Usage } from './completion.ts';
+import { type Completion, type CompletionRequest, complete } from './completion.ts';
 import { anthropic, type Dialect, openai } from './dialects.ts';
 
 export type SampleUpstream = Awaited<ReturnType<typeof createSampleUpstream>>;
@@ -110,15 +110,8 @@ async function answer(response: ServerResponse, { dialect, request, stats }: Ask
   out.end();
 }
 
-/** A body as it is written: each text after so many milliseconds. */
-interface Body {
-  readonly type: string;
-  readonly pieces: ReadonlyArray<{ readonly after: number; readonly text: string }>;
-  /** What the reply reports. */
-  readonly usage: Usage | undefined;
-}
-
-function whole(completion: Completion, dialect: Dialect): Body {
+/** A body as it is written, each text after so many milliseconds, and the usage that it reports. */
+function whole(completion: Completion, dialect: Dialect) {
   const { behaviour, tokens, usage } = completion;
   const { first, token } = behaviour.pace ?? { first: 0, token: 0 };
   const body = JSON.stringify(dialect.toReply(completion));
@@ -126,7 +119,8 @@ function whole(completion: Completion, dialect: Dialect): Body {
   return { type: 'application/json', pieces: [{ after: first + token * tokens.length, text }], usage };
 }
 
-function streamed(completion: Completion, dialect: Dialect): Body {
+/** The same in events. */
+function streamed(completion: Completion, dialect: Dialect) {
   const { behaviour, tokens } = completion;
   const pace = behaviour.pace ?? { first: 0, token: 2 };
   const { first, token, last, usage } = dialect.toStream(completion);
