@@ -3,10 +3,12 @@ import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
-import type { Credentials, Snapshots, Upstream } from '#core/ports/serving.ts';
+import type { Credentials, Upstream } from '#core/ports/serving.ts';
+import type { Snapshot } from '#core/snapshot.ts';
 
 export interface GatewayDeps {
-  readonly snapshots: Snapshots;
+  /** The compiled instance of this gateway. Undefined until the first one is there. */
+  readonly snapshots: { current(): Snapshot | undefined };
   readonly credentials: Credentials;
   readonly policies: Policies;
   readonly ledger: Ledger;

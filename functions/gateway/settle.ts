@@ -44,13 +44,9 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     else await durably(reservation, reservation.lost, log);
   }
 
-  /** Nothing was consumed. A release that fails is the lease's business. */
-  async function release({ hold, isCalled }: Reservation): Promise<void> {
-    try {
-      await ledger.release(hold, { called: isCalled });
-    } catch (error) {
-      out.error('a hold could not be released', { hold: hold.id, why: reasonOf(error) });
-    }
+  /** Nothing was consumed. */
+  function release({ hold, isCalled }: Reservation): Promise<void> {
+    return ledger.release(hold, { called: isCalled });
   }
 }
 

@@ -1,10 +1,4 @@
-// What one gateway serves, and how it reaches an upstream.
-import type { Snapshot } from '../snapshot.ts';
-
-/** The compiled instance of this gateway. Undefined until the first one is there. */
-export interface Snapshots {
-  current(): Snapshot | undefined;
-}
+// The credentials of one gateway, and how it reaches an upstream.
 
 /** Values of credential Secrets, as the platform mounts them. Undefined: not there (yet). */
 export interface Credentials {

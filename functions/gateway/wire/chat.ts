@@ -73,7 +73,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     limit: newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older),
     input: measure(bytes.length, messages, body.tools),
     webSearches: webSearchesIn(body),
-    lookalikes: lookalikesIn(object),
+    lookalikes: lookalikesIn(object, OWN_MEMBERS),
   });
 }
 
@@ -92,16 +92,9 @@ function limitOf(value: unknown): number | undefined {
   return isCount(value) ? value : undefined;
 }
 
-function lookalikesIn({ members }: ObjectText): ReadonlySet<string> {
-  if (!members.some(({ name }) => isLookalike(name))) return NO_NAMES;
-  return new Set(members.flatMap(({ name }) => (isLookalike(name) ? [name] : [])));
-}
-
-const NO_NAMES: ReadonlySet<string> = new Set();
-
-/** Equal to one of these names when case is ignored. */
-export function isLookalike(name: string, own: ReadonlySet<string> = OWN_MEMBERS): boolean {
-  return !own.has(name) && own.has(foldCase(name));
+/** Names of members that are equal to one of these when case is ignored. */
+export function lookalikesIn({ members }: ObjectText, own: ReadonlySet<string>): ReadonlySet<string> {
+  return new Set(members.map(({ name }) => name).filter((name) => !own.has(name) && own.has(foldCase(name))));
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -3,7 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import { member, parseJson } from '#core/json.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
-import { type Chat, isLookalike, LIMIT_NAMES, type LimitName, OWN_MEMBERS } from './chat.ts';
+import { type Chat, LIMIT_NAMES, type LimitName, lookalikesIn, OWN_MEMBERS } from './chat.ts';
 import { type Dialect, headersFor, type Recipient, type Reply, type WireRequest } from './dialect.ts';
 import { membersOf, type NewValue, splice } from './json-splice.ts';
 import { createReader, openaiError } from './openai-stream.ts';
@@ -51,8 +51,7 @@ function streamOptions(chat: Chat): string {
   if (sent === undefined) return '{"include_usage":true}';
   const options = chat.text.slice(sent.valueStart, sent.end);
   const object = membersOf(options);
-  const drop = new Set(object.members.map(({ name }) => name).filter((name) => isLookalike(name, FORCED)));
-  return splice(options, object, { set: [['include_usage', 'true']], drop });
+  return splice(options, object, { set: [['include_usage', 'true']], drop: lookalikesIn(object, FORCED) });
 }
 
 const NO_NAMES: ReadonlyArray<LimitName> = [];

@@ -238,14 +238,10 @@ function readMap(text: string): Json {
 }
 
 /** The loose part of a `Status` that is read. */
-interface Status {
-  readonly message: string | undefined;
-  readonly reason: string | undefined;
-  readonly causes: ReadonlyArray<Json>;
-}
+type Status = NonNullable<ReturnType<typeof readStatus>>;
 
 /** Undefined for what is no Status: a proxy's page, a path that is not served. */
-function readStatus(text: string): Status | undefined {
+function readStatus(text: string) {
   try {
     const { kind, message, reason, details } = readMap(text);
     const causes = isMap(details) && Array.isArray(details.causes) ? details.causes.filter(isMap) : [];

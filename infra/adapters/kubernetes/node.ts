@@ -112,19 +112,16 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
   };
 }
 
-interface Client {
-  readonly agent: Agent;
-  readonly send: (request: KubeRequest, headers: Access['headers']) => Promise<KubeResponse>;
-}
+type Client = Awaited<ReturnType<typeof createClient>>;
 
 /** A start waits for no TLS that nothing asks for yet. */
-async function createClient(address: string, tls: Access['tls']): Promise<Client> {
+async function createClient(address: string, tls: Access['tls']) {
   const base = address.replace(/\/+$/, '');
   const { Agent, request } = await (base.startsWith('http:') ? import('node:http') : import('node:https'));
   const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
   const agent = new Agent({ keepAlive: true, keepAliveMsecs: PROBE_AFTER, maxSockets: MAX_CONNECTIONS, ...given });
-  const send: Client['send'] = ({ method, path, contentType, body, signal }, identity) =>
-    new Promise((resolve, reject) => {
+  const send = ({ method, path, contentType, body, signal }: KubeRequest, identity: Access['headers']) =>
+    new Promise<KubeResponse>((resolve, reject) => {
       const headers: RequestOptions['headers'] = {
         accept: 'application/json',
         'user-agent': USER_AGENT,

@@ -53,7 +53,10 @@ export async function bookIn(
   await months.ensure(query, ids);
   const refusal = await refusalIn(query, () => insertEntries(query, instanceUid, entries));
   // A month may have gone since it was made: another process dropped it, or the database was restored.
-  if (refusal !== undefined) await months.ensureAgain(query, ids);
+  if (refusal !== undefined) {
+    months.forget();
+    await months.ensure(query, ids);
+  }
   const rejected = refusal === undefined ? [] : await bookApart(booking, instanceUid, entries);
   return marks === undefined ? { rejected } : { rejected, epoch: await mark(query, instanceUid, marks) };
 }

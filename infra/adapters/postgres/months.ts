@@ -49,11 +49,8 @@ export function createMonths(session: Session) {
   return {
     /** Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Costs nothing where this process has made them, or seen them. */
     ensure: (query: Query, ids: ReadonlyArray<string>) => make(query, monthsOf(ids)),
-    /** The same, whatever was there before: months come and go behind a process. */
-    ensureAgain: (query: Query, ids: ReadonlyArray<string>) => {
-      made.clear();
-      return make(query, monthsOf(ids));
-    },
+    /** Months come and go behind a process: the next `ensure` looks for all of them again. */
+    forget: () => made.clear(),
     /** This month and the next two, by the database's clock. */
     ahead: () =>
       session.transaction(LIMIT, async (query) => {
