@@ -24,27 +24,17 @@ export type Query = <R extends pg.QueryResultRow>(
   values?: ReadonlyArray<unknown>,
 ) => Promise<R[]>;
 
-export interface Session {
+export type Session = ReturnType<typeof createSession>;
+
+export function createSession(connection: DatabaseConnection, deps: PoolDependencies) {
+  const pool = openPool(connection, deps);
+  const used = new WeakSet<pg.PoolClient>();
+
   /**
    * Statements on one connection. When the database keeps silent for `limit`, the wait for a connection included,
    * DatabaseUnreachable is thrown and the connection dropped. `work` may run again when its connection turns out to be
    * dead: it must be repeatable. `work` never asks the session itself, or it could wait for a connection that it holds.
    */
-  run<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
-  /** The same with one statement. */
-  query<R extends pg.QueryResultRow>(limit: Millis, ...call: Parameters<Query>): Promise<R[]>;
-  /**
-   * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a client
-   * that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
-   */
-  transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
-  close(): Promise<void>;
-}
-
-export function createSession(connection: DatabaseConnection, deps: PoolDependencies): Session {
-  const pool = openPool(connection, deps);
-  const used = new WeakSet<pg.PoolClient>();
-
   const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
     const silence = createSilence(limit);
     let client: pg.PoolClient | undefined;
@@ -84,8 +74,15 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
 
   return {
     run,
-    query: (limit, ...call) => run(limit, (query) => query(...call)),
-    transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
+    /** The same with one statement. */
+    query: <R extends pg.QueryResultRow>(limit: Millis, ...call: Parameters<Query>) =>
+      run(limit, (query) => query<R>(...call)),
+    /**
+     * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a client
+     * that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
+     */
+    transaction: <T>(limit: Millis, work: (query: Query) => Promise<T>) =>
+      run(limit, (query) => inTransaction(limit, query, work)),
     close: async () => {
       // A frozen server does not say goodbye.
       const goodbye = createSilence(1000);
