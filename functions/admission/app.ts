@@ -1,5 +1,6 @@
 // Routes of the admission function: /SEGMENT/mutate and /SEGMENT/validate; health and readiness at the root.
 import { type Context, Hono } from 'hono';
+import { timingSafeEqual } from 'hono/utils/buffer';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { createDeadline } from './deadline.ts';
@@ -24,8 +25,7 @@ export interface AdmissionDeps extends HandleDeps {
 }
 
 export function createAdmission(deps: AdmissionDeps): Hono {
-  const { clock, timer, record } = deps;
-  const isSecret = createPathGuard(deps.pathSecrets);
+  const { clock, timer, record, pathSecrets } = deps;
   let handle: Promise<ReturnType<typeof createHandle>> | undefined;
 
   const answer = async (context: Context, verb: Verb): Promise<Response> => {
@@ -46,7 +46,7 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   app.route('/', probes);
   // A request without the segment is answered before anything of it is read.
   app.use('/:segment/:route', async (context, next) =>
-    isSecret(context.req.param('segment')) ? next() : context.notFound(),
+    (await isAnyOf(pathSecrets, context.req.param('segment'))) ? next() : context.notFound(),
   );
   // The local stack's address of the function has the segment in it, and its probes are looked for below that.
   app.route('/:segment', probes);
@@ -57,20 +57,10 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   return app;
 }
 
-/** Compares in a time that says nothing about how much of a guess was right. */
-function createPathGuard(secrets: ReadonlyArray<string>): (segment: string) => boolean {
-  const encoder = new TextEncoder();
-  const wanted = secrets.filter((secret) => secret !== '').map((secret) => encoder.encode(secret));
-  return (segment) => {
-    const given = encoder.encode(segment);
-    return wanted.map((secret) => isSame(secret, given)).includes(true);
-  };
-}
-
-function isSame(secret: Uint8Array, given: Uint8Array): boolean {
-  let different = secret.length ^ given.length;
-  for (let index = 0; index < secret.length; index += 1) different |= (secret[index] ?? 0) ^ (given[index] ?? 0);
-  return different === 0;
+/** Compares with each in a time that says nothing about how much of a guess was right. */
+async function isAnyOf(secrets: ReadonlyArray<string>, segment: string): Promise<boolean> {
+  const wanted = secrets.filter((secret) => secret !== '').map((secret) => timingSafeEqual(secret, segment));
+  return (await Promise.all(wanted)).includes(true);
 }
 
 /** On Workers the platform waits for it; a Node process goes on anyway. */

@@ -27,8 +27,9 @@ export async function decide({ kind, object, old, dryRun }: Subject, ask?: Ask):
   return { refused, warned: found.filter((finding) => !refused.includes(finding)) };
 }
 
-/** One refusal in one line; several as a list, the most important first. */
-export function messageOf({ refused }: Decision, { kind, object }: Subject): string {
+/** One refusal in one line; several as a list, the most important first. Undefined: nothing is refused. */
+export function refusalOf({ refused }: Decision, { kind, object }: Subject): string | undefined {
+  if (refused.length === 0) return undefined;
   if (toSentences(refused).length === 1) return toText(refused);
   const { name } = object.metadata;
   return `${kind.kind}${name === undefined ? '' : ` ${JSON.stringify(name)}`} is invalid:\n${toText(refused)}`;

@@ -5,9 +5,9 @@ import type { Hash } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
 import { type Body, createBodyReader } from './body.ts';
 import { inTime } from './deadline.ts';
-import { type Decision, decide, messageOf } from './decide.ts';
+import { type Decision, decide, refusalOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
-import { type Answer, type Operation, type ReviewRequest, readReview, toReview, type Verb } from './review.ts';
+import { type Answer, type ReviewRequest, readReview, toReview, type Verb } from './review.ts';
 import { type Hint, hintOf, readSubject, type Subject, withObject } from './subject.ts';
 
 export interface HandleDeps {
@@ -50,8 +50,7 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
     if (!read.ok) return problem(read.failure.status, 'malformed', read.failure.problem);
     const request = read.value;
     const found = readSubject(request, ours);
-    if (found.outcome === 'allow') return { ...answered(request, LET_IN), hint: found.hint };
-    if (found.outcome === 'deny') return answered(request, { allowed: false, warnings: [], message: found.message });
+    if (found.subject === undefined) return { ...answered(request, found), hint: found.hint };
     try {
       return await (verb === 'mutate' ? mutate(request, found.subject) : check(request, found.subject, signal));
     } catch (error) {
@@ -64,13 +63,14 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
     const filled = withObject(subject, withDefaults(subject));
     const decision = await decide(filled);
     const patch = toPatch(subject.object.json, filled.object.json);
-    return { ...answered(request, toAnswer(decision, filled, [], patch)), decision };
+    return { ...answered(request, { refusal: refusalOf(decision, filled), patch }), decision };
   }
 
   async function check(request: ReviewRequest, subject: Subject, signal: AbortSignal): Promise<Handled> {
     const decision = await inTime(signal, decide(subject, { cluster, hash, user: subject.user }));
-    const answer = toAnswer(decision, subject, toSentences(decision.warned));
-    return { ...answered(request, answer), decision, hint: answer.allowed ? hintOf(subject) : undefined };
+    const refusal = refusalOf(decision, subject);
+    const hint = refusal === undefined ? hintOf(subject) : undefined;
+    return { ...answered(request, { refusal, warnings: toSentences(decision.warned) }), decision, hint };
   }
 
   return async (verb: Verb, request: Request, signal: AbortSignal): Promise<Handled> => {
@@ -83,22 +83,10 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
   };
 }
 
-const LET_IN: Answer = { allowed: true, warnings: [], patch: [] };
-
-function toAnswer(
-  decision: Decision,
-  subject: Subject,
-  warnings: ReadonlyArray<string>,
-  patch: ReadonlyArray<Operation> = [],
-): Answer {
-  if (decision.refused.length === 0) return { allowed: true, warnings, patch };
-  return { allowed: false, warnings, message: messageOf(decision, subject) };
-}
-
 const answered = (request: ReviewRequest, answer: Answer): Handled => ({
   status: 200,
   body: toReview(request.uid, answer),
-  result: answer.allowed ? 'allowed' : 'refused',
+  result: answer.refusal === undefined ? 'allowed' : 'refused',
   request,
 });
 

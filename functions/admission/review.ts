@@ -58,27 +58,29 @@ export type Operation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-export type Answer =
-  | { readonly allowed: true; readonly warnings: ReadonlyArray<string>; readonly patch: ReadonlyArray<Operation> }
-  | { readonly allowed: false; readonly warnings: ReadonlyArray<string>; readonly message: string };
+export interface Answer {
+  /** Why the object is not let in; undefined: it is. */
+  readonly refusal?: string | undefined;
+  readonly warnings?: ReadonlyArray<string>;
+  /** Of an object that is let in. */
+  readonly patch?: ReadonlyArray<Operation>;
+}
 
 /**
  * Exactly what the API server takes: the same uid; `patch` and `patchType` together or not at all (an empty patch is
  * none); a denial with 422, because clients retry a 409 for seconds, and `Forbidden`, because `kubectl edit` says only of what is
  * invalid, as a 422 without a reason is, that it is.
  */
-export function toReview(uid: string, answer: Answer) {
-  const warnings = answer.warnings.flatMap(toLines);
+export function toReview(uid: string, { refusal, warnings = [], patch = [] }: Answer) {
+  const lines = warnings.flatMap(toLines);
   return {
     apiVersion: API_VERSION,
     kind: 'AdmissionReview',
     response: {
       uid,
-      allowed: answer.allowed,
-      ...(warnings.length === 0 ? {} : { warnings }),
-      ...(answer.allowed
-        ? patchOf(answer.patch)
-        : { status: { code: 422, reason: 'Forbidden', message: answer.message } }),
+      allowed: refusal === undefined,
+      ...(lines.length === 0 ? {} : { warnings: lines }),
+      ...(refusal === undefined ? patchOf(patch) : { status: { code: 422, reason: 'Forbidden', message: refusal } }),
     },
   };
 }

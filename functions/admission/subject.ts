@@ -36,28 +36,26 @@ export interface Hint {
   readonly name: string;
 }
 
-export type ReadSubject =
-  | { readonly outcome: 'validate'; readonly subject: Subject }
-  /** Nothing to validate; `hint` where an object of ours is about to go. */
-  | { readonly outcome: 'allow'; readonly hint?: Hint | undefined }
-  /** A denial with this message. */
-  | { readonly outcome: 'deny'; readonly message: string };
+/** Without a subject there is nothing to validate: it is let in, or refused at once. `hint`: an object of ours is about to go. */
+export interface ReadSubject {
+  readonly subject?: Subject;
+  readonly refusal?: string;
+  readonly hint?: Hint | undefined;
+}
 
 /** `own` are the users whose writes are ours: reconcile never has to ask admission. */
 export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): ReadSubject {
   const { group, version, kind: name } = request.kind;
   const kind = resources.find((one) => one.group === group && one.version === version && one.kind === name);
-  if (kind === undefined || (request.subResource ?? '') !== '' || own.has(request.userInfo?.username ?? ''))
-    return { outcome: 'allow' };
+  if (kind === undefined || (request.subResource ?? '') !== '' || own.has(request.userInfo?.username ?? '')) return {};
   const { object, oldObject, operation } = request;
   const dryRun = request.dryRun === true;
   // A deletion is always allowed.
-  if (operation === 'DELETE') return { outcome: 'allow', hint: toHint(kind, request, dryRun) };
-  if (operation === 'CONNECT') return { outcome: 'allow' };
-  if (isMap(object) && isMap(object.metadata) && typeof object.metadata.deletionTimestamp === 'string')
-    return { outcome: 'allow' };
-  const message = wrongShape(object, kind);
-  if (message !== undefined || !isMap(object)) return { outcome: 'deny', message: message ?? '' };
+  if (operation === 'DELETE') return { hint: toHint(kind, request, dryRun) };
+  if (operation === 'CONNECT') return {};
+  if (isMap(object) && isMap(object.metadata) && typeof object.metadata.deletionTimestamp === 'string') return {};
+  const refusal = wrongShape(object, kind);
+  if (refusal !== undefined || !isMap(object)) return { refusal: refusal ?? '' };
   const subject: Subject = {
     kind,
     object: toDraft(object, request),
@@ -65,7 +63,7 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
     user: toRequester(request.userInfo),
     dryRun,
   };
-  return { outcome: 'validate', subject };
+  return { subject };
 }
 
 /** The same subject with the object changed, as /mutate does before it validates. */
