@@ -9,16 +9,10 @@ import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayEnvironment } from '../config/environments.ts';
 import { listProblems } from '../config/variable.ts';
 
-export interface Mounts {
-  readonly instanceUid: string;
-  readonly connection: DatabaseConnection;
-  readonly storeConnection: StoreConnection;
-}
-
 type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'STORE_DIR' | 'OUTBOX_DIR'>;
 
 /** Throws with one line per mount that is not as it must be. Credentials may be missing: their model entries drop out. */
-export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, OUTBOX_DIR }: Paths): Mounts {
+export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, OUTBOX_DIR }: Paths) {
   const problems: string[] = [];
   const attempt = <T>(variable: string, path: string, read: () => T): T | undefined => {
     try {
