@@ -1,4 +1,5 @@
 // Metadata of an object, as far as we read it.
+import { OWNED, OWNED_LABEL } from './group.ts';
 
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -41,3 +42,9 @@ export const controllerOf = (object: KubeObject<string, string, unknown, unknown
   ...{ apiVersion: object.apiVersion, kind: object.kind, name: object.metadata.name, uid: object.metadata.uid },
   ...{ controller: true, blockOwnerDeletion: true },
 });
+
+/** Whether we made an object for this owner: it carries our label, and the owner controls it. */
+export function isOwnedBy({ labels, ownerReferences }: Pick<ObjectMeta, 'labels' | 'ownerReferences'>, uid: string) {
+  const isOwner = ownerReferences?.some((owner) => owner.uid === uid && owner.controller === true);
+  return labels?.[OWNED_LABEL] === OWNED && isOwner === true;
+}

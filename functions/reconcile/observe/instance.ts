@@ -16,6 +16,7 @@ import {
 } from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { isOwnedBy } from '#crds/object-meta.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { Link } from '../memory.ts';
 import { PARTS, PARTS_OF, type PartName, partName } from '../workload/parts.ts';
@@ -161,10 +162,9 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
   const text = JSON.stringify(compile(metadata, spec));
   const hash = deps.hash(text).slice(0, 16);
   const name = snapshotName(metadata.name, hash);
-  const isOurs = ({ metadata: { labels, ownerReferences } }: KubeObject) =>
-    labels?.[OWNED_LABEL] === OWNED && ownerReferences?.some(({ uid }) => uid === metadata.uid) === true;
   const selection = { namespace: metadata.namespace, labelSelector: `${OWNED_LABEL}=${OWNED}` };
-  const ours = (await deps.cluster.list(RESOURCES.configMaps, selection)).filter(isOurs);
+  const found = await deps.cluster.list(RESOURCES.configMaps, selection);
+  const ours = found.filter((map) => isOwnedBy(map.metadata, metadata.uid));
   const isPublished = ours.some((map) => map.metadata.name === name);
   const older = ours
     .filter((map) => map.metadata.name !== name)

@@ -1,7 +1,8 @@
 // Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers write.
 import * as z from 'zod';
 import { SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/group.ts';
-import { isOurPart, laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
+import { isOwnedBy } from '#crds/object-meta.ts';
+import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
 import { scaleOf, serviceUrl } from '../workload/wanted.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
 
@@ -121,7 +122,7 @@ export function whyLeftAlone(
   const live = parts.get(part);
   if (live === undefined) return undefined;
   const title = partTitle(part, object.metadata.name);
-  if (!isOurPart(live, object)) {
+  if (!isOwnedBy(live.metadata, object.metadata.uid)) {
     const message = `${title} is there and is not this instance's, so it is left alone: delete it, or give the instance another name`;
     return { part, reason: FOREIGN, message };
   }
@@ -168,7 +169,7 @@ interface Seen {
 
 function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running | undefined {
   const part = view.parts.get(PARTS_OF[type][0]);
-  if (part === undefined || !isOurPart(part, view.object)) return undefined;
+  if (part === undefined || !isOwnedBy(part.metadata, view.object.metadata.uid)) return undefined;
   const live = Live.parse(part);
   const { generation } = live.metadata;
   const { observedGeneration, url } = live.status;

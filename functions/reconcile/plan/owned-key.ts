@@ -1,6 +1,6 @@
 // A user's own VirtualKey (`autoCreateKey`): it exists, and follows the user (DESIGN 3).
-import { OWNED, OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
-import { controllerOf } from '#crds/object-meta.ts';
+import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
+import { controllerOf, isOwnedBy } from '#crds/object-meta.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
@@ -9,14 +9,9 @@ import { idOf, instancePathOf, isDeleted, pathOf } from '../world.ts';
 import type { PlanContext } from './context.ts';
 
 /** The VirtualKey that is called like the user, and whether it is the user's: it has our label and names the user as its owner. */
-export function ownedKeyOf(
-  user: User,
-  { world }: PlanContext,
-): { readonly key: VirtualKey | undefined; readonly isOwned: boolean } {
-  const { uid } = user.metadata;
-  const key = world.keys.get(pathOf(user.metadata))?.object;
-  const isLabelled = key?.metadata.labels?.[OWNED_LABEL] === OWNED;
-  return { key, isOwned: isLabelled && key.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true };
+export function ownedKeyOf({ metadata }: User, { world }: PlanContext) {
+  const key = world.keys.get(pathOf(metadata))?.object;
+  return { key, isOwned: key !== undefined && isOwnedBy(key.metadata, metadata.uid) };
 }
 
 export function planOwnedKey(user: User, context: PlanContext): Action[] {

@@ -2,7 +2,7 @@
 import { gatewayName, knativeServiceName } from '#core/names.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { OWNED, OWNED_LABEL, OWNED_LABELS, VERSION_ANNOTATION } from '#crds/group.ts';
+import { OWNED_LABELS, VERSION_ANNOTATION } from '#crds/group.ts';
 import { controllerOf } from '#crds/object-meta.ts';
 
 export const PARTS = {
@@ -63,10 +63,4 @@ export function laterVersion({ metadata }: KubeObject, ours: string): string | u
   const theirs = metadata.annotations?.[VERSION_ANNOTATION] ?? '';
   const isLater = /^\d+(\.\d+)*$/.test(theirs) && theirs.localeCompare(ours, 'en', { numeric: true }) > 0;
   return isLater ? theirs : undefined;
-}
-
-/** Whether an object under a part's name is this instance's: it carries our label, and the instance owns it. */
-export function isOurPart({ metadata }: KubeObject, { metadata: { uid } }: GatewayInstance): boolean {
-  const isOwner = metadata.ownerReferences?.some((owner) => owner.uid === uid && owner.controller === true);
-  return metadata.labels?.[OWNED_LABEL] === OWNED && isOwner === true;
 }
