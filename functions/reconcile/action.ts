@@ -164,6 +164,15 @@ export function identify(action: Action): string {
   return [action.action, idOf(action.kind, action), ...details].join(' ');
 }
 
+/** Removals of one kind on one instance that are not done. `message`: for the condition of the instance, and for its event. */
+export interface Guarded {
+  readonly instance: Path;
+  readonly action: 'RetireScope' | 'DeleteKey';
+  readonly count: number;
+  readonly of: number;
+  readonly message: string;
+}
+
 export type Sign = '+' | '~' | '-';
 
 /** How a dry run draws it: something comes, changes or goes. The verb of most actions says which. */

@@ -34,7 +34,8 @@ test('it is guarded and reported: in the report, in an event and in a condition 
   await many(30);
   await lose(0, 11);
   const report = await harness.sweep();
-  expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 11, of: 30 }]);
+  const message: unknown = expect.stringContaining('would remove 11 of 30 claims');
+  expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 11, of: 30, message }]);
   expect(report.actions).not.toHaveProperty('RetireScope');
   expect(await harness.aliases()).toHaveLength(30);
   expect(await condition()).toMatchObject({

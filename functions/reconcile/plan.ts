@@ -1,16 +1,18 @@
 // The plan: what is to be done. Pure and total: the same world and the same instant give the same actions.
+
+import { DEFAULT_SHARE, parseShare } from '#core/deletion-share.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { type Action, identify } from './action.ts';
+import { DELETION_SHARE_ANNOTATION } from '#crds/group.ts';
+import { type Action, type ActionOf, type Guarded, identify } from './action.ts';
 import { whyNot } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
 import { removeFinalizer } from './plan/deletion.ts';
-import { type Guarded, guardDeletions } from './plan/guard.ts';
 import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
 import { planOrphanedClaims, planScopeOwner } from './plan/member.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
 import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
-import { hasFinalizer, isDeleted, type Path, type World } from './world.ts';
+import { hasFinalizer, instancePathOf, isDeleted, objectIn, type Path, pathOf, type World } from './world.ts';
 
 export interface Plan {
   /** Of one object in their order; of different objects concurrently. */
@@ -69,4 +71,41 @@ function planReports(context: PlanContext, guarded: ReadonlyArray<Guarded>): Rea
     ...ofKeys,
     ...[...malformed.values()].flatMap((object) => planMalformedStatus(object, context)),
   ];
+}
+
+/** Never too many. */
+const ALWAYS = 10;
+
+/** The deletion guard: what would remove more than is plausible waits until the instance's share lets it (DESIGN 6, law 4). */
+function guardDeletions(actions: ReadonlyArray<Action>, world: World): Plan {
+  const removals = actions.filter((action) => isRemoval(action, world));
+  const guarded = [...Map.groupBy(removals, ({ action, instance }) => `${action} ${instance}`).values()].flatMap(
+    (group): Guarded[] => {
+      const [{ action, instance } = { action: 'RetireScope', instance: '' } as const] = group;
+      const view = world.instances.get(instance);
+      const of = action === 'RetireScope' ? (view?.claims.size ?? 0) : countKeys(instance, world);
+      const share = parseShare(view?.object.metadata.annotations?.[DELETION_SHARE_ANNOTATION] ?? '') ?? DEFAULT_SHARE;
+      const count = group.length;
+      if (count <= Math.max(ALWAYS, (of * share) / 100)) return [];
+      const what = action === 'RetireScope' ? 'claims whose objects are gone' : 'keys of users';
+      const message =
+        `a run would remove ${count} of ${of} ${what}, which is more than is plausible: nothing was removed; if it is meant, ` +
+        `annotate the instance with ${DELETION_SHARE_ANNOTATION}=${Math.ceil((count * 100) / of)}%, until they are removed`;
+      return [{ instance, action, count, of, message }];
+    },
+  );
+  const isGuarded = (action: Action) =>
+    isRemoval(action, world) && guarded.some((one) => one.action === action.action && one.instance === action.instance);
+  return { actions: actions.filter((action) => !isGuarded(action)), guarded };
+}
+
+/** What a person deleted does not count. */
+function isRemoval(action: Action, world: World): action is ActionOf<Guarded['action']> {
+  if (action.action !== 'DeleteKey' && action.action !== 'RetireScope') return false;
+  const object = objectIn(world, action.kind, pathOf(action));
+  return object === undefined || !isDeleted(object);
+}
+
+function countKeys(instance: Path, world: World): number {
+  return [...world.keys.values()].filter(({ object }) => instancePathOf(object) === instance).length;
 }

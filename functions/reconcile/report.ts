@@ -1,11 +1,10 @@
 // What a run saw and did: the answer to whoever asked for it, its log line and metrics, and the rows of a dry run.
 import type { Millis } from '#core/ports/money.ts';
 import type { KindName } from '#crds/kinds.ts';
-import { type ActionName, about, type Result, type Sign, signOf } from './action.ts';
+import { type ActionName, about, type Guarded, type Result, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Objects } from './observe/objects.ts';
-import { type Guarded, toGuardedMessage } from './plan/guard.ts';
 import type { Plan } from './plan.ts';
 import type { Scope } from './scope.ts';
 import { hasFinalizer, idOf, isDeleted, type Malformed, type OwnObject, type World } from './world.ts';
@@ -147,9 +146,9 @@ export function toRows({ instances }: World, { actions, guarded }: Plan): Readon
       const { action, kind, namespace, name, why } = planned;
       return { action, kind, namespace, name, why, sign: signOf(planned) };
     }),
-    ...guarded.map((one): PlannedRow => {
-      const [namespace = '', name = ''] = one.instance.split('/');
-      return { action: 'Guarded', kind: 'GatewayInstance', namespace, name, why: toGuardedMessage(one), sign: '!' };
+    ...guarded.map(({ instance, message }): PlannedRow => {
+      const [namespace = '', name = ''] = instance.split('/');
+      return { action: 'Guarded', kind: 'GatewayInstance', namespace, name, why: message, sign: '!' };
     }),
     ...paused.map(
       ({ object }): PlannedRow => ({

@@ -10,10 +10,7 @@ export type Scope =
   /** An event about something that is not ours. */
   | { readonly look: 'nowhere' };
 
-export interface Posted {
-  header(name: string): string | undefined;
-  readonly body: string;
-}
+type Posted = { header(name: string): string | undefined; readonly body: string };
 
 const PING = 'dev.knative.sources.ping';
 const API_SERVER = /^dev\.knative\.apiserver\.ref\.(add|update|delete)$/;

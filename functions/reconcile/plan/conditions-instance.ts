@@ -5,21 +5,14 @@ import { toProblem } from '#core/finding.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Ledger } from '#core/ports/registry.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
-import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
-import { evaluateWorkload, type WorkloadConditions, whyNotShared } from './conditions-workload.ts';
+import { evaluateWorkload, whyNotShared } from './conditions-workload.ts';
 
-export interface InstanceConditions {
-  readonly ready: Reached;
-  readonly conditions: ReadonlyArray<ConditionState>;
-  readonly models: NonNullable<GatewayInstanceStatus['models']>;
-  readonly workload: WorkloadConditions;
-  /** The `modelName`s of its entries. */
-  readonly served: ReadonlySet<string>;
-}
+export type InstanceConditions = ReturnType<typeof evaluateInstance>;
 
-export function evaluateInstance(view: InstanceView, world: World): InstanceConditions {
+export function evaluateInstance(view: InstanceView, world: World) {
   const { models } = view.object.spec;
   const workload = evaluateWorkload(view, world);
   const evaluated = checkModels(view);
@@ -28,7 +21,7 @@ export function evaluateInstance(view: InstanceView, world: World): InstanceCond
   // In this order: the first that keeps the instance from serving is the reason of Ready.
   const causes = [database, store, evaluated.any, checkSnapshot(view), workload.reached];
   const serves = workload.url === undefined ? 'serves' : `serves at ${workload.url}`;
-  const ready = causes.find((reached) => !reached.ok) ?? { ok: true, message: serves };
+  const ready: Reached = causes.find((reached) => !reached.ok) ?? { ok: true, message: serves };
   return {
     ready,
     conditions: [
@@ -43,6 +36,7 @@ export function evaluateInstance(view: InstanceView, world: World): InstanceCond
       return { modelName, identifier, ready: problem === undefined, reason: problem?.reason };
     }),
     workload,
+    /** The `modelName`s of its entries. */
     served: new Set(models.map(({ modelName }) => modelName)),
   };
 }

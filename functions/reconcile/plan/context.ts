@@ -55,21 +55,13 @@ export interface Payers {
   readonly isWaiting: boolean;
 }
 
-export interface PlanContext {
-  readonly world: World;
-  readonly now: Millis;
-  evaluate(view: InstanceView): InstanceConditions;
-  access(member: Member): InstanceAccess;
-  own(member: Member): OwnClaim | undefined;
-  /** The members here that want this claim of this instance. */
-  wanting(instance: Path, claim: string): ReadonlyArray<Member>;
-  /** The key's user, and its `teamRef`, else all teams of the user, by name, at most eight (LEDGER 2). */
-  payers(key: VirtualKey): Payers;
-}
+export type PlanContext = ReturnType<typeof createPlanContext>;
 
 const MAX_TEAMS = 8;
 
-export function createPlanContext(world: World, now: Millis): PlanContext {
+type Evaluate = (view: InstanceView) => InstanceConditions;
+
+export function createPlanContext(world: World, now: Millis) {
   const evaluated = new Map<InstanceView, InstanceConditions>();
   const evaluate = (view: InstanceView) => {
     const conditions = evaluated.get(view) ?? evaluateInstance(view, world);
@@ -78,11 +70,12 @@ export function createPlanContext(world: World, now: Millis): PlanContext {
   };
   const access = (member: Member) => accessOf(member, world, evaluate);
   let wanted: ReadonlyMap<string, ReadonlyArray<Member>> | undefined;
+  /** The members here that want this claim of this instance. */
   const wanting = (instance: Path, key: string) => {
     wanted ??= Map.groupBy(membersOf(world), (member) => `${instancePathOf(member)} ${aliasOf(member).key}`);
     return wanted.get(`${instance} ${key}`) ?? [];
   };
-  const own = (member: Member) => {
+  const own = (member: Member): OwnClaim | undefined => {
     const found = access(member);
     if (found.at !== 'allowed') return undefined;
     const { instance } = found;
@@ -93,6 +86,7 @@ export function createPlanContext(world: World, now: Millis): PlanContext {
     team.spec.members.map(({ name }) => ({ user: pathOf({ ...team.metadata, name }), team })),
   );
   const memberships = Map.groupBy(members, ({ user }) => user);
+  /** The key's user, and its `teamRef`, else all teams of the user, by name, at most eight (LEDGER 2). */
   const payers = (key: VirtualKey): Payers => {
     const references = referencesOf(key, world, memberships);
     const paying: Array<Payers['paying'][number]> = [];
@@ -136,7 +130,7 @@ function referencesOf(
   return [...ofUser, ...teams.map((name) => refer('Team', path, name))];
 }
 
-function accessOf(member: Member, world: World, evaluate: PlanContext['evaluate']): InstanceAccess {
+function accessOf(member: Member, world: World, evaluate: Evaluate): InstanceAccess {
   const path = instancePathOf(member);
   const instance = world.instances.get(path);
   const ref = member.spec.connectionRef.instanceRef;

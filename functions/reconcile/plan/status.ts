@@ -7,7 +7,7 @@ import type { Condition } from '#crds/fragments.ts';
 import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import type { User, UserStatus } from '#crds/user.ts';
 import type { VirtualKey, VirtualKeyStatus } from '#crds/virtual-key.ts';
-import { type Action, about, event, type StatusPatch } from '../action.ts';
+import { type Action, about, event, type Guarded, type StatusPatch } from '../action.ts';
 import { differingMembers } from '../json.ts';
 import { type Spend, spendOf } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
@@ -31,7 +31,6 @@ import { toLedgerCondition } from './conditions-instance.ts';
 import { SOFT, toModelsCondition, toRotationCondition, toSoftBudgetCondition } from './conditions-member.ts';
 import type { PlanContext } from './context.ts';
 import { instanceBlockedBy, toWaiting } from './deletion.ts';
-import { type Guarded, toGuardedMessage } from './guard.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
 /** Conditions that are there only while there is something to say. */
@@ -54,7 +53,7 @@ export function planInstanceStatus(
   if (object.spec.paused && !isDeleted(object)) return planPausedStatus(object, context);
   const { conditions, models, workload } = context.evaluate(view);
   const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));
-  const tooMany = own.map(toGuardedMessage).join('; ');
+  const tooMany = own.map(({ message }) => message).join('; ');
   const isGuarded: ConditionState = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany };
   const deleting = { reason: 'Deleting', message: toWaiting(object, instanceBlockedBy(view, context.world)) };
   const evaluated = isDeleted(object)
@@ -74,7 +73,7 @@ export function planInstanceStatus(
   const events = own.map((one) => {
     // The same plan is told once.
     const once = `${TOO_MANY}/${one.action}/${one.count}/${one.of}`;
-    return event(object, { type: 'Warning', reason: TOO_MANY, message: toGuardedMessage(one), once });
+    return event(object, { type: 'Warning', reason: TOO_MANY, message: one.message, once });
   });
   return [...planWrite(object, after, context), ...events];
 }
