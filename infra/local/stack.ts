@@ -1,6 +1,5 @@
 // The local stack: database, cluster, sample upstream and the three functions, started in this order and stopped in the opposite one.
 import { appendFileSync } from 'node:fs';
-import type { DatabaseConnection } from '../../functions/core/ports/backends.ts';
 import { createCluster } from '../adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '../adapters/kubernetes/node.ts';
 import { createLines } from '../adapters/lines.ts';
@@ -11,22 +10,15 @@ import { openAccounts } from './cluster/accounts.ts';
 import { openCertificates } from './cluster/certificates.ts';
 import { openCluster } from './cluster/cluster.ts';
 import { openDatabase } from './database/database.ts';
-import { type Functions, startFunctions } from './functions/functions.ts';
+import { startFunctions } from './functions/functions.ts';
 import { startSchedule } from './functions/schedule.ts';
 import { type Progress, type Start, type StartContext, unless } from './start.ts';
 import { freePort, portOf } from './state/ports.ts';
 import { createSampleUpstream } from './upstream/server.ts';
 
-/** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
-export interface Endpoints extends Functions {
-  readonly pid: number;
-  readonly kubeconfig: string;
-  readonly cluster: string;
-  readonly upstream: string;
-  readonly database: DatabaseConnection;
-}
-
 export type Stack = Awaited<ReturnType<typeof startStack>>;
+/** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
+export type Endpoints = Stack['endpoints'];
 
 /** Starts everything. Where a step fails, or on an interrupt, what was started is stopped, and this throws. */
 export async function startStack({ options, state, progress, interrupted }: Start) {
@@ -92,6 +84,5 @@ async function start(context: StartContext, { step, say }: Progress) {
   const { sweep, stop } = startSchedule(context, functions.reconcile);
   onStop(stop);
   const addresses = { kubeconfig, cluster: url, ...functions, upstream: upstream.url };
-  const endpoints: Endpoints = { pid: process.pid, ...addresses, database: database.connection };
-  return { cluster, sweep, endpoints };
+  return { cluster, sweep, endpoints: { pid: process.pid, ...addresses, database: database.connection } };
 }

@@ -35,15 +35,12 @@ export interface FunctionsOptions {
   readonly gatewayPort: number;
 }
 
-/** Their addresses; admission's with the path segment that its callers must know. */
-export type Functions = Awaited<ReturnType<typeof startFunctions>>;
-
 type Serving = Pick<StartContext, 'state' | 'log' | 'onStop'>;
 
 /** Milliseconds that open streams get to end: with PostgreSQL and the rest a stop stays below 15 s. */
 const GRACE = 6_000;
 
-/** Starts them. A stop takes no new requests, lets open streams end, and books what they cost. */
+/** Starts them, and answers their addresses, admission's with the path segment that its callers must know. A stop takes no new requests, lets open streams end, and books what they cost. */
 export async function startFunctions(context: Serving, options: FunctionsOptions) {
   const { state } = context;
   const { accounts, certificates, cluster, gatewayPort } = options;
