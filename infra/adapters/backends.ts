@@ -1,5 +1,11 @@
 // Backends of one process: the databases and stores that instances name, each database opened once.
-import type { Backends, DatabaseConnection, StoreConnection, StoreHealth } from '#core/ports/backends.ts';
+import type {
+  Backends,
+  DatabaseConnection,
+  SharedStoreConnection,
+  StoreConnection,
+  StoreHealth,
+} from '#core/ports/backends.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Database } from './postgres/database.ts';
@@ -17,11 +23,7 @@ interface BackendsDependencies {
   readonly flush: (instanceUid: string, store: StoreConnection, database: Database) => Promise<void>;
   /** Absent where this platform dials no store. */
   readonly clear?: (instanceUid: string, store: StoreConnection) => Promise<void>;
-  /** Asks a store that processes share. */
-  readonly probeShared: (
-    connection: Exclude<StoreConnection, { type: 'memory' }>,
-    instanceUid: string,
-  ) => Promise<StoreHealth>;
+  readonly probeShared: (connection: SharedStoreConnection, instanceUid: string) => Promise<StoreHealth>;
 }
 
 interface Pool {

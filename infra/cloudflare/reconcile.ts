@@ -6,7 +6,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
 import { createRedisStore } from '#adapters/redis/store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
-import type { StoreConnection } from '#core/ports/backends.ts';
+import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import { ReconcileBindings } from '../config/bindings.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
@@ -67,9 +67,7 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
   }
 }
 
-type Shared = Exclude<StoreConnection, { type: 'memory' }>;
-
-function openShared(connection: Shared, { instanceUid }: OpenStoreDependencies): OpenedStore {
+function openShared(connection: SharedStoreConnection, { instanceUid }: OpenStoreDependencies): OpenedStore {
   if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
   const { evaluate, close } = openUpstash(connection);
   return { store: createRedisStore({ evaluate, instanceUid }), isShared: true, close };

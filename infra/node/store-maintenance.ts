@@ -2,15 +2,13 @@
 import type { OpenedStore, OpenStoreDependencies } from '#adapters/open-store.ts';
 import type { Database } from '#adapters/postgres/database.ts';
 import { maintain } from '#core/ledger/maintain.ts';
-import type { StoreConnection } from '#core/ports/backends.ts';
+import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { NodeDependencies } from './platform.ts';
 
-type Shared = Exclude<StoreConnection, { type: 'memory' }>;
-
 interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 'timer'> {
   /** Dials a store as this platform can; throws where it cannot. */
-  readonly open: (connection: Shared, deps: OpenStoreDependencies) => OpenedStore;
+  readonly open: (connection: SharedStoreConnection, deps: OpenStoreDependencies) => OpenedStore;
   readonly log: Log;
   readonly metrics: Metrics;
 }

@@ -32,6 +32,9 @@ export type StoreConnection =
     }
   | { readonly type: 'upstash'; readonly url: string; readonly token: string };
 
+/** A store that processes share. */
+export type SharedStoreConnection = Exclude<StoreConnection, { type: 'memory' }>;
+
 export type StoreHealth =
   | { readonly ok: true }
   | {

@@ -1,14 +1,11 @@
 // The probe of a Redis: it must answer, run scripts, write, and evict nothing.
-import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
+import type { SharedStoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
 import { PROBE_TIMEOUT, probeUpstash, WRITE, withTimeout } from './probe-upstash.ts';
 import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
 /** Probes the store over a new connection, within 2 s. */
-export function probeShared(
-  connection: Exclude<StoreConnection, { type: 'memory' }>,
-  instanceUid: string,
-): Promise<StoreHealth> {
+export function probeShared(connection: SharedStoreConnection, instanceUid: string): Promise<StoreHealth> {
   return connection.type === 'redis' ? probeRedis(connection, instanceUid) : probeUpstash(connection, instanceUid);
 }
 
