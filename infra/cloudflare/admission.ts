@@ -24,6 +24,7 @@ export default {
 function createApp(bindings: Bindings): ReturnType<typeof createAdmission> {
   const { RECONCILE: reconcile } = bindings;
   const environment = readEnvironment(AdmissionBindings, bindings);
+  const [token] = environment.RECONCILE_TOKEN;
   return createAdmission({
     ...workerDependencies(),
     cluster: workerCluster(environment),
@@ -31,10 +32,7 @@ function createApp(bindings: Bindings): ReturnType<typeof createAdmission> {
     record: createReviewRecord({
       log: workerLog('admission'),
       metrics,
-      hint: reconcile === undefined ? undefined : hintTo(reconcile, environment),
+      hint: reconcile && createHint({ address: 'https://reconcile/', token, send: (event) => reconcile.fetch(event) }),
     }),
   });
 }
-
-const hintTo = (reconcile: NonNullable<Bindings['RECONCILE']>, { RECONCILE_TOKEN: [token] }: AdmissionBindings) =>
-  createHint({ address: 'https://reconcile/', token, send: (event) => reconcile.fetch(event) });
