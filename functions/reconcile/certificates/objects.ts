@@ -32,10 +32,7 @@ export interface HookView {
   readonly bundles: ReadonlyArray<ReadonlyArray<string>>;
 }
 
-export interface View {
-  readonly secret: SecretView | undefined;
-  readonly hooks: ReadonlyArray<HookView>;
-}
+export type View = Awaited<ReturnType<typeof observe>>;
 
 export const HOOKS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((verb) => ({
   group: 'admissionregistration.k8s.io',
@@ -53,7 +50,7 @@ const CERT_MANAGER = 'cert-manager.io/';
 export const namesOf = ({ service }: CertificateDeps): string[] => [`${service.name}.${service.namespace}.svc`];
 
 /** Configurations before the Secret: what they trust was issued first. Throws when the API server does not say. */
-export async function observe(cluster: Cluster, certificates: CertificateDeps): Promise<View> {
+export async function observe(cluster: Cluster, certificates: CertificateDeps) {
   const hooks = HOOKS.map(async (resource): Promise<HookView[]> => {
     const object = await cluster.get(resource, undefined, WEBHOOKS);
     // A configuration that cert-manager injects into is not ours to write.

@@ -1,12 +1,11 @@
 // The context of observing: the platform, what the run has listed, the instant.
-import type { Millis } from '#core/ports/money.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { Link, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
 import { PARTS } from '../workload/parts.ts';
 import type { Path, World } from '../world.ts';
-import { loadObjects, type Objects } from './objects.ts';
+import { loadObjects } from './objects.ts';
 
 /** `Draft`: the world while it is observed. */
 export interface Observed {
@@ -17,24 +16,13 @@ export interface Observed {
 type Mutable<T> = T extends ReadonlyMap<infer K, infer V> ? Map<K, V> : T;
 export type Draft = { -readonly [Name in keyof World]: Mutable<World[Name]> };
 
-export interface ObserveContext {
-  readonly deps: ReconcileDeps;
-  readonly memory: Memory;
-  readonly now: Millis;
-  readonly all: Objects;
-  /** Whether nothing may be written, not even bookings. */
-  readonly isDry: boolean;
-  /** Whether the cluster serves Knative; a text says why that could not be found out. */
-  readonly knative: boolean | string;
-}
+export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 
-/** Lists what the scope holds. Rejects when the API server does not say what there is: then nothing is known, and nothing is planned. */
-export async function createObserveContext(
-  deps: ReconcileDeps,
-  memory: Memory,
-  scope: Scope,
-  isDry: boolean,
-): Promise<ObserveContext> {
+/**
+ * Lists what the scope holds. Rejects when the API server does not say what there is: then nothing is known, and nothing is planned.
+ * `isDry`: nothing may be written, not even bookings.
+ */
+export async function createObserveContext(deps: ReconcileDeps, memory: Memory, scope: Scope, isDry: boolean) {
   const now = deps.clock.now();
   const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
   return { deps, memory, now, isDry, all: await loadObjects(deps.cluster, scope), knative: await knative };
