@@ -1,0 +1,111 @@
+// Closing an account whose lease has ended: frozen in the store, charged once in PostgreSQL, forgotten (LEDGER 3).
+import { isPlanted } from './flaws.ts';
+import { type Account, copyAccount, type Go, type Scene, type State, type Sums } from './state.ts';
+import { finish, freeze } from './store.ts';
+import { at, plus, requestsOf, sumsOf, zeros } from './sums.ts';
+
+/** The process that made an account. */
+export const ownerOf = (account: number): number => Math.floor(account / 4);
+
+export function ofClosing(scene: Scene, state: State, who: number, go: Go): void {
+  const { closing, gone, epoch, out } = at(state.processes, who);
+  if (gone !== '') return;
+  const isThere = state.store.epoch === epoch && state.books.epoch === epoch;
+  if (closing === null && isThere && !out)
+    for (const id of Object.keys(state.store.accounts).map(Number)) {
+      const owner = at(state.processes, ownerOf(id));
+      const isEnded = owner.gone !== '';
+      if (ownerOf(id) === who || (!isEnded && state.left.slept === 0) || !isLoaded(scene, state, id)) continue;
+      go(`${who} marks account ${id}`, (to) => {
+        if (!isEnded) to.left.slept -= 1;
+        // A living process that was silent for a lease may exceed a limit by what it had not told (LEDGER 6).
+        if (requestsOf(scene, to, ownerOf(id), 'live', 'done', 'sent').some((of) => !at(to.requests, of).acked))
+          to.excused = true;
+        if (!isEnded) at(to.processes, ownerOf(id)).asleep = true;
+        mark(to, who, id);
+      });
+    }
+  if (closing === null) return;
+  const { account, closed } = closing;
+  // What was absent when the account was marked, before the epoch was open, may be read by now.
+  if (!closed && !isLoaded(scene, state, account))
+    go(`${who} marks account ${account} again`, (to) => {
+      at(to.processes, who).closing = null;
+    });
+  else if (!closed)
+    go(`${who} closes account ${account} in PostgreSQL`, (to) => {
+      close(scene, to, who);
+    });
+  else
+    go(`${who} forgets account ${account}`, (to) => {
+      at(to.processes, who).closing = null;
+      // An account of its own ends with the first call of the next one.
+      if (to.store.epoch !== epoch || ownerOf(account) === who) return;
+      const isCharged = to.books.expired[account] !== undefined;
+      finish(to, account, isCharged);
+      if (!isCharged) audit(scene, to);
+    });
+}
+
+/**
+ * Whether every counter that the account has something in is loaded: else a sum that was read before the charge could be loaded after it.
+ * While an epoch is not open nobody reads sums.
+ */
+export function isLoaded(scene: Scene, { store, books }: State, id: number): boolean {
+  const account = store.accounts[id];
+  if (account === undefined || !books.open || isPlanted(scene, 'an account is closed in absent counters')) return true;
+  const { escrow, risk, unbooked } = account;
+  const isUsed = (index: number): boolean =>
+    at(escrow, index) + at(risk, index) > 0 || unbooked.some(({ sums }) => at(sums, index) !== 0);
+  return store.counters.every((counter, index) => counter !== null || !isUsed(index));
+}
+
+export function mark(to: State, who: number, account: number): void {
+  const figures = freeze(to, account, ownerOf(account) === who);
+  at(to.processes, who).closing = { account, figures: figures && copyAccount(figures), closed: false };
+}
+
+/** One transaction: charges what is at risk and unbooked, if nobody has closed the account. */
+function close(scene: Scene, to: State, who: number): void {
+  const { closing, epoch } = at(to.processes, who);
+  if (closing === null) return;
+  closing.closed = true;
+  const { account, figures } = closing;
+  to.books.rows[account] ??= { last: 0, closed: false };
+  const row = to.books.rows[account];
+  // A closer of another epoch has figures of a store that is gone: it may close, and not charge.
+  if (to.books.epoch !== epoch) {
+    at(to.processes, who).closing = null;
+    return;
+  }
+  if (row.closed) {
+    if (isPlanted(scene, 'two closers charge an account') && figures !== null)
+      to.books.expired[account] = plus(to.books.expired[account] ?? zeros(scene), chargeOf(scene, figures, row.last));
+    return;
+  }
+  row.closed = true;
+  to.books.expired[account] = figures === null ? zeros(scene) : chargeOf(scene, figures, row.last);
+}
+
+function chargeOf(scene: Scene, { risk, unbooked }: Account, last: number): Sums {
+  const beyond = unbooked.filter(
+    ({ number }) => number > last || isPlanted(scene, 'a closer does not look what was booked'),
+  );
+  return beyond.reduce((sums, batch) => plus(sums, batch.sums), plus(zeros(scene), risk));
+}
+
+/** Every counter is set to PostgreSQL's sum, what is told and not booked, and not what a closed account has still at risk. */
+export function audit(scene: Scene, to: State): void {
+  const { rows, expired } = to.books;
+  const told = Object.entries(to.store.accounts).reduce(
+    (sums, [id, { unbooked, risk }]) => {
+      const row = rows[Number(id)] ?? { last: 0, closed: false };
+      if (row.closed) return expired[Number(id)] === undefined ? sums : plus(sums, risk, -1);
+      return unbooked.filter(({ number }) => number > row.last).reduce((all, batch) => plus(all, batch.sums), sums);
+    },
+    sumsOf(scene, to),
+  );
+  to.store.counters.forEach((counter, index) => {
+    if (counter !== null) counter.spent = at(told, index);
+  });
+}

@@ -1,0 +1,21 @@
+// Flaws that are planted in the model, one at a time: the search must find each.
+export const FLAWS = [
+  'escrow is used before the store has granted it',
+  'a repeated call is done again',
+  'closed accounts go on',
+  'a closer does not look what was booked',
+  'two closers charge an account',
+  'what was not told is booked',
+  'a closed account is booked',
+  'a sleeper takes nothing back',
+  'absent is zero',
+  'a process that was away books before it tells',
+  'escrow of a higher limit is used',
+  'a counter leaves while its window lasts',
+  'a reply ends before the store has its hold',
+  'a closed account is opened again by a late call',
+  'an account is closed in absent counters',
+] as const;
+export type Flaw = (typeof FLAWS)[number];
+
+export const isPlanted = ({ flaw }: { readonly flaw?: Flaw }, asked: Flaw): boolean => flaw === asked;

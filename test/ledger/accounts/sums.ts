@@ -1,0 +1,77 @@
+// Amounts of the account model, one per counter: what is booked, held, spent and owed.
+import type { Progress, Scene, Stage, State, Sums } from './state.ts';
+
+export const at = <T>(list: ArrayLike<T>, index: number): T => {
+  const found = list[index];
+  if (found === undefined) throw new Error(`nothing at ${index}`);
+  return found;
+};
+
+const WINDOWS = 2;
+
+/** How many counters a scene has: one per scope and window. */
+export const sizeOf = (scene: Scene): number => scene.limits.length * ((scene.faults.edges ?? 0) > 0 ? WINDOWS : 1);
+export const counterOf = (scene: Scene, scope: number, window: number): number => window * scene.limits.length + scope;
+export const zeros = (scene: Scene): Sums => Array.from({ length: sizeOf(scene) }, () => 0);
+export const plus = (one: Sums, other: Sums, times = 1): Sums =>
+  one.map((value, index) => value + times * at(other, index));
+export const isZero = (sums: Sums): boolean => sums.every((value) => value === 0);
+
+/** The counters of a request: those of the window that it was admitted in. */
+export const countersOf = (scene: Scene, of: number, window: number): number[] =>
+  at(scene.requests, of).counters.map((scope) => counterOf(scene, scope, window));
+
+/** The amount in each counter of a request. */
+export function spread(scene: Scene, of: number, window: number, amount: number): Sums {
+  const sums = zeros(scene);
+  for (const counter of countersOf(scene, of, window)) sums[counter] = amount;
+  return sums;
+}
+
+/** PostgreSQL's sum of each counter: entries of all kinds. */
+export function sumsOf(scene: Scene, { books, requests }: State): Sums {
+  let sums = zeros(scene);
+  for (const of of books.settled)
+    sums = plus(sums, spread(scene, of, at(requests, of).window, costOf(scene, requests, of)));
+  for (const [account, expired] of Object.entries(books.expired))
+    if (!books.corrected.includes(Number(account))) sums = plus(sums, expired);
+  return sums;
+}
+
+/** What a request is charged. */
+export const costOf = (scene: Scene, requests: ReadonlyArray<Progress>, of: number): number =>
+  at(requests, of).atSize ? at(scene.requests, of).amount : at(scene.requests, of).cost;
+
+/** The requests of a process in one of these stages. */
+export const requestsOf = (scene: Scene, { requests }: State, who: number, ...stages: Stage[]): number[] =>
+  requests.flatMap(({ stage }, of) => (at(scene.requests, of).by === who && stages.includes(stage) ? [of] : []));
+
+/** Whether a request has been admitted, and what it counts for: its hold while it runs, then its cost. */
+function exposureOf(scene: Scene, { requests }: State, of: number, isCautious: boolean): number {
+  const { stage, acked } = at(requests, of);
+  const isHeld = stage === 'live' || (stage === 'gone live' && acked) || (isCautious && /^(gone|released)/.test(stage));
+  if (isHeld) return at(scene.requests, of).amount;
+  return /^(done|sent|told|booked|gone done)$/.test(stage) ? costOf(scene, requests, of) : 0;
+}
+
+/** What every counter really owes: live holds and the cost of what was completed, wherever it is written down. `isCautious`: what a gone process held counts whole. */
+export const exposure = (scene: Scene, state: State, isCautious = false): Sums =>
+  scene.requests.reduce(
+    (sums, _, of) =>
+      plus(sums, spread(scene, of, at(state.requests, of).window, exposureOf(scene, state, of, isCautious))),
+    zeros(scene),
+  );
+
+/** Sum of what these requests hold. */
+export const holdsOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
+  of.reduce(
+    (sums, one) => plus(sums, spread(scene, one, at(state.requests, one).window, at(scene.requests, one).amount)),
+    zeros(scene),
+  );
+
+/** Sum of what these requests cost. */
+export const costsOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
+  of.reduce(
+    (sums, one) => plus(sums, spread(scene, one, at(state.requests, one).window, costOf(scene, state.requests, one))),
+    zeros(scene),
+  );

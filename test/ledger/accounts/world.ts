@@ -1,0 +1,139 @@
+// Faults and events of the model: deaths, wipes, snapshots, late calls, falling limits, edges of windows.
+import { isPlanted } from './flaws.ts';
+import { leave } from './process.ts';
+import { loseOfGone } from './rejoin.ts';
+import { copyStore, type Go, type Scene, type State } from './state.ts';
+import { call } from './store.ts';
+import { at, requestsOf, zeros } from './sums.ts';
+
+export function ofWorld(scene: Scene, state: State, go: Go): void {
+  const { left, processes } = state;
+  processes.forEach(({ gone, pending, out }, who) => {
+    if (gone !== '') return;
+    const late = (to: State): void => {
+      if (pending === null || to.left.lost === 0) return;
+      to.left.lost -= 1;
+      to.late.push(pending);
+    };
+    if (left.died > 0)
+      go(`${who} dies with its disk`, (to) => {
+        to.left.died -= 1;
+        late(to);
+        die(scene, to, who);
+      });
+    if (left.crashed > 0)
+      go(`${who} dies, and its disk stays`, (to) => {
+        to.left.crashed -= 1;
+        late(to);
+        for (const of of requestsOf(scene, to, who, 'live'))
+          Object.assign(at(to.requests, of), { stage: 'done', atSize: true });
+        leave(scene, to, who);
+        at(to.processes, who).closing = null;
+      });
+    const isIdle = requestsOf(scene, state, who, 'new', 'live').length === 0;
+    const account = at(processes, who).account;
+    if (
+      left.stopped > 0 &&
+      isIdle &&
+      !out &&
+      state.books.epoch === at(processes, who).epoch &&
+      state.books.rows[account]?.closed !== true
+    )
+      go(`${who} stops, and books the rest`, (to) => {
+        to.left.stopped -= 1;
+        late(to);
+        stop(scene, to, who);
+      });
+  });
+  if (left.wiped > 0)
+    go('the store is wiped', (to) => {
+      to.left.wiped -= 1;
+      to.store = { epoch: 0, counters: zeros(scene).map(() => null), accounts: {}, finished: [] };
+      to.stale = false;
+      loseOfGone(to);
+    });
+  if (left.restored > 0 && state.saved === null)
+    go('the store is saved', (to) => {
+      to.saved = copyStore(to.store);
+    });
+  if (left.restored > 0 && state.saved !== null)
+    go('the store comes back as it was saved', (to) => {
+      to.left.restored -= 1;
+      to.store = copyStore(to.saved ?? to.store);
+      Object.assign(to, { saved: null, stale: true, excused: true, late: [] });
+      loseOfGone(to);
+    });
+  if (left.lowered > 0)
+    go('a limit falls', (to) => {
+      to.left.lowered -= 1;
+      to.limits = to.limits.map((limit) => limit - 1);
+    });
+  if (left.edges > 0)
+    go('the window ends', (to) => {
+      to.left.edges -= 1;
+      to.window += 1;
+    });
+  state.late.forEach((one, index) => {
+    for (const isLate of [false, true])
+      go(`a call of account ${one.account} arrives ${isLate ? 'too late' : 'late'}`, (to) => {
+        to.late.splice(index, 1);
+        call(scene, to, one, isLate);
+      });
+  });
+  ofDrops(scene, state, go);
+}
+
+/** A counter leaves the store when its window is over and no account has anything in it. */
+function ofDrops(scene: Scene, state: State, go: Go): void {
+  const { counters, accounts } = state.store;
+  for (const [index, counter] of counters.entries()) {
+    const isOver = Math.floor(index / scene.limits.length) < state.window;
+    const isUsed = Object.values(accounts).some(
+      ({ escrow, risk, unbooked }) =>
+        at(escrow, index) + at(risk, index) > 0 || unbooked.some(({ sums }) => at(sums, index) !== 0),
+    );
+    const isEarly =
+      isPlanted(scene, 'a counter leaves while its window lasts') && counter !== null && counter.held === 0;
+    if (counter === null || !((isOver && !isUsed) || isEarly)) continue;
+    go(`counter ${index} leaves the store`, (to) => {
+      to.store.counters[index] = null;
+    });
+  }
+}
+
+function die(scene: Scene, to: State, who: number): void {
+  const { store, books } = to;
+  const process = at(to.processes, who);
+  const isKnown = !to.stale && !process.out && store.epoch === books.epoch && store.epoch === process.epoch;
+  // A hold that was asked for may have been granted: then it is charged like any other.
+  const isAsked = (of: number): boolean => process.pending?.request === of;
+  for (const of of requestsOf(scene, to, who, 'new', 'refused'))
+    at(to.requests, of).stage = isAsked(of) ? 'gone live' : 'refused';
+  for (const of of requestsOf(scene, to, who, 'live')) at(to.requests, of).stage = 'gone live';
+  for (const of of requestsOf(scene, to, who, 'done', 'sent', 'told'))
+    at(to.requests, of).stage = books.settled.includes(of) ? 'booked' : 'gone done';
+  Object.assign(process, {
+    gone: 'died',
+    out: false,
+    pending: null,
+    read: null,
+    closing: null,
+    corrections: [],
+    sealed: 0,
+  });
+  if (isKnown || to.lost.includes(who)) return;
+  to.lost.push(who);
+  to.excused = true;
+}
+
+/** SIGTERM: the rest is booked and the account closed together, also while the store is away. */
+function stop(scene: Scene, to: State, who: number): void {
+  const { books } = to;
+  const process = at(to.processes, who);
+  const rest = requestsOf(scene, to, who, 'done', 'sent', 'told');
+  books.settled = [...new Set([...books.settled, ...rest])].sort();
+  books.corrected = [...new Set([...books.corrected, ...process.corrections.map(({ account }) => account)])].sort();
+  books.rows[process.account] = { last: books.rows[process.account]?.last ?? 0, closed: true };
+  for (const of of rest) at(to.requests, of).stage = 'booked';
+  Object.assign(process, { gone: 'stopped', pending: null, read: null, closing: null, corrections: [], sealed: 0 });
+}
