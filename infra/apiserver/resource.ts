@@ -1,4 +1,4 @@
-// Resources: what the server knows about one kind it serves.
+// Resources: the names, rules and schema of one kind that the server serves.
 import type { Column } from './codec/table.ts';
 import type { KubeObject } from './object.ts';
 import type { Cause } from './schema/field-errors.ts';
@@ -8,18 +8,18 @@ import type { Structural } from './schema/structural.ts';
 
 export type Subresource = 'status' | 'finalize';
 
-/** What is special about a kind beyond its schema. Every member is pure; the names are the API server's own. */
+/** The rules of a kind beyond its schema. Every member is pure; the names are the API server's own. */
 export type Strategy = {
-  /** What code fills in or rewrites when an object is decoded: defaults, `stringData`. Doing it twice changes nothing. */
+  /** Fills in or rewrites fields when an object is decoded: defaults, `stringData`. Repeating this changes nothing. */
   applyDefaults?(object: KubeObject): KubeObject;
-  /** What only the server writes, after the mutating webhooks. */
+  /** Sets the fields that only the server writes, after the mutating webhooks. */
   prepareForCreate?(object: KubeObject): KubeObject;
   prepareForUpdate?(object: KubeObject, old: KubeObject): KubeObject;
-  /** What no schema can say. */
+  /** The causes that no schema can express. */
   validate?(object: KubeObject, old?: KubeObject): readonly Cause[];
-  /** What the server itself reports about the object, e.g. a CRD's conditions. */
+  /** Sets the status that the server itself reports, e.g. a CRD's conditions. */
   updateStatus?(object: KubeObject, now: string): KubeObject;
-  /** What holds an object from its deletion on, until a controller releases it. */
+  /** Adds the finalizer that keeps a deleted object until a controller releases it. */
   beforeDelete?(object: KubeObject): KubeObject;
   /** The status of a kind that is answered and never stored. */
   answer?(user: object): JsonObject;

@@ -1,4 +1,4 @@
-// Admission: whether the webhooks let a write pass, and what they make of the object.
+// Admission: whether the webhooks allow a write, and their changes of its object.
 
 import {
   type ApiError,
@@ -33,7 +33,7 @@ const tooLate = apiError(504, 'Timeout', timeout);
 export function createAdmission({ store, call, newUid, now }: Deps) {
   const webhooksOf = createWebhooks(store);
 
-  /** Its result, an error, or nothing: the webhook does not want this write, or failed and may be ignored. */
+  /** The webhook's result, an error, or nothing: its conditions exclude this write, or it failed and may be ignored. */
   async function ask(
     webhook: Webhook,
     attributes: AdmissionAttributes,

@@ -10,7 +10,7 @@ import type { Webhook } from './webhooks.ts';
 /** The decoded body of a 200, or why there is none, in the words of the real server. */
 export type CallResult = { readonly body: unknown } | { readonly failed: string };
 
-/** Gives up when the signal says so, or after so many milliseconds. */
+/** Calls a webhook; gives up when the signal aborts, or after so many milliseconds. */
 export type Call = (
   webhook: Webhook,
   review: object,
@@ -45,7 +45,7 @@ export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): vo
   };
 }
 
-/** A Service has no network behind it here; only one of type ExternalName says where it leads. */
+/** A Service has no network behind it here; only one of type ExternalName names a host to call. */
 function targetOf({ url, service }: Webhook['clientConfig'], store: Pick<Store, 'get'>) {
   if (url !== undefined) return { to: new URL(url) };
   if (service === undefined) return 'the webhook has neither url nor service';
@@ -76,7 +76,7 @@ async function post(
   try {
     sent.end(body);
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
-    sent.on('error', () => undefined); // from here on the response tells
+    sent.on('error', () => undefined); // from here on, reading the response fails instead
     const content = await collect(response, maxResponseBytes);
     if (content === undefined) throw new Error('the response is larger than 7 MiB');
     return readBody(response, content.toString('utf8'));
@@ -89,7 +89,7 @@ async function post(
   }
 }
 
-/** The real server repeats what a webhook says only when it says it as text. */
+/** The real server quotes a webhook's error body only where that is text. */
 function readBody({ statusCode: status = 0, headers }: IncomingMessage, text: string): CallResult {
   const said = headers['content-type']?.startsWith('text/') ? text.trim().slice(0, 2048) : 'unknown';
   if (status === 404) return { failed: 'the server could not find the requested resource' };

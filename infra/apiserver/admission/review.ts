@@ -64,7 +64,7 @@ export type WebhookResult = {
   readonly patch: unknown;
 };
 
-/** Reads a response as strictly as the real server; a string is what is wrong with it. */
+/** Reads a response as strictly as the real server; a string is its error. */
 export function readResponse(body: unknown, uid: string, kind: WebhookKind): WebhookResult | string {
   if (!isObject(body)) return 'the response is not a JSON object';
   const { response } = body;

@@ -1,4 +1,4 @@
-// Server-side apply: what a manager applies now, merged by what it applied last. The applied value always wins.
+// Server-side apply: the configuration of a manager, merged by the one it applied last. The applied value always wins.
 
 import { objectMeta } from '../schema/core-schemas.ts';
 import { isEmpty, isObject, type JsonObject, member, sameJson, setMember } from '../schema/json.ts';
@@ -29,8 +29,8 @@ type Entry = {
 };
 
 /**
- * The live object with the configuration merged in. What the manager applied last and leaves out now goes, unless another
- * manager applies it too. `metadata.managedFields` remembers what each manager applied and no apply has changed since; other
+ * The live object with the configuration merged in. Fields that the manager applied last and leaves out now go, unless another
+ * manager applies them too. `metadata.managedFields` remembers what each manager applied and no apply has changed since; other
  * writes are not tracked.
  */
 export function serverSideApply({ live, applied, manager, schema, time, subresource }: Apply): JsonObject {
@@ -72,7 +72,7 @@ type Node = {
   readonly live: unknown;
   readonly applied: unknown;
   readonly last: Fields | undefined;
-  /** What other managers applied at this place. */
+  /** Fields that other managers applied at this place. */
   readonly others: readonly Fields[];
   readonly schema: Schema | undefined;
 };
@@ -164,7 +164,7 @@ function valueAt(value: unknown, element: string, schema: Schema | undefined): u
   return value.find((item) => elementKey(item, schema) === element);
 }
 
-/** Merged by its members, by its elements, or replaced as a whole. Where the schema says nothing, objects are merged and lists replaced. */
+/** The way a value is merged: by members, by elements, or as a whole. Where the schema does not say, objects are merged and lists replaced. */
 function shapeOf(schema: Schema | undefined, value: unknown): 'map' | 'list' | 'leaf' {
   const listType = schema?.['x-kubernetes-list-type'];
   if (Array.isArray(value)) return listType === 'map' || listType === 'set' ? 'list' : 'leaf';

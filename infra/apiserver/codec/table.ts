@@ -22,7 +22,7 @@ export type TableRequest = {
   readonly columns: readonly Column[];
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** `includeObject` of the request: what stands in a row's `object`. */
+  /** `includeObject` of the request: the content of a row's `object`. */
   readonly include: 'None' | 'Metadata' | 'Object';
   /** `metadata` of the list: resourceVersion, continue. */
   readonly listMeta: JsonObject;
@@ -71,7 +71,7 @@ const ageColumn: Column = {
   cell: (object, now) => age(objectAt(object, 'metadata').creationTimestamp, now),
 };
 
-/** The columns of a CRD: the name, then what it declares; without a declaration the age. */
+/** The columns of a CRD: the name, then those that it declares; without a declaration the age. */
 export function crdColumns(declared: readonly PrinterColumn[] | undefined): Column[] {
   return [nameColumn, ...(declared && declared.length > 0 ? declared.map(toColumn) : [ageColumn])];
 }
@@ -102,7 +102,7 @@ function cell(value: unknown, type: string, now: Date): string | number | boolea
   return type === 'integer' ? Math.trunc(value) : value;
 }
 
-/** `duration.HumanDuration` of Kubernetes: two units at most, coarser the older. An absent time is `<unknown>`, and so is one that cannot be read unless `unreadable` says otherwise. */
+/** `duration.HumanDuration` of Kubernetes: two units at most, coarser the older. A time that is absent or cannot be read is `unreadable`. */
 export function age(timestamp: unknown, now: Date, unreadable = '<unknown>'): string {
   const then = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN;
   return Number.isNaN(then) ? unreadable : humanDuration(now.getTime() - then);

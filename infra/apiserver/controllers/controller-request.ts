@@ -42,7 +42,7 @@ export function controllerRequest({ as, verb, resource, object, subresource }: C
 
 export type Item = { readonly resource: Resource; readonly object: KubeObject };
 
-/** Deletes what is not being deleted yet, one after the other; finalizers are respected. */
+/** Deletes the objects that are not being deleted yet, one after the other; finalizers are respected. */
 export async function deleteEach(deps: Deps, as: string, items: readonly Item[]): Promise<void> {
   for (const { resource, object } of items) {
     const { deletionTimestamp, uid = '' } = object.metadata;

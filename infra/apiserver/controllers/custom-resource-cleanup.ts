@@ -10,7 +10,7 @@ import { type Controller, createController } from './work-queue.ts';
 
 const as = 'customresourcecleanup';
 
-/** They are deleted first, with their finalizers respected; the definition goes when none is left. */
+/** Deletes the objects first, respecting their finalizers; the definition goes when none is left. */
 export function createCustomResourceCleanup(deps: Deps): Controller {
   const { store, registry } = deps;
 

@@ -6,7 +6,7 @@ import { type Controller, createController } from './work-queue.ts';
 const stored = '/events';
 const lifetime = 3_600_000;
 
-/** An hour after it was last seen, as the real server keeps them. */
+/** Deletes an Event an hour after it was last seen, as the real server does. */
 export function createEventExpiry(deps: Deps): Controller {
   const { store, now } = deps;
   return createController(deps, {

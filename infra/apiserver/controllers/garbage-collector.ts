@@ -11,8 +11,8 @@ import { type Add, type Controller, createController } from './work-queue.ts';
 const as = 'generic-garbage-collector';
 
 /**
- * Deletes what has only owners that are gone (or wait for it, in foreground deletion), takes references to lost owners off
- * what has others, and lets owners go that wait for their dependents or want to orphan them.
+ * Deletes objects whose owners are all gone (or wait for them, in foreground deletion), removes references to lost owners
+ * from objects that have others, and releases owners that wait for their dependents or orphan them.
  */
 export function createGarbageCollector(deps: Deps): Controller {
   const { store, registry } = deps;
@@ -27,7 +27,7 @@ export function createGarbageCollector(deps: Deps): Controller {
     else if (finalizers.includes(foregroundFinalizer)) await clear(object, key, add);
   }
 
-  /** Takes this owner off its dependents, then lets it go. */
+  /** Removes this owner from its dependents, then releases it. */
   async function orphan({ metadata: { uid } }: KubeObject, key: Key): Promise<void> {
     for (const dependent of dependentsOf(uid)) {
       await editObject(deps, { as, key: dependent }, (object) =>

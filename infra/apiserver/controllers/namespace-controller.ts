@@ -1,4 +1,4 @@
-// Namespaces: what is made in a new one, and how a deleted one is emptied.
+// Namespaces: the service account of a new one, and the emptying of a deleted one.
 
 import { isApiError } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
@@ -56,7 +56,7 @@ export function createNamespaceController(deps: Deps): Controller {
   });
 }
 
-/** Without the finalizer of this controller. */
+/** The namespace without the finalizer of this controller. */
 function finalized(namespace: KubeObject): KubeObject {
   const finalizers = namespaceFinalizers(namespace).filter((one) => one !== namespaceFinalizer);
   return withMember(namespace, 'spec', finalizers.length > 0 ? { finalizers } : {});

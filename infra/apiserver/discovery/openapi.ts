@@ -85,7 +85,7 @@ function customDefinition({ group, version, kind, schema }: Resource): JsonObjec
   };
 }
 
-/** The one form in which kubectl reads `/openapi/v2`. It asks with an @ before v1.0, which no Content-Type may hold. */
+/** The one form in which kubectl reads `/openapi/v2`. kubectl asks with an @ before v1.0, which no Content-Type may contain. */
 export const openApiV2Type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 /**

@@ -1,4 +1,4 @@
-// CustomResourceDefinitions: what one must be to be served, and what the server says about it.
+// CustomResourceDefinitions: the rules for one to be served, and the conditions that the server reports.
 import { jsonPath as compileJsonPath } from '../codec/json-path.ts';
 import { crdColumns, type PrinterColumn } from '../codec/table.ts';
 import { type KubeObject, withMember, withMeta } from '../object.ts';
@@ -33,7 +33,7 @@ export type CrdSpec = {
   readonly conversion?: { readonly strategy?: string };
 };
 
-/** Validated before it was stored, so its shape is known. */
+/** The spec was validated before it was stored, so its shape is known. */
 export function crdSpec(crd: KubeObject): CrdSpec {
   return crd.spec as CrdSpec;
 }

@@ -1,4 +1,4 @@
-// Webhook configurations: their defaults, and what keeps a webhook from being called.
+// Webhook configurations: their defaults, and the errors that keep a webhook from being called.
 import { type KubeObject, withMember } from '../object.ts';
 import type { Strategy } from '../resource.ts';
 import { compileCel } from '../schema/cel.ts';

@@ -7,7 +7,7 @@ import type { JsonObject } from '../schema/json.ts';
 
 export type Representation = {
   readonly isTable: boolean;
-  /** What a table's rows carry of their object. */
+  /** The part of its object that a table's row carries. */
   readonly include: 'None' | 'Metadata' | 'Object';
 };
 

@@ -30,7 +30,7 @@ function isInside(group: string, below: readonly string[]): boolean {
   return !(group === '' && below.length === 3 && (below[2] === 'status' || below[2] === 'finalize'));
 }
 
-/** The route of a method on a path, or what of it is not served. */
+/** The route of a method on a path, or the part of it that is not served. */
 export function routeOf(
   registry: Pick<Registry, 'find'>,
   method: string,

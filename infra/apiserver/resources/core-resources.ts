@@ -1,4 +1,4 @@
-// Core kinds: what is served before any CRD is applied.
+// Core kinds: those served before any CRD is applied.
 
 import { defaultColumns } from '../codec/table.ts';
 import { accessReview, rulesReview, userReview } from '../kinds/access-review.ts';
@@ -25,7 +25,7 @@ const defaults = {
   nameRule: 'subdomain',
 } satisfies Partial<Resource>;
 
-/** What a kind has beyond the defaults. A kind without a strategy is validated by its schema alone. */
+/** A kind with its differences from the defaults. A kind without a strategy is validated by its schema alone. */
 type Row = Pick<Resource, 'plural' | 'kind'> & Partial<Resource>;
 
 const listed = { categories: ['all'], subresources: ['status'] } as const;

@@ -42,7 +42,7 @@ function toResource({ group, scope, names }: CrdSpec, version: CrdVersion): Reso
     nameRule: 'subdomain',
     columns: crdColumns(version.additionalPrinterColumns),
     strategy: {
-      applyDefaults: (object) => compiled().applyDefaults(object) as KubeObject, // what it is stays
+      applyDefaults: (object) => compiled().applyDefaults(object) as KubeObject, // defaults keep its kind and metadata
       selectable: selectableOf(version),
     },
     schema,

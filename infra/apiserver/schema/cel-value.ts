@@ -3,7 +3,7 @@ import { formatFits } from './formats.ts';
 import { isObject, type JsonObject, setMember } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
-/** JSON to CEL without a schema: whole numbers are `int` (bigint), others `double`. What was converted before stays. */
+/** JSON to CEL without a schema: whole numbers are `int` (bigint), others `double`. Values converted before stay. */
 export function toCel(value: unknown): unknown {
   if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(toCel);

@@ -40,8 +40,8 @@ function createEnvironment(variables: readonly string[]): Environment {
 }
 
 /**
- * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; and what its `optional.value()` gives cannot be
- * compared (its overloads overlap for `optional<dyn>`), what ours gives can. Kubernetes' own libraries (`quantity`, `semver`,
+ * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; the values of its `optional.value()` cannot be
+ * compared (its overloads overlap for `optional<dyn>`), those of ours can. Kubernetes' own libraries (`quantity`, `semver`,
  * `ip`, `cidr`, `url`, `sets`, `format`, lists, `find`) are not here: a rule that uses one does not compile, and the message
  * names it.
  */

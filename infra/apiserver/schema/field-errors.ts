@@ -29,7 +29,7 @@ export function invalid(field: string, value: unknown, detail: string): Cause {
   return cause(field, 'FieldValueInvalid', `Invalid value: ${badValue(value)}${why}`);
 }
 
-/** What keeps a part of an object from being compiled, if anything does. */
+/** The cause that keeps a part of an object from being compiled; none where it compiles. */
 export function compileCauses(compile: () => unknown, path: string, value: unknown): Cause[] {
   try {
     compile();

@@ -1,6 +1,6 @@
 // JSON values: compared, and read where a member may be missing.
 
-/** A decoded JSON object: what the API server stores, validates and answers. */
+/** A decoded JSON object, as the API server stores, validates and answers it. */
 export type JsonObject = { [key: string]: unknown };
 
 export function isObject(value: unknown): value is JsonObject {

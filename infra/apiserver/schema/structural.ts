@@ -7,10 +7,10 @@ import { duplicatesInLists } from './list-types.ts';
 import { memberSchema, type Schema } from './schema.ts';
 import { violations } from './violations.ts';
 
-/** What is wrong with an object, and what was wrong with it already before the update (ratcheting). */
+/** The causes against an object; those it had already before the update are warnings (ratcheting). */
 type Validation = { readonly causes: readonly Cause[]; readonly warnings: readonly Cause[] };
 
-/** What the API server does with a schema after it has pruned the object. Nothing here changes its argument. */
+/** The work of a schema on a pruned object: defaults, then validation. No function changes its argument. */
 export type Structural = ReturnType<typeof createStructural>;
 
 /** Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the place of a rule or a pattern that does not compile. */

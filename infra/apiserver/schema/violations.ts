@@ -50,7 +50,7 @@ function typeOf(value: unknown): string {
   return typeof value;
 }
 
-/** A text's bounds: the first that is broken speaks, the format beside it. */
+/** A text's bounds: only the first broken one is reported, and the format besides. */
 function ofString(value: string, schema: Schema, path: string): Cause[] {
   const bound = ofBounds(value, schema, path);
   if (schema.format === undefined || formatFits(schema.format, value)) return bound;

@@ -58,7 +58,7 @@ async function serve(serving: Serving, { message, response, stopping }: Exchange
   else writeResponse(response, answer, warnings);
 }
 
-/** The log has the rest. */
+/** The error as clients see it; the log has the rest. */
 function unexpected({ message, cause }: Error): ApiError {
   return internalError(cause instanceof Error ? `${message}: ${cause.message}` : message);
 }

@@ -51,7 +51,7 @@ function found(body: JsonObject | undefined): PlainResponse | undefined {
 const notForProduction =
   'This is an API server for trying and testing only. It runs no Pods, enforces no RBAC and has one token. Never use it in production.';
 
-/** `/version`: that of the Kubernetes whose schemas are served, and to which answers are held. */
+/** `/version`: that of the Kubernetes whose schemas are served and whose answers are matched. */
 function version(): JsonObject {
   return {
     major: '1',

@@ -35,7 +35,7 @@ export function createStore({ file, historyLength = 10_000 }: StoreOptions) {
     get: cache.get,
     list: cache.list,
     resources: cache.resources,
-    /** Reads what is there. Throws one sentence where the file cannot be used. */
+    /** Reads the file. Throws one sentence where the file cannot be used. */
     open() {
       database = openDatabase(file);
       for (const row of database.objects()) cache.apply({ ...row, type: 'ADDED' });
@@ -53,7 +53,7 @@ export function createStore({ file, historyLength = 10_000 }: StoreOptions) {
     since: (from: number) => (from < compacted ? undefined : database?.since(from)),
     /** The log has no change up to this revision any more. */
     compactedRevision: () => compacted,
-    /** Done when it returns, listeners included. Throws where the file cannot be written; then nothing has changed. */
+    /** Writes a change, done when this returns, listeners included. Throws where the file cannot be written; then nothing has changed. */
     write(change: Change) {
       if (database === undefined) throw new Error('the API server is stopped');
       const event = toEvent(change, cache.get(change), revision + 1);

@@ -49,7 +49,7 @@ export async function create(deps: Deps, request: ApiRequest, given: KubeObject)
   }
 }
 
-/** The object where the request says it belongs, without what only the server may set. */
+/** The object under the name and namespace of the request, without the fields that only the server may set. */
 function place({ verb, resource, namespace, name }: ApiRequest, object: KubeObject): Outcome<KubeObject> {
   const given = object.metadata;
   if (name !== undefined && given.name !== undefined && given.name !== name) {

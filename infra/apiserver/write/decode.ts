@@ -73,7 +73,7 @@ function typeError({ custom, schema }: Resource, object: JsonObject): string | u
   return wrong && joinCauses([wrong]);
 }
 
-/** What a built-in kind's schema does not allow. An empty text is no bytes there. */
+/** Violations of a built-in kind's schema. An empty text of format `byte` is allowed: no bytes. */
 export function coreViolations(object: JsonObject, schema: Schema): Cause[] {
   return violations(object, schema, { path: '', correlation: undefined }).filter(
     ({ message }) => !message.endsWith('must be of type byte: ""'),

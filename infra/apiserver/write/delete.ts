@@ -57,7 +57,7 @@ export async function deleteObject(deps: Deps, request: ApiRequest, options: Del
   }
 }
 
-/** Deletes what the selectors choose, one after the other; answers with what it deleted. */
+/** Deletes the objects that the selectors choose, one after the other; answers with those deleted. */
 export async function deleteCollection(deps: Deps, asked: ApiRequest): Promise<Outcome<Page>> {
   const deletion = readDeletion(asked);
   if (isApiError(deletion)) return deletion;

@@ -82,7 +82,7 @@ function annotationCauses({ annotations = {} }: ObjectMeta): Cause[] {
   return bytes <= maxBytes ? keys : [...keys, tooLong('metadata.annotations', maxBytes)];
 }
 
-/** Of all annotations together. */
+/** The limit of all annotations together. */
 const maxBytes = 256 * 1024;
 
 function ownerCauses({ ownerReferences = [] }: ObjectMeta): Cause[] {

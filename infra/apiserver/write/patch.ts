@@ -73,7 +73,7 @@ function parsed({ body }: ApiRequest): Outcome<{ readonly value: unknown }> {
   }
 }
 
-/** Server-side apply: creates what is not there, else merges what the manager applies into what is. Conflicts are always forced. */
+/** Server-side apply: creates an absent object, else merges the configuration into the present one. Conflicts are always forced. */
 async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>> {
   const { resource, query, subresource, name = '' } = request;
   const manager = query.get('fieldManager');

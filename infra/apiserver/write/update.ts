@@ -23,13 +23,13 @@ import { preserveServerFields } from './preserve-server-fields.ts';
 export type Edit = {
   /** The wanted object, made from the present one; called again when another writer was faster. */
   next(old: KubeObject): Outcome<KubeObject>;
-  /** A PUT says which version it saw; a patch is made on whatever is there. */
+  /** A PUT names the version it saw; a patch applies to the present object. */
   readonly isPut: boolean;
   /** The edit writes managedFields. */
   readonly isApply?: boolean;
 };
 
-/** Applies an edit. A write that changes nothing is none: no revision, no event. */
+/** Applies an edit. An edit that changes nothing is not written: no revision, no event. */
 export async function update(deps: Deps, request: ApiRequest, edit: Edit): Promise<Outcome<KubeObject>> {
   const { resource, namespace, name = '' } = request;
   const key = keyOf(resource, namespace, name);
