@@ -5,7 +5,7 @@ import { UsageError } from './options.ts';
 /** Milliseconds within which a second SIGINT is the echo of the first: npm forwards the terminal's to its child once more. */
 const ECHO = 500;
 
-/** Aborts at the first SIGINT or SIGTERM, and says so. A second SIGINT ends the process immediately: a restart loses nothing. */
+/** Aborts at the first SIGINT or SIGTERM, and prints that. A second SIGINT ends the process immediately: a restart loses nothing. */
 function onInterrupt(): AbortSignal {
   const controller = new AbortController();
   let first = 0;
@@ -23,9 +23,9 @@ function onInterrupt(): AbortSignal {
 
 const interrupted = onInterrupt();
 try {
-  // All that the stack is made of takes a second to load: an interrupt meanwhile is heard already.
+  // The stack's modules take a second to load: an interrupt meanwhile is handled already.
   const { run } = await import('./run.ts');
-  // Node loads modules without a look at signals: what came meanwhile is heard now.
+  // Node handles no signals while it loads modules: those that came meanwhile are handled now.
   await new Promise(setImmediate);
   process.exit(await run(interrupted));
 } catch (error) {

@@ -20,7 +20,7 @@ export type Stack = Awaited<ReturnType<typeof startStack>>;
 /** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
 export type Endpoints = Stack['endpoints'];
 
-/** Starts everything. Where a step fails, or on an interrupt, what was started is stopped, and this throws. */
+/** Starts everything. Where a step fails, or on an interrupt, this stops the started steps and throws. */
 export async function startStack({ options, state, progress, interrupted }: Start) {
   const lines = createLines((text) => appendLog(state.path('stack.log'), text));
   process.once('exit', lines.flush);

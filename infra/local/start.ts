@@ -1,4 +1,4 @@
-// A start: what it is made of, what its steps share, and how an interrupt ends one.
+// A start of the stack: its parts, the context of its steps, and its end by an interrupt.
 import type { Log } from '../../functions/core/ports/clock.ts';
 import type { Options } from './options.ts';
 import type { State } from './state/state.ts';
@@ -13,7 +13,7 @@ export interface Start {
 
 export interface StartContext extends Pick<Start, 'options' | 'state'> {
   readonly log: Log;
-  /** Registers what undoes a step: called when the stack stops, or a later step fails; the last one first. */
+  /** Registers the undoing of a step, called when the stack stops, or a later step fails; the last one first. */
   readonly onStop: (stop: () => Promise<unknown>) => void;
 }
 

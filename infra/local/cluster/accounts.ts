@@ -13,16 +13,16 @@ import { writeKubeconfig } from './kubeconfig.ts';
 export interface Accounts {
   readonly admission: Cluster;
   readonly reconcile: Cluster;
-  /** The user whose writes are not reviewed; undefined: everybody's are. */
+  /** The user whose writes are not reviewed; undefined: all writes are. */
   readonly ownUser?: string;
 }
 
 type Context = Pick<StartContext, 'options' | 'state' | 'onStop'>;
 
 /**
- * A real API server of the stack's own: with the rights of their service accounts and no more, from the manifests that
- * every cluster gets. The embedded one knows no rights, but reconcile is the user that it is everywhere. In the cluster of a
- * kubeconfig: as its user, who may not be allowed to act as others.
+ * Clusters as the functions reach them. On a real API server of the stack's own they have the rights of their service
+ * accounts, from the manifests that every cluster gets. The embedded one has no RBAC, but reconcile has its usual user name.
+ * In the cluster of a kubeconfig they are its user, who may not be allowed to impersonate others.
  */
 export async function openAccounts(context: Context, kubeconfig: string, cluster: Cluster): Promise<Accounts> {
   const { options, state, onStop } = context;

@@ -15,7 +15,7 @@ export interface ControlPlaneOptions {
   /** Ports that are free. */
   readonly port: number;
   readonly etcdPort: number;
-  /** An administrator's. */
+  /** The token of an administrator. */
   readonly token: string;
   /** PEM texts for 127.0.0.1, and the CA that signed them. */
   readonly tls: { readonly ca: string; readonly cert: string; readonly key: string };
@@ -27,7 +27,7 @@ export interface ControlPlaneOptions {
   readonly isDurable?: boolean;
 }
 
-/** What is missing for a real API server; undefined: nothing is. */
+/** The reason why no real API server can start here; undefined where it can. */
 export function missingAssets(): string | undefined {
   const folder = process.env.KUBEBUILDER_ASSETS || undefined;
   if (folder === undefined) return 'KUBEBUILDER_ASSETS is not set';
@@ -66,7 +66,7 @@ export async function startControlPlane(options: ControlPlaneOptions) {
     for (const child of started.splice(0)) await child.stop(options.isDurable === false ? 0 : 2500);
   };
   const [url, etcd] = [`https://127.0.0.1:${options.port}`, `http://127.0.0.1:${options.etcdPort}`];
-  // Of an administrator, for `kubectl`.
+  // The administrator's kubeconfig, for `kubectl`.
   const kubeconfig = file('admin.kubeconfig');
   try {
     launch('etcd', etcdArgs(options, etcd, file));

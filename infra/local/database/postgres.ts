@@ -16,7 +16,7 @@ export interface PostgresOptions {
   readonly folder: string;
   /** A port that is free. */
   readonly port: number;
-  /** The superuser's, from the first start on. */
+  /** The superuser's name, from the first start on. */
   readonly username: string;
   readonly password: string;
   /** False: nothing is flushed to the disk, which a `kill -9` of processes does not need. */
@@ -47,9 +47,9 @@ export async function startPostgres(options: PostgresOptions) {
   const start = () => launch(children, folder, program);
   let child = await start();
   return {
-    /** The superuser's. */
+    /** The connection of the superuser. */
     connection: { host: '127.0.0.1', port, username, password, dbname: 'postgres' } satisfies DatabaseConnection,
-    /** Of the process that was started last. */
+    /** The id of the process that was started last. */
     pid: () => child.pid,
     /** Resolves when the server that runs now has ended. */
     ended: async () => void (await child.ended),
@@ -97,7 +97,7 @@ async function launchOnce(children: Children, folder: string, command: Command):
   const onOutput = (chunk: Buffer) => {
     if (chunk.includes('ready to accept connections')) ready.resolve();
   };
-  // Stopped by SIGQUIT it recovers at the next start, as after a crash.
+  // PostgreSQL recovers from SIGQUIT at the next start, as after a crash.
   const child = children.start({ ...command, onOutput, stopSignal: 'SIGINT', killSignal: 'SIGQUIT' });
   const ended = child.ended.then((how) => {
     throw new Error(`PostgreSQL ended (${how}): ${child.lastLines()}`);
@@ -163,12 +163,12 @@ function placeElsewhere(prefix: string, path: string): string {
   return join(ELSEWHERE, `${prefix}${createHash('sha256').update(path).digest('hex').slice(0, 16)}`);
 }
 
-/** Enter a folder, or run a program. */
+/** Whether this user may enter a folder, or run a program. */
 function mayEnter(identity: Identity, path: string): boolean {
   return spawnSync('/usr/bin/env', ['test', '-x', path], { ...identity, cwd: '/' }).status === 0;
 }
 
-/** Made beside its place and moved in when whole: a start that was killed leaves nothing half-made. */
+/** The data are made beside their place and moved in when whole: a start that was killed leaves nothing half-made. */
 async function initialise(binaries: Binaries, folder: string, options: PostgresOptions, identity?: Identity) {
   const fresh = `${folder}.new`;
   const passwordFile = `${fresh}.password`;

@@ -17,7 +17,7 @@ export interface FrontDependencies {
   readonly metrics: Pick<Metrics, 'render'>;
 }
 
-/** One server for all instances; health and metrics stand at the root. What it refuses itself reads as a gateway's own refusals do. */
+/** One server for all instances; health and metrics stand at the root. Its refusals read like a gateway's. */
 export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies): HttpHandler {
   return async function front(client) {
     const { method, path } = client;

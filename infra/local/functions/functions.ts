@@ -28,7 +28,7 @@ import { createGateways, type Gateways } from './gateways.ts';
 
 export interface FunctionsOptions {
   readonly cluster: Cluster;
-  /** The accounts of admission and reconcile; `cluster` is for what a kubelet does elsewhere. */
+  /** The accounts of admission and reconcile; `cluster` is for a kubelet's tasks elsewhere. */
   readonly accounts: Accounts;
   readonly certificates: Certificates;
   /** A port that is free. */
@@ -40,7 +40,7 @@ type Serving = Pick<StartContext, 'state' | 'log' | 'onStop'>;
 /** Milliseconds that open streams get to end: with PostgreSQL and the rest a stop stays below 15 s. */
 const GRACE = 6_000;
 
-/** Starts them, and answers their addresses, admission's with the path segment that its callers must know. A stop takes no new requests, lets open streams end, and books what they cost. */
+/** Starts the functions; answers their addresses, admission's with its segment. A stop takes no new requests, lets streams end, books their cost. */
 export async function startFunctions(context: Serving, options: FunctionsOptions) {
   const { state } = context;
   const { accounts, certificates, cluster, gatewayPort } = options;
@@ -51,7 +51,7 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const gateway = await listen(parts.gateway, { handle, port: gatewayPort });
 
   const { fetch: run } = reconcileOf({ ...parts.reconcile, accounts, gateways, gateway });
-  // The gateways follow what a run has published, as a kubelet has them do elsewhere.
+  // The gateways follow the snapshots that a run has published; elsewhere, a kubelet sees to that.
   const runAndFollow = async (request: Request) => {
     const response = await run(request);
     if (request.method === 'POST') gateways.refresh();
@@ -66,12 +66,12 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const port = await portOf(state, 'admission');
   const admission = await listen(parts.admission, { fetch: admit, port, tls: certificates });
 
-  // What their outboxes hold is booked first.
+  // The gateways start now, and first book the content of their outboxes.
   gateways.refresh();
   return { gateway, reconcile, admission: `${admission}/${segment}` };
 }
 
-/** What each function gets: metrics of its own, traces and log under its own name, as everywhere. */
+/** Parts of each function: metrics of its own, traces and log under its own name, as everywhere. */
 async function openParts({ state, log, onStop }: Serving) {
   const environment = readEnvironment(TracesEnvironment, process.env);
   const node = nodeDependencies();

@@ -24,7 +24,7 @@ type Found = OpenGateway | 'absent' | 'unavailable';
 
 export type Gateways = ReturnType<typeof createGateways>;
 
-/** What an instance's gateway is made from. It follows snapshot and credentials; another uid, database or store makes a new gateway. */
+/** Configuration of an instance's gateway, which follows snapshot and credentials; another uid, database or store makes a new gateway. */
 interface Configuration {
   readonly fixed: { readonly uid: string; readonly connection: DatabaseConnection; readonly store: StoreConnection };
   readonly snapshot: Snapshot;
@@ -88,13 +88,13 @@ export function createGateways(options: GatewaysOptions) {
       const path = `${namespace}/${name}`;
       return running.get(path)?.gateway ?? refreshOne(path);
     },
-    /** Reads what every instance and its Secrets say now, and has its gateway follow; in the background. */
+    /** Reads every instance with its Secrets, and updates its gateway; in the background. */
     refresh: () => {
       // A round that has not begun sees this change as well.
       if (!isDue) round = round.then(refresh);
       isDue = true;
     },
-    /** Books what the instance's gateway has settled, and what it found in its outbox; nothing when no gateway runs. */
+    /** Books the calls that the instance's gateway has settled or found in its outbox; does nothing when no gateway runs. */
     flush: async (instanceUid: string) => {
       await round;
       await [...running.values()].find(({ configuration }) => configuration.fixed.uid === instanceUid)?.gateway.flush();
@@ -133,7 +133,7 @@ function start({ cluster: _, folder, ...parts }: GatewaysOptions, first: Configu
 }
 
 /**
- * What the cluster says the gateway should be. `absent`: no such instance. `unchanged`: nothing is published yet, or it
+ * The configuration in the cluster. `absent`: there is no such instance. `unchanged`: nothing is published yet, or it
  * cannot be read now (a Secret is missing): a configuration that works is never emptied.
  */
 async function readConfiguration(cluster: Cluster, path: string): Promise<Configuration | 'absent' | 'unchanged'> {

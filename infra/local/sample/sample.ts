@@ -67,7 +67,7 @@ function withLastApplied(object: KubeObject): KubeObject {
   return { ...object, metadata: { ...object.metadata, annotations: noted } };
 }
 
-/** A sweep makes `status.currentSpend` true. */
+/** The cluster, and a sweep, which brings `status.currentSpend` up to date. */
 type Caller = Pick<Stack, 'cluster' | 'sweep'>;
 
 /** Waits until the sample's key works. Answers its value, or why it does not work after `timeout` milliseconds. */
@@ -111,7 +111,7 @@ async function readKey(cluster: Cluster): Promise<VirtualKey | undefined> {
   return found as unknown as VirtualKey | undefined;
 }
 
-/** Read from the Secret: `status.keyValue` shows a part only where the instance says `Redacted`. */
+/** The key is read from the Secret: `status.keyValue` has only a part where the instance says `Redacted`. */
 async function readValue(cluster: Cluster, secretName: string | undefined): Promise<string | undefined> {
   if (secretName === undefined) return undefined;
   const secret = await cluster.get(RESOURCES.secrets, SAMPLE_KEY.namespace, secretName);

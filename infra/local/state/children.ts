@@ -12,9 +12,9 @@ export interface Program {
   readonly identity?: { readonly uid: number; readonly gid: number } | undefined;
   /** Takes what the program writes to stdout and stderr. */
   readonly onOutput?: (chunk: Buffer) => void;
-  /** Asks it to stop. */
+  /** The signal that asks the program to stop. */
   readonly stopSignal: NodeJS.Signals;
-  /** Stops it where it stands, when it is too slow or the stack has gone; must lose nothing. */
+  /** The signal that kills the program when it is too slow or the stack has gone; must lose nothing. */
   readonly killSignal: NodeJS.Signals;
 }
 
@@ -28,7 +28,7 @@ export function createChildren(folder: string) {
       const { command, args, identity, onOutput = () => undefined, stopSignal, killSignal } = program;
       const guard = startGuard(killSignal);
       const child = spawn(command, args, { ...identity, cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-      // 0 where it could not be started.
+      // The id is 0 where the program could not be started.
       const { pid = 0 } = child;
       guard.stdin?.write(`${pid}\n`);
       const note = join(folder, String(pid));
@@ -41,12 +41,12 @@ export function createChildren(folder: string) {
           onOutput(chunk);
         });
       }
-      /** Resolves with how it ended. */
+      /** Resolves with the exit code, signal or error. */
       const ended = endOf(child).finally(() => {
         guard.stdin?.end('ended\n');
         rmSync(note, { force: true });
       });
-      /** Asks it to stop, stops it where it stands after `timeout` milliseconds, returns when it has ended. */
+      /** Asks the program to stop, kills it after `timeout` milliseconds, returns when it has ended. */
       const stop = async (timeout: number) => {
         child.kill(stopSignal);
         const late = setTimeout(() => child.kill(killSignal), timeout);
@@ -56,7 +56,7 @@ export function createChildren(folder: string) {
       const lastLines = () => output.trim().split('\n').slice(-3).join(' | ');
       return { pid, ended, lastLines, stop };
     },
-    /** Ends what an earlier stack on this folder, which was killed, has left running. */
+    /** Ends the programs that an earlier stack on this folder, which was killed, has left running. */
     endLeftovers: async () => {
       mkdirSync(folder, { recursive: true });
       for (const name of readdirSync(folder)) await endLeftover(folder, name);
@@ -84,7 +84,7 @@ function startGuard(killSignal: NodeJS.Signals): ChildProcess {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  // A guard that died is missed only by a stack that is killed: the next one has the note.
+  // A dead guard matters only where the stack is killed too: the next stack then finds the note.
   guard.on('error', () => undefined);
   guard.stdin.on('error', () => undefined);
   guard.unref();

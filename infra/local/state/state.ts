@@ -1,4 +1,4 @@
-// State of the stack: a folder of this process alone, and what is remembered there between two starts.
+// State of the stack: a folder of this process alone, and the file that remembers secrets and ports between two starts.
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -18,7 +18,7 @@ import { FolderInUse, lockFolder } from '../../adapters/outbox/lock.ts';
 import { UsageError } from '../options.ts';
 import { createChildren } from './children.ts';
 
-/** Written once, at the first start on a folder. */
+/** The content of `state.json`; its secrets are made once, at the first start on a folder. */
 const Remembered = z.object({
   /** Password of the embedded PostgreSQL. */
   databasePassword: z.string(),
@@ -75,7 +75,7 @@ async function open(folder: string, reset: boolean) {
 export function writeWhole(file: string, text: string): void {
   const fresh = `${file}.new`;
   writeFileSync(fresh, text, { mode: 0o600, flush: true });
-  // One that a kill has left keeps its own mode.
+  // A file that a kill has left keeps its own mode.
   chmodSync(fresh, 0o600);
   renameSync(fresh, file);
 }

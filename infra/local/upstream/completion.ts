@@ -27,7 +27,7 @@ export interface Completion {
   readonly frame: { readonly id: string; readonly created: number; readonly model: string };
   readonly tokens: ReadonlyArray<string>;
   readonly finish: 'stop' | 'length';
-  /** Their indexes. */
+  /** Indexes of the answers. */
   readonly answers: ReadonlyArray<number>;
   /** Whether a stream reports its usage, in dialects where the request decides. */
   readonly includeUsage: boolean;
@@ -35,7 +35,7 @@ export interface Completion {
   readonly usage: Usage | undefined;
 }
 
-/** `created` in seconds; it is the only thing that differs between two answers to the same request. */
+/** `created` is in seconds, and the only member that differs between two answers to the same request. */
 export function complete(request: CompletionRequest, created: number): Completion {
   const behaviour = BEHAVIOURS.get(request.model) ?? WELL_BEHAVED;
   const words = say(request, behaviour);
@@ -65,7 +65,7 @@ function say(request: CompletionRequest, { chatter }: Behaviour): ReadonlyArray<
   return text.match(/\s*\S+/g) ?? ['(nothing)'];
 }
 
-/** Of a text, or of the parts that have one. */
+/** The text of a content: itself, or that of its parts. */
 function textOf(content: unknown): string {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
   return content.map((part: { readonly text?: unknown } | null) => textOf(part?.text)).join(' ');

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { type Completion, CompletionRequest, type Usage } from './completion.ts';
 
 export interface Dialect {
-  /** Reads a request in the words of chat completions. */
+  /** Reads a request as one of chat completions. */
   readonly request: z.ZodType<CompletionRequest>;
   toReply(completion: Completion): object;
   toStream(completion: Completion): Events;

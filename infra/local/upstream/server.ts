@@ -12,7 +12,7 @@ import { anthropic, type Dialect, openai } from './dialects.ts';
 
 export type SampleUpstream = Awaited<ReturnType<typeof createSampleUpstream>>;
 
-/** Of one model. */
+/** Counts of one model. */
 export interface ModelStats {
   requests: number;
   /** Replies whose usage was sent. */
@@ -100,7 +100,7 @@ async function answer(response: ServerResponse, { dialect, request, stats }: Ask
     if (!response.headersSent) response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache' });
     out.write(text);
   }
-  // What was written still arrives; the end of the body never does.
+  // The text written so far still arrives; the end of the body never does.
   if (cutAfter !== undefined) return void response.socket?.end();
   if (usage !== undefined) {
     stats.reported += 1;
@@ -119,7 +119,7 @@ function whole(completion: Completion, dialect: Dialect) {
   return { type: 'application/json', pieces: [{ after: first + token * tokens.length, text }], usage };
 }
 
-/** The same in events. */
+/** A body in server-sent events, likewise. */
 function streamed(completion: Completion, dialect: Dialect) {
   const { behaviour, tokens } = completion;
   const pace = behaviour.pace ?? { first: 0, token: 2 };
@@ -130,7 +130,7 @@ function streamed(completion: Completion, dialect: Dialect) {
   return { type: 'text/event-stream; charset=utf-8', pieces, usage };
 }
 
-/** What is written goes through gzip where the model compresses. */
+/** The writer of a body: through gzip where the model compresses. */
 function createBody(response: ServerResponse, { behaviour: { compressed } }: Completion): Writable {
   if (!compressed) return response;
   response.setHeader('content-encoding', 'gzip');
