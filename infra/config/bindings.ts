@@ -30,7 +30,7 @@ interface KeyValueNamespace {
 }
 const isNamespace = (given: unknown): given is KeyValueNamespace => typeof given === 'object' && given !== null;
 
-/** Secret name to entry to value. */
+/** Values by the name of their Secret, then of their entry. */
 type Credentials = Readonly<Record<string, Readonly<Record<string, string>>>>;
 const areCredentials = (json: unknown): json is Credentials =>
   isMap(json) &&
@@ -54,10 +54,10 @@ export const GatewayBindings = {
   variables: {
     /** The database of the instance. */
     HYPERDRIVE: bound(isHyperdrive, 'is not a Hyperdrive binding'),
-    /** Has the compiled instance as `snapshot.json`. */
+    /** The namespace with the compiled instance as `snapshot.json`. */
     SNAPSHOTS: bound(isNamespace, 'is not a KV namespace'),
     UPSTASH_REDIS_REST_URL: required(upstashAddress),
-    /** Must be allowed to write. */
+    /** The token must be allowed to write. */
     UPSTASH_REDIS_REST_TOKEN: required(text),
     /** Credential Secrets as JSON: name of the Secret to its entries, `{"openai":{"apiKey":"…"}}`. */
     CREDENTIALS: withDefault(toCredentials, '{}'),

@@ -20,7 +20,7 @@ const server = {
   LOG_LEVEL: withDefault(oneOf('info', 'warn', 'error'), 'info'),
 };
 
-/** KUBERNETES_SERVICE_…: what the kubelet tells a Pod, which has a service account. */
+/** KUBERNETES_SERVICE_…: the kubelet sets them in a Pod, which has a service account. */
 const api = {
   KUBECONFIG: optional(text),
   KUBERNETES_SERVICE_HOST: optional(text),
@@ -45,7 +45,7 @@ const needsWholeTls: Agreement = {
 
 const roots = ['always_on', 'always_off', 'traceidratio'] as const;
 
-/** What the SDK of OpenTelemetry reads by itself, of its headers for instance, is not here. */
+/** Variables that OpenTelemetry's SDK reads by itself, for its headers for instance, are not here. */
 const traces = {
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(httpAddress),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(httpAddress),
@@ -88,10 +88,10 @@ export const ReconcileEnvironment = {
   agreements: [needsCluster],
 };
 
-/** Of the program that removes the operator. */
+/** Variables of the program that removes the operator. */
 export const UninstallEnvironment = { variables: api, agreements: [needsCluster] };
 
-/** Of the CronJob's program. */
+/** Variables of the CronJob's program. */
 export const TriggerEnvironment = {
   variables: { RECONCILE_URL: required(httpAddress), RECONCILE_TOKEN: required(tokens) },
 };

@@ -18,7 +18,7 @@ const unguessable = (part: string) =>
     return parts.length > 0 && parts.every((part) => /^[-._~A-Za-z0-9]{16,128}$/.test(part)) ? parts : undefined;
   }, `needs 16 to 128 letters and digits in each ${part}`);
 export const segments = unguessable('segment');
-/** Hints are sent with the first, and taken with any. */
+/** Tokens of reconcile: hints are sent with the first, and accepted with any. */
 export const tokens = unguessable('token');
 const address = (protocol: RegExp, problem: string) =>
   converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);

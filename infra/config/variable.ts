@@ -1,11 +1,11 @@
-// Variables of an environment: what the text of each means, and what holds where it is absent.
+// Variables of an environment: the meaning of each text, and the value where it is absent.
 // Written by hand: an environment holds texts only, and the schema library would be most of a cold start.
 import { reasonOf } from '#core/reason.ts';
 
-/** What the text of a variable means. Throws what is wrong with it in words that continue its name: `is not a port`. */
+/** The value that a variable's text means. Throws an error whose message continues the name: `is not a port`. */
 export type Reader<T> = (text: string) => T;
 
-/** The value of what is set; undefined where it is not. What is bound need be no text on Workers. */
+/** The value of a variable. `given` is undefined where the variable is not set, and need not be a text on Workers (a binding). */
 type Variable<T> = (given: unknown) => T;
 
 /** A rule about several variables, checked whatever else is wrong: one start shows everything. */
@@ -22,7 +22,7 @@ interface Environment<V extends Variables> {
 }
 
 type Variables = Readonly<Record<string, Variable<unknown>>>;
-/** What is set, and not empty. */
+/** Variables that are set, and not empty. */
 type Given = Readonly<Record<string, unknown>>;
 
 export type ValuesOf<E> =
@@ -41,7 +41,7 @@ export const oneOf =
   (given) =>
     choices.find((one) => one === given) ?? refuse(`is none of ${choices.join(', ')}`);
 
-/** What `convert` makes of it; undefined where that is nothing. */
+/** A reader by `convert`; where that is undefined, the text is refused with `problem`. */
 export const converted =
   <T>(convert: (given: string) => T | undefined, problem: string): Reader<T> =>
   (given) =>
@@ -61,16 +61,16 @@ export const required = <T>(read: Reader<T>): Variable<T> => variable(read, () =
 
 export const optional = <T>(read: Reader<T>): Variable<T | undefined> => variable<T | undefined>(read, () => undefined);
 
-/** `usual` is written as people would. */
+/** `usual` is a text, as a person would write it. */
 export const withDefault = <T>(read: Reader<T>, usual: string): Variable<T> => variable(read, () => read(usual));
 
-/** Something that the platform binds, which is no text. */
+/** A binding of the platform, which is not a text. */
 export const bound =
   <T>(is: (given: unknown) => given is T, problem: string): Variable<T> =>
   (given) =>
     is(given) ? given : refuse(given === undefined ? 'bind it' : problem);
 
-/** Their values are never printed. */
+/** Variables whose values are never printed. */
 const SECRET: ReadonlySet<string> = new Set([
   'PATH_SECRETS',
   'RECONCILE_TOKEN',
@@ -80,7 +80,7 @@ const SECRET: ReadonlySet<string> = new Set([
   'HYPERDRIVE',
 ]);
 
-/** The environment as it is written down, or one error that lists everything that is wrong with it. Empty means absent. */
+/** Values of an environment, or one error that lists every problem. Empty means absent. */
 export function readEnvironment<V extends Variables>(
   { variables, agreements = [] }: Environment<V>,
   environment: Readonly<Record<string, unknown>>,
@@ -97,11 +97,11 @@ export function readEnvironment<V extends Variables>(
   });
   for (const { holds, at, problem } of agreements) if (!holds(given)) problems.push(toLine(at, problem, given[at]));
   if (problems.length > 0) throw new Error(listProblems(problems));
-  // Each was read by the variable of its name.
+  // Each value was read by the variable of its name.
   return Object.fromEntries(values) as ValuesOf<Environment<V>>;
 }
 
-/** What is wrong, a line each. */
+/** The message that lists problems, a line each. */
 export function listProblems(lines: ReadonlyArray<string>): string {
   return `the environment is not right:\n${[...new Set(lines)].map((line) => `  ${line}`).join('\n')}`;
 }

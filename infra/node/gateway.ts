@@ -40,7 +40,7 @@ export function openGateway(parts: GatewayParts) {
       await ledger.flush();
       await ledger.maintain();
     },
-    /** After the last request. */
+    /** Closes everything, after the last request. */
     close: async () => {
       starting.stop();
       await ledger.close();
@@ -51,7 +51,7 @@ export function openGateway(parts: GatewayParts) {
   };
 }
 
-/** When every socket that has something has been read: what these requests ask of the store goes in one call. */
+/** Calls back when every readable socket has been read: the store commands of these requests go in one call. */
 function afterReading(callback: () => void): void {
   setImmediate(callback);
 }
@@ -59,7 +59,7 @@ function afterReading(callback: () => void): void {
 /** Milliseconds. */
 const TRY_AGAIN_AFTER = 1_000;
 
-/** Tries until the database takes what the outbox holds; until then, requests are answered with 503. `first` resolves after the first try. */
+/** Tries until the database takes the content of the outbox; until then, requests are answered with 503. `first` resolves after the first try. */
 function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayParts, 'timer' | 'log'>) {
   let isOver = false;
   const attempt = async (isReported: boolean): Promise<void> => {

@@ -4,7 +4,7 @@ import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What is left of a body that was refused is thrown away for so long, so that its client can read why; then the connection goes. */
+/** Milliseconds for which the rest of a refused body is discarded, so that its client can read why; then the connection closes. */
 const LINGER = 2_000;
 
 /** A class, because one is made for each request: methods are shared. */
@@ -13,10 +13,9 @@ export class NodeExchange implements HttpExchange {
   readonly path: string;
   readonly #incoming: IncomingMessage;
   readonly #outgoing: ServerResponse;
-  /** Not yet written: with all that follows, where that is there immediately, the head goes out in one piece. */
+  /** The head, until it is written: a body that follows immediately goes out in one piece with it. */
   #head: { readonly status: number; readonly headers: Headers } | undefined;
 
-  /** `path`: another than the request's own. */
   constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
     this.#incoming = incoming;
     this.#outgoing = outgoing;
@@ -102,7 +101,7 @@ export class NodeExchange implements HttpExchange {
 
   onLeave(listener: () => void): void {
     const outgoing = this.#outgoing;
-    // It closes too when all has been written.
+    // The event comes also when everything has been written.
     outgoing.once('close', () => {
       if (!outgoing.writableFinished) listener();
     });
@@ -126,11 +125,11 @@ export class NodeExchange implements HttpExchange {
 function pathOf(url: string): string {
   const end = url.search(/[?#]/);
   const path = end === -1 ? url : url.slice(0, end);
-  // A proxy's client names the whole address.
+  // A client of a proxy sends the whole address.
   return path.startsWith('/') ? path : path.replace(/^[a-z]+:\/\/[^/]*/i, '') || '/';
 }
 
-/** Each piece of its own would be a chunk of the transfer of its own. */
+/** The pieces in one: each alone would be a chunk of the transfer. */
 function whole(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
   const [first] = pieces;
   return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces);

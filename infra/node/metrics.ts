@@ -4,7 +4,7 @@ import type { Metrics } from '#core/ports/clock.ts';
 type Rendered = Pick<Metrics, 'render'>;
 type Fetch<Rest extends readonly unknown[]> = (request: Request, ...rest: Rest) => Response | Promise<Response>;
 
-/** The same function with `GET /metrics` at its root, and below what stands before its own paths (admission's segment). */
+/** The handler with `GET /metrics` at its root, and below a prefix of its paths (admission's segment). */
 export function withMetrics<Rest extends readonly unknown[]>(metrics: Rendered, fetch: Fetch<Rest>): Fetch<Rest> {
   return (request, ...rest) => {
     const isAsked = request.method === 'GET' && new URL(request.url).pathname.endsWith('/metrics');
@@ -13,6 +13,6 @@ export function withMetrics<Rest extends readonly unknown[]>(metrics: Rendered, 
   };
 }
 
-/** What a port of their own serves. */
+/** The handler of a port for metrics alone. */
 export const metricsOnly = (metrics: Rendered): Fetch<[]> =>
   withMetrics(metrics, () => new Response('GET /metrics is all there is here\n', { status: 404 }));

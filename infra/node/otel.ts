@@ -21,7 +21,7 @@ export type Traces = ReturnType<typeof createTraces>;
 
 type Send = (request: Request) => Promise<Response>;
 
-/** Ends of the paths whose POST requests are traced. What stands before them (an instance, a secret segment) is in no span. */
+/** Ends of the paths whose POST requests are traced. Path segments before them (an instance, a secret) are in no span. */
 const ROUTES = {
   admission: ['/mutate', '/validate'],
   reconcile: ['/'],
@@ -36,16 +36,16 @@ const MAX_LENGTH = 1_024;
 
 const propagator = new W3CTraceContextPropagator();
 
-/** Headers, compression, certificates and other names of the process are what the SDK itself reads from the environment. */
+/** The SDK itself reads headers, compression, certificates and another name of the process from the environment. */
 export function createTraces(environment: TracesEnvironment, name: keyof typeof ROUTES, log: Log) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = environment;
-  // As the specification of OTLP over HTTP has it.
+  // The specification of OTLP over HTTP adds this path to the general endpoint.
   const url = whole ?? `${endpoint?.replace(/\/+$/, '')}/v1/traces`;
   const report = (error: unknown) => log.warn('spans were not taken', { why: reasonOf(error) });
   setGlobalErrorHandler(report);
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT });
   const provider = new TracerProvider({
-    // The later wins.
+    // Attributes from the environment win.
     resource: resourceFromAttributes({ 'service.name': `gateway-operator-${name}` }).merge(
       detectResources({ detectors: [envDetector] }),
     ),
@@ -58,7 +58,7 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
   const meeting = createMeeting();
 
   return {
-    /** What `handle` answers, while a span lasts from the request to the last byte of its reply. A caller's `traceparent` is continued. */
+    /** Runs `handle` in a span that lasts from the request to the last byte of its reply. A caller's `traceparent` is continued. */
     request: <T>(incoming: IncomingMessage, outgoing: ServerResponse, handle: () => T): T => {
       const path = incoming.url?.replace(/\?.*$/s, '') ?? '';
       const route = incoming.method === 'POST' ? ROUTES[name].find((end) => path.endsWith(end)) : undefined;
@@ -69,7 +69,7 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
       if (span.isRecording()) followReply(outgoing, span, meeting);
       return contexts.run(trace.setSpan(caller, span), handle);
     },
-    /** The same log; what it says at the end of a request is also said by the request's span. */
+    /** The log, whose line at the end of a request also goes to the request's span. */
     logged: (inner: Log): Log => {
       const write =
         (level: keyof Log) =>
@@ -81,7 +81,7 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
         };
       return { info: write('info'), warn: write('warn'), error: write('error') };
     },
-    /** The same, with the `traceparent` of the request that it is sent for. */
+    /** The given `send`, with the `traceparent` of the request that is being served. */
     sent:
       (send: Send): Send =>
       (request) => {
@@ -90,7 +90,7 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
           propagator.inject(context, request.headers, { set: (headers, ...header) => headers.set(...header) });
         return send(request);
       },
-    /** Sends what is left; waits at most two seconds. */
+    /** Sends the remaining spans; waits at most two seconds. */
     close: (): Promise<void> => {
       meeting.end();
       // The end of a process does not wait for a collector that is away; nor does the timer wait.
@@ -99,7 +99,7 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
   };
 }
 
-/** All or none is a share too. */
+/** The sampler of the environment: `always_on` and `always_off` are the shares 1 and 0. */
 function toSampler({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: share }: TracesEnvironment) {
   const always = name.endsWith('always_on') ? 1 : 0;
   const root = new TraceIdRatioBasedSampler(name.endsWith('traceidratio') ? share : always);

@@ -7,7 +7,7 @@ export type NodeDependencies = ReturnType<typeof nodeDependencies>;
 
 export function nodeDependencies() {
   let loaded: typeof import('node:crypto') | undefined;
-  /** Loaded when the first hash or id is made: many a cold start makes none before its first answer. Asking Node again takes as long as a hash. */
+  /** `node:crypto`, loaded for the first hash or id, which many cold starts do not need, and kept: `getBuiltinModule` takes as long as a hash. */
   const crypto = () => {
     loaded ??= process.getBuiltinModule('node:crypto');
     return loaded;

@@ -1,4 +1,4 @@
-// How does one function run as a Node process: start, serve, stop at SIGTERM?
+// One function as a Node process: started, served, stopped at SIGTERM.
 import { createLines } from '#adapters/lines.ts';
 import { createLog, type LogLevel } from '#adapters/log.ts';
 import { createMetrics } from '#adapters/metrics.ts';
@@ -13,7 +13,7 @@ import { openTraces } from './traces.ts';
 /** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
 const GRACE = 20_000;
 
-/** Everything that the process says on stdout, in its order. */
+/** Lines of the process on stdout, in order. */
 const lines = createLines((text) => process.stdout.write(text));
 process.on('exit', lines.flush);
 
@@ -25,7 +25,7 @@ export function processLog(name: string, level: LogLevel): Log {
 
 type ServerEnvironment = Pick<GatewayEnvironment, 'PORT' | 'HOST' | 'METRICS_PORT' | 'LOG_LEVEL'> & TracesEnvironment;
 
-/** What a function of this process has by itself, and how it is served. */
+/** Parts that a function has for itself, and `run`, which serves it. */
 export async function openFunction(name: Parameters<typeof openTraces>[1], environment: ServerEnvironment) {
   const { PORT: port, HOST: host, METRICS_PORT, LOG_LEVEL } = environment;
   const ownLog = processLog(name, LOG_LEVEL);
@@ -34,8 +34,8 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
   const metrics = createMetrics();
 
   /**
-   * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal ends it at once. Metrics are told on
-   * a port that no Service has.
+   * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal ends it immediately.
+   * Metrics are served on a port that no Service has.
    */
   async function run(handler: Handler & Pick<Listening, 'tls'>, close: () => Promise<unknown>): Promise<Served> {
     const scraped = await serve({ fetch: metricsOnly(metrics), port: METRICS_PORT, host });
@@ -58,7 +58,7 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
   return { ...nodeDependencies(), log, metrics, traces, run };
 }
 
-/** Runs the entry; what stops it from starting is said on stderr, with exit code 1. */
+/** Runs the entry; a failure to start is printed on stderr, with exit code 1. */
 export function main(start: () => Promise<unknown>): void {
   start().catch(fail);
 }

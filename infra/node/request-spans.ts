@@ -1,4 +1,4 @@
-// What a span says of its request: the status of the reply, and what the request's log line says at its end.
+// Attributes of a request's span: the status of the reply, and the fields of the log line at the request's end.
 import type { ServerResponse } from 'node:http';
 import { type Attributes, type Span, SpanStatusCode } from '@opentelemetry/api';
 
@@ -22,7 +22,7 @@ export function followReply(outgoing: ServerResponse, span: Span, meeting: Meeti
 
 const REQUEST_ID = 'x-request-id';
 
-/** What one of the two brings that make a span whole: the end of the reply, and the line of the request. */
+/** One of the two halves of a complete span: the end of the reply, or the line of the request. */
 interface Half {
   readonly span?: Span;
   readonly fields?: Fields;
@@ -30,12 +30,12 @@ interface Half {
 
 export type Meeting = ReturnType<typeof createMeeting>;
 
-/** The longest that one waits for the other: that many others. */
+/** The maximum number of waiting halves; the oldest goes when there are more. */
 const MAX_WAITING = 2_000;
 
 /**
  * Spans whose request has no line yet, and lines whose reply is not over, by the id of the request. A stream's line is written
- * where its upstream's bytes arrive, which Node counts to whichever request opened that connection.
+ * where its upstream's bytes arrive, in the asynchronous context of the request that opened that connection.
  */
 export function createMeeting() {
   const waiting = new Map<string, Half>();
@@ -62,7 +62,7 @@ export function createMeeting() {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The lines that a request, a review and a run end with, and the fields of each that its span says too: never an alias, an address or a text of people. */
+/** The lines that a request, a review and a run end with, and the fields of each that its span has too: never an alias, an address or free text. */
 const LINES: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   [
     'request',

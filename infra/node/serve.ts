@@ -1,4 +1,4 @@
-// A handler as an HTTP server in Node, which stops without cutting anybody off.
+// A handler as an HTTP server in Node, which lets open requests end before it stops.
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
@@ -32,7 +32,7 @@ export interface Tls {
 
 export type Served = Awaited<ReturnType<typeof serve>>;
 
-/** Longer than a load balancer keeps an idle connection, so that it is never we who close one that is just being used. */
+/** Longer than a load balancer keeps an idle connection, so that the server never closes one that is just being used. */
 const KEEP_ALIVE = 65_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
@@ -43,7 +43,7 @@ export async function serve(options: Handler & Listening) {
     traces === undefined
       ? answer
       : (incoming, ...out) => traces.request(incoming, ...out, () => answer(incoming, ...out));
-  // Behind an ingress nobody speaks TLS here: a cold start does without it.
+  // TLS ends at the ingress, where there is one: a cold start does without the module.
   const https = tls === undefined ? undefined : await import('node:https');
   const server: Server =
     https === undefined || tls === undefined ? createServer(listener) : https.createServer({ ...tls }, listener);
@@ -56,14 +56,14 @@ export async function serve(options: Handler & Listening) {
   const taken = typeof address === 'object' && address !== null ? address.port : port;
   let closing: Promise<void> | undefined;
   return {
-    /** With the port that was really taken, without a slash at its end. */
+    /** The address with the port that was really taken, without a slash at its end. */
     url: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
     port: taken,
-    /** Shows this certificate on every connection from now on; does nothing where no TLS is spoken. Throws what is no certificate. */
+    /** Shows this certificate on every connection from now on; does nothing without TLS. Throws for an invalid certificate. */
     renew: (next: Tls) => {
       if (https !== undefined && server instanceof https.Server) server.setSecureContext(next);
     },
-    /** Takes no new connections, lets open requests end for at most so long, then cuts what is left. Repeating it is harmless. */
+    /** Takes no new connections, lets open requests end for `graceMs` at most, then closes the rest. A second call waits for the first. */
     close: (graceMs: number) => {
       closing ??= close(server, sockets, graceMs);
       return closing;
@@ -71,7 +71,7 @@ export async function serve(options: Handler & Listening) {
   };
 }
 
-/** For handlers that are made of web requests. Who has none does not load this. */
+/** The listener for a handler of web requests; a process without one does not load its library. */
 async function fetchListener(handler: FetchHandler): Promise<RequestListener> {
   const { getRequestListener } = await import('@hono/node-server');
   const listener = getRequestListener((request) => handler.fetch(request));
@@ -92,14 +92,14 @@ function socketsOf(server: Server, opened: 'connection' | 'secureConnection'): R
 }
 
 function close(server: Server, sockets: ReadonlySet<Socket>, graceMs: number): Promise<void> {
-  // A connection that is idle, or becomes so, has nobody to disappoint. To Node one is whose reply was ended, taken or not.
+  // Idle connections can be closed immediately. Node calls one idle whose reply was ended, whether its client took it or not.
   const closeIdle = (): void => {
     if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
   };
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
     const sweep = setInterval(closeIdle, 100);
-    // An HTTP server's own would close what is idle to Node.
+    // The HTTP server's own `close` would close all that Node calls idle.
     NetServer.prototype.close.call(server, () => {
       clearTimeout(cut);
       clearInterval(sweep);

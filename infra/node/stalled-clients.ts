@@ -1,4 +1,4 @@
-// How long may a client take nothing of its reply? A minute; longer, and it would keep connection and reply for as long as it likes.
+// Stalled clients: a connection whose client takes nothing of its reply for a minute is closed, or it could stay open for ever.
 import type { Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 
@@ -6,18 +6,18 @@ import type { Server as TlsServer } from 'node:https';
 const MAX_STALL = 60_000;
 
 /**
- * Closes connections whose client has taken no byte of what waits for it for so long, and at most twice as long; that it has left
- * is told to whoever answers. A client that waits for its answer may wait, and one that reads slowly may be slow: as far as the
- * system tells, which lets the socket's buffer run down by a third before it takes more. (Over TLS it tells less; there we answer
- * nobody at length.)
+ * Closes connections whose client has taken no byte of a waiting reply for `after` milliseconds, at most twice as many; the
+ * handler sees that the client has left. A client that waits for its reply may wait, and a slow reader may be slow, as far as
+ * the system shows: the socket's buffer runs down by a third before it takes more. (Over TLS the system shows less, but those
+ * replies are short.)
  */
 export function cutStalled(server: Server | TlsServer, after = MAX_STALL): void {
-  // Each read and write begins this anew, and so does a write of which only a part was taken since.
+  // The timeout begins anew at each read and write, and when part of a waiting write was taken.
   server.timeout = after;
   server.prependListener('request', (_, outgoing) => void outgoing.on('timeout', onSilence));
 }
 
-/** That somebody listens keeps Node from closing a connection on which nobody has anything to say. */
+/** This listener keeps Node from closing a connection that only waits for its reply. */
 function onSilence(this: ServerResponse): void {
   if (this.writableLength > 0) this.destroy();
 }

@@ -1,4 +1,4 @@
-// Maintenance of the stores of instances: what is unbooked there is booked, and what is deleted is cleared, over a connection of its own.
+// Maintenance of instances' stores, over a connection of its own: unbooked calls are booked, and a deleted instance is cleared.
 import type { OpenedStore, OpenStoreDependencies } from '#adapters/open-store.ts';
 import type { Database } from '#adapters/postgres/database.ts';
 import { maintain } from '#core/ledger/maintain.ts';
