@@ -17,7 +17,7 @@ export interface Deployable {
   /** Below the output folder. */
   readonly output: string;
   readonly platform: 'node' | 'workerd';
-  /** KiB after gzip of what is read at start, about a quarter above what was measured; growing beyond it is a decision, not an accident. */
+  /** KiB after gzip of the files read at start, about a quarter above the measured size: growing beyond it is a decision, not an accident. */
   readonly budget: number;
 }
 
@@ -37,7 +37,7 @@ export const DEPLOYABLES: ReadonlyArray<Deployable> = [
 const toRequire = (from: string) =>
   `import { createRequire as $createRequire } from 'node:module'; const require = $createRequire(${from});`;
 
-/** What older packages import without `node:`; workerd's nodejs_compat has them. */
+/** Node's modules that older packages import without `node:`; workerd's nodejs_compat has them. */
 const NODE_BUILTINS = 'assert buffer crypto dns events fs net path stream string_decoder tls url util'.split(' ');
 
 type Options = BuildOptions & { readonly write: false; readonly metafile: true };
@@ -58,7 +58,7 @@ function optionsOf({ entry, output, platform }: Deployable, folder: string): Opt
     logLevel: 'silent',
   };
   if (platform === 'node') {
-    // What is imported by `import()` (a kubeconfig's library, a store's client) is a file of its own.
+    // Modules imported by `import()` (a kubeconfig's library, a store's client) are files of their own.
     return {
       ...common,
       platform: 'node',
@@ -93,7 +93,7 @@ async function bundle(deployable: Deployable, folder: string) {
   return { files: outputFiles, first: outputFiles.filter(({ path }) => start.has(relative(ROOT, path))) };
 }
 
-/** The entry, and what is imported from there on without `import()`. */
+/** The entry and its imports, direct or not, without those by `import()`. */
 function readAtStart(outputs: Metafile['outputs'], entry: string, seen = new Set<string>()): ReadonlySet<string> {
   if (seen.has(entry)) return seen;
   seen.add(entry);
@@ -103,7 +103,7 @@ function readAtStart(outputs: Metafile['outputs'], entry: string, seen = new Set
   return seen;
 }
 
-/** Bundles these, each with what it imports, into the folder. */
+/** Bundles the deployables, each with its imports, into the folder. */
 export async function writeBundles(folder: string, deployables = DEPLOYABLES): Promise<void> {
   for (const deployable of deployables) writeFiles((await bundle(deployable, folder)).files);
 }
@@ -120,7 +120,7 @@ const kibOf = (files: ReadonlyArray<OutputFile>, pack = (bytes: Uint8Array) => b
 
 async function run(check: boolean): Promise<boolean> {
   const folder = join(ROOT, 'dist');
-  // Names of chunks carry a hash: those of last time would stay.
+  // Names of chunks carry a hash: the old chunks would stay.
   if (!check) for (const part of ['node', 'cloudflare']) rmSync(join(folder, part), { recursive: true, force: true });
   let fits = true;
   for (const deployable of DEPLOYABLES) {

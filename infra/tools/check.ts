@@ -9,7 +9,7 @@ const QUICK = {
   'bundle budgets': 'node infra/tools/build.ts --check',
 };
 
-/** Every core is theirs. The import rule is one of them. */
+/** Unit tests use every core, so they run alone. The import rule is one of them. */
 const TESTS: [string, string] = ['unit and golden tests', 'vitest run --project unit'];
 
 const asked = process.argv.slice(2);

@@ -6,10 +6,10 @@ import type { PriceRow } from '#core/price-list.ts';
 import { PRICE_LISTS } from '#core/providers.ts';
 
 const PACKAGE = '@pydantic/genai-prices';
-/** The package's data is of that day. A new version means a new day: set both, run `npm run generate`, read the diff. */
+/** The package's version, and the day of its data. A new version means a new day: set both, run `npm run generate`, read the diff. */
 const PRICED = { version: '0.1.8', asOf: '2026-09-23' };
 
-/** What we meter, in the package's words → ours. */
+/** Rates that we meter: the package's name → ours. */
 const RATES: ReadonlyMap<string, string> = new Map([
   ['input_mtok', 'input'],
   ['output_mtok', 'output'],
@@ -25,7 +25,7 @@ const RATES: ReadonlyMap<string, string> = new Map([
   ['output_image_mtok', 'outputImage'],
   ['requests_kcount', 'request'],
 ]);
-/** Charged only for tools that a request asks for; nothing in a usage tells how often. */
+/** Rates of tools, charged only where a request asks for one; a usage does not count their calls. */
 const OPTIONAL = new Set(['web_searches_kcount', 'storage_searches_kcount']);
 
 /** `functions/core/price-table.json`. */
@@ -66,12 +66,12 @@ function toList({ id, fallback_model_providers: also = [], models }: Provider): 
   return `    ${JSON.stringify(id)}: {\n      "also": ${JSON.stringify(also)},\n      "rows": [\n${rows.join(',\n')}\n      ]\n    }`;
 }
 
-/** As JSON writes it: what is undefined is left out. */
+/** A row as JSON writes it: undefined members are left out. */
 function toRow(model: ModelInfo): Readonly<Record<keyof PriceRow, unknown>> {
   return { match: toMatch(model.match), window: model.context_window, price: toPrice(pricesOf(model)) };
 }
 
-/** The list in force on the day of the data; of prices that change with the hour, the dearest. */
+/** The list in force on the day of the data; of prices that change with the hour, the highest. */
 export function pricesOf({ prices }: ModelInfo): ModelPrice {
   if (!Array.isArray(prices)) return prices;
   const began = prices.filter(
@@ -88,7 +88,7 @@ function height({ output_mtok: output, input_mtok: input }: ModelPrice): number 
   return rateAt(output, 0) + rateAt(input, 0);
 }
 
-/** Undefined for what is no chat model, or has a price that we cannot meter: its cost would be a guess. */
+/** The rates of a chat model; undefined for other models and for prices that we cannot meter: the cost would be a guess. */
 function toPrice(prices: ModelPrice): object | undefined {
   const names = Object.keys(prices).filter((name) => prices[name] !== undefined && !OPTIONAL.has(name));
   const complete = prices.input_mtok !== undefined && prices.output_mtok !== undefined;
