@@ -9,7 +9,7 @@ import type { Action, Outcome, Result } from './action.ts';
 import { mapConcurrent } from './concurrent.ts';
 import { idOf } from './world.ts';
 
-/** By the name of the action that each does: there is one for all of them. */
+/** Handlers by the name of their action, one for each. */
 export const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
 
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */

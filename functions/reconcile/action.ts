@@ -43,7 +43,7 @@ export interface ScopeValue {
   readonly unless?: string | undefined;
 }
 
-/** What each action says beside the object that it is about. */
+/** Details of each action, beside the object that it is about. */
 interface Details {
   readonly AddFinalizer: object;
   /** `left`: what could not be cleaned, and is left behind. */
@@ -111,7 +111,7 @@ export type ActionOf<Name extends ActionName> = {
 }[Name];
 export type Action = ActionOf<ActionName>;
 
-/** What a User decides of its key. */
+/** The fields of a key that its User decides. */
 export type OwnedKeySpec = Partial<VirtualKeySpec> &
   Pick<VirtualKeySpec, 'keyAlias' | 'maxBudget' | 'budgetDuration' | 'connectionRef'>;
 
@@ -125,7 +125,7 @@ export interface StatusPatch {
 export type Outcome =
   /** `object`: as the API server answered it. */
   | { readonly ended: 'done'; readonly object?: KubeObject }
-  /** It was so already. */
+  /** Nothing had to change. */
   | { readonly ended: 'unchanged' }
   /** The world was not as planned. */
   | { readonly ended: 'conflict' }
@@ -155,7 +155,7 @@ export const event = (object: Pick<OwnObject, 'kind' | 'metadata'>, text: Detail
 /** Tells how something is, and changes nothing that anything else waits for. */
 export const isReport = ({ action }: Action): boolean => action === 'WriteStatus' || action === 'RecordEvent';
 
-/** What tells steps of the same kind about the same object apart. */
+/** Details that distinguish steps of the same kind about the same object. */
 const DETAILS: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];
 
 /** The same for the same step of the same object, whatever its other details. */

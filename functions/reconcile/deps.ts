@@ -16,6 +16,6 @@ export interface ReconcileDeps {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Absent: the certificate of admission is somebody else's. */
+  /** Absent: others provide the certificate of admission. */
   readonly certificates?: CertificateDeps;
 }

@@ -1,10 +1,10 @@
-// With which edits are the fields of each kind changed, and taken back?
+// The edits that change the fields of each kind, and take the change back.
 import type { KindName } from '#crds/kinds.ts';
 import { makeInstance } from '../../test/reconcile/objects.ts';
 
 export type Spec = Readonly<Record<string, unknown>>;
 
-/** What the object says before, then the edit, then the edit that takes it back or away. */
+/** The object's spec before, then the edit, then the edit that takes it back or away. */
 export interface Edit {
   readonly before?: Spec;
   readonly change: Spec;
@@ -52,7 +52,7 @@ const limits = {
 };
 const modelBudget = { maxBudget: '1', budgetDuration: '1d' };
 const moves = { 'connectionRef.instanceRef.name': back('connectionRef', second, main) };
-/** Of a Deployment: elsewhere there is nothing that they are about. */
+/** Edits of a Deployment: elsewhere these fields have no effect. */
 const runs = (field: string, value: unknown): Edit => ({
   // Several processes need a store that they share.
   before: { workload: { type: 'Deployment' }, redisSecretRef: { nameRef: 'store-2' } },

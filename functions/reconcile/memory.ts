@@ -1,4 +1,4 @@
-// What a process remembers between runs: where databases and stores of instances last were, and which cluster this is.
+// The memory of a process between runs: where databases and stores of instances last were, and which cluster this is.
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
@@ -13,7 +13,7 @@ export interface Link {
   readonly where: string;
 }
 
-/** What a process remembers between runs; correct when empty, lives as long as the process. */
+/** Facts that a process keeps between runs; correct when empty, lost with the process. */
 export interface Memory {
   /** By uid of an instance: where its database and store last were, so that deleting it together with its Secrets can still close and clear them. */
   readonly instances: Map<string, { readonly link: Link; readonly store: StoreConnection | undefined }>;
@@ -23,7 +23,7 @@ export interface Memory {
 
 export const createMemory = (): Memory => ({ instances: new Map() });
 
-/** What names this cluster; undefined where that cannot be read. */
+/** The uid that names this cluster; undefined where that cannot be read. */
 export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDeps; readonly memory: Memory }) {
   try {
     memory.cluster ??= (await deps.cluster.get(RESOURCES.namespaces, undefined, 'kube-system'))?.metadata.uid;

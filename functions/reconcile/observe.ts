@@ -115,7 +115,7 @@ async function observeObject(
   for (const [, object] of found.instances) if (view !== undefined) world.instances.set(path, { ...view, object });
 }
 
-/** Each with its database, and before the Secrets of its keys: a value that a Secret has and its claim does not was published meanwhile, or is forged. */
+/** Instances and their databases come before the Secrets of keys: a value in a Secret, not in its claim, was published meanwhile, or is forged. */
 async function observeInstances(
   context: ObserveContext,
   { world, links }: Observed,

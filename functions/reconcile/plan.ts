@@ -15,7 +15,7 @@ import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './pla
 import { hasFinalizer, instancePathOf, isDeleted, objectIn, type Path, pathOf, type World } from './world.ts';
 
 export interface Plan {
-  /** Of one object in their order; of different objects concurrently. */
+  /** Actions of one object go in order, those of different objects concurrently. */
   readonly actions: ReadonlyArray<Action>;
   /** Deletions that wait, for they are too many. */
   readonly guarded: ReadonlyArray<Guarded>;
@@ -30,7 +30,7 @@ export function plan(world: World, now: Millis): Plan {
   return { actions: planReports(context, guarded).filter((action) => isWorthTrying(action, world)), guarded };
 }
 
-/** So often in one run, when another run was faster. */
+/** Attempts of an action in one run, when another run was faster. */
 const MAX_ATTEMPTS = 3;
 
 /** A step that fails again and again keeps no status from being written. */
@@ -99,7 +99,7 @@ function guardDeletions(actions: ReadonlyArray<Action>, world: World): Plan {
   return { actions: actions.filter((action) => !isGuarded(action)), guarded };
 }
 
-/** What a person deleted does not count. */
+/** Removals of an object that a person deleted do not count. */
 function isRemoval(action: Action, world: World): action is ActionOf<Guarded['action']> {
   if (action.action !== 'DeleteKey' && action.action !== 'RetireScope') return false;
   const object = objectIn(world, action.kind, pathOf(action));

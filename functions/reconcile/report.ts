@@ -1,4 +1,4 @@
-// What a run saw and did: the answer to whoever asked for it, its log line and metrics, and the rows of a dry run.
+// The report of a run: the answer to its caller, its log line and metrics, and the rows of a dry run.
 import type { Millis } from '#core/ports/money.ts';
 import type { KindName } from '#crds/kinds.ts';
 import { type ActionName, about, type Guarded, type Result, type Sign, signOf } from './action.ts';
@@ -12,7 +12,7 @@ import { hasFinalizer, idOf, isDeleted, type Malformed, type OwnObject, type Wor
 export interface Report {
   /** Objects by kind. */
   readonly observed: Readonly<Partial<Record<KindName, number>>>;
-  /** What was done, by action. */
+  /** Actions that were done, by name. */
   readonly actions: Readonly<Partial<Record<ActionName, number>>>;
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
   /** Deletions that were too many to be plausible. Absent: none. */
@@ -28,7 +28,7 @@ export interface Report {
 export interface RunEnd {
   readonly scope: Scope;
   readonly all: Objects;
-  /** What came of each part of the run. */
+  /** The end of each part of the run. */
   readonly parts: ReadonlyArray<PartEnd>;
   readonly certificate: CertificateReport | undefined;
 }
@@ -44,7 +44,7 @@ export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
   const worlds = parts.map(({ world }) => world);
   const ended = (how: Result['outcome']['ended']) =>
     results.flatMap(({ action, outcome }) => (outcome.ended === how ? [action.action] : []));
-  // A spec that cannot be read is told in its status: that is no failure of the run.
+  // A spec that cannot be read is reported in its status: that is no failure of the run.
   const unobserved = worlds.flatMap((world) => [...world.unobserved.keys()]).filter((path) => all.instances.has(path));
   const guarded = parts.flatMap((part) => part.guarded);
   const deferred = worlds.flatMap(({ keys }) => [...keys.values()].filter(({ isDeferred }) => isDeferred)).length;
@@ -79,7 +79,7 @@ const objectsIn = ({ instances, keys, users, teams, malformed }: World) => [
   ...[...users.values(), ...teams.values(), ...malformed.values()],
 ];
 
-/** Gateways that start, and deletions that are tried again. What waits for a person (a stuck rollout, a paused instance) is not. */
+/** True for gateways that start and deletions that are tried again; false for what waits for a person (a stuck rollout, a paused instance). */
 function isUnderWay(object: OwnObject | Malformed): boolean {
   if (isDeleted(object) && hasFinalizer(object)) return true;
   if (object.kind !== 'GatewayInstance' || !('spec' in object) || object.spec.paused) return false;
@@ -87,7 +87,7 @@ function isUnderWay(object: OwnObject | Malformed): boolean {
   return workload?.status === 'False' && workload.reason === 'WorkloadNotReady';
 }
 
-/** Not ready because somebody wanted it so: nothing is left to do. */
+/** Reasons that count as converged, although not ready: nothing is left to do. */
 const WANTED: ReadonlySet<string> = new Set(['Blocked', 'Expired', 'BudgetExceeded']);
 
 /** When the object stopped being ready, was deleted, or was made. Undefined: it is as its spec says. */
@@ -98,7 +98,7 @@ function unconvergedSince({ metadata, status }: OwnObject | Malformed): string |
   return ready.status === 'True' || WANTED.has(ready.reason) ? undefined : ready.lastTransitionTime;
 }
 
-/** One log line for a run that did something, in the domain's words; metrics always. A gauge that is 0 is told: an alert needs a number that comes back. */
+/** One log line for a run that did something, in the domain's words; metrics always, also gauges of 0: an alert needs a number that comes back. */
 export function record(
   { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
   report: Report,
@@ -129,7 +129,7 @@ export function record(
 
 /** A row of a dry run. */
 export interface PlannedRow {
-  /** `Guarded`: nothing is done, for it would remove too much. `Paused`: nothing is done, for somebody wants it so. */
+  /** `Guarded`: nothing is done, for it would remove too much. `Paused`: nothing is done, for the instance's spec asks for it. */
   readonly action: ActionName | CertificateAction | 'Guarded' | 'Paused';
   readonly kind: string;
   /** Empty: of the whole cluster. */

@@ -13,7 +13,7 @@ import { type PartEnd, type PlannedRow, type Report, record, toReport, toRows } 
 import type { Scope } from './scope.ts';
 import { idOf } from './world.ts';
 
-/** More than any step is tried in one run. */
+/** A count above the attempts of any step in one run. */
 const NEVER_AGAIN = 99;
 
 /** Rejects only when the API server cannot say what there is. */
@@ -31,7 +31,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   return report;
 }
 
-/** Until nothing is left to do. */
+/** Plans and acts until nothing is left to do. */
 async function converge(context: ObserveContext, observed: Observed): Promise<PartEnd> {
   const results: Result[] = [];
   const { world } = observed;
@@ -48,7 +48,7 @@ async function converge(context: ObserveContext, observed: Observed): Promise<Pa
   }
 }
 
-/** What was tried is part of the world. An object that failed is left alone, but for its status. */
+/** Adds the result of an action to the world. An object of which one failed is left alone, but for its status. */
 function remember({ action, outcome }: Result, { world }: Observed): void {
   const id = identify(action);
   const isOver = outcome.ended === 'failed' || outcome.ended === 'skipped';

@@ -23,7 +23,7 @@ const Reference = z.object({
   name: z.string().min(1).max(253),
 });
 
-/** An empty body, or a CloudEvent in binary mode. The failure is a sentence for whoever posted. */
+/** An empty body, or a CloudEvent in binary mode. The failure is a sentence for the sender. */
 export function toScope({ header, body }: Posted): Result<Scope, string> {
   const type = header('ce-type');
   if (type === undefined) {

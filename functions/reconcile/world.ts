@@ -51,13 +51,13 @@ export interface World {
   readonly failures: ReadonlyMap<ObjectId, Problem>;
   /** How often each action was tried in this run, by `identify`. */
   readonly attempts: ReadonlyMap<string, number>;
-  /** Of this run, this one included. The last is for statuses. */
+  /** Plans left in this run, this one included. The last is for statuses. */
   readonly roundsLeft: number;
 }
 
 export interface PlatformView {
   readonly gatewayImage: string;
-  /** Of this operator. */
+  /** The operator's own version. */
   readonly version: string;
   readonly manyProcesses: boolean;
   /** Whether the cluster serves Knative; a text says why that could not be found out. */
@@ -75,9 +75,9 @@ export interface InstanceView {
   /** Instances that are gone and still count as open in its database. Sweeps look for them. */
   readonly orphans: ReadonlyArray<InstanceRow>;
   readonly store: Reached;
-  /** Absent while its Secret does not tell. */
+  /** Absent while its Secret does not say. */
   readonly storeType?: StoreConnection['type'];
-  /** What is wrong with the Secret of the database, else of the store: Pods that start now could not read it. */
+  /** The problem of the database's Secret, else of the store's: Pods that start now could not read it. */
   readonly secretProblem?: Problem;
   /** Versions of these Secrets. */
   readonly secretVersions: string;
@@ -86,7 +86,7 @@ export interface InstanceView {
   readonly snapshot: SnapshotView;
   /** The objects that run its gateway, as they are. */
   readonly parts: ReadonlyMap<PartName, KubeObject>;
-  /** These objects may not be read. */
+  /** Objects that may not be read. */
   readonly partsProblem?: Problem;
   /** Where the platform itself serves the instance. */
   readonly servedAt: string | undefined;
@@ -105,7 +105,7 @@ export interface OwnClaim {
 }
 
 export type DatabaseView =
-  /** `isKnown`: it could be read what it holds of the instance. `isOpen`: it has our schema, and the instance is recorded there. */
+  /** `isKnown`: its rows of the instance could be read. `isOpen`: it has our schema, and the instance is recorded there. */
   | { readonly ok: true; readonly message: string; readonly isKnown: boolean; readonly isOpen: boolean }
   | ({ readonly ok: false } & Problem);
 
@@ -122,11 +122,11 @@ export interface SnapshotView {
 
 export interface KeyView {
   readonly object: VirtualKey;
-  /** What its Secret should be called. */
+  /** The name that its Secret should have. */
   readonly secretName: string;
-  /** Under that name. */
+  /** The Secret of that name. */
   readonly secret: SecretView;
-  /** Under the name that `status.keySecretRef` says, where that is another. */
+  /** The Secret of the name in `status.keySecretRef`, where that is another. */
   readonly previous?: SecretView;
   /** Hash of `status.keyValue`: whether status still has the true value of an edited Secret. */
   readonly statusHash?: string;
@@ -181,7 +181,7 @@ export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${s
 export const CLAIM_OF = { VirtualKey: 'key', User: 'user', Team: 'team' } as const;
 export const KIND_OF = { key: 'VirtualKey', user: 'User', team: 'Team' } as const;
 
-/** What a member claims on its instance. */
+/** The claim that a member makes on its instance. */
 export function aliasOf(member: Member): { readonly kind: ClaimKind; readonly alias: string; readonly key: string } {
   const kind = CLAIM_OF[member.kind];
   const { kind: of, spec } = member;

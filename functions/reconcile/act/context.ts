@@ -1,4 +1,4 @@
-// What doing an action needs, and how an action ends.
+// The context in which actions are done, and their outcomes.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { KubeObject, Written } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
@@ -25,7 +25,7 @@ export const failed = (message: string, reason = 'ReconcileFailed'): Outcome => 
   ...{ ended: 'failed', problem: { reason, message } },
 });
 
-/** What a write led to. */
+/** The outcome of a write. */
 export function toOutcome(written: Written<unknown>): Outcome {
   if (written.ok) return done();
   const { refusal, message } = written;

@@ -53,7 +53,7 @@ export const databaseHandlers = {
     const { uid: instanceUid, registry } = linkOf(action, context);
     const { scope: kind, alias, namespace, name, proof, isNew } = action;
     const object = objectOf(action, context);
-    // A list is older than this call: what was deleted meanwhile must not come back as a claim. What this run has just given its
+    // A list is older than this call: an object deleted meanwhile must not come back as a claim. One that this run has just given its
     // finalizer is there, and cannot go without us.
     const isSure = !isNew || object === undefined || !hasFinalizer(object);
     if (!isSure && !(await isAsPlanned(action, context))) return conflict;
@@ -102,7 +102,7 @@ function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: 
   return { reason: 'LedgerNotAdopted', message };
 }
 
-/** Its counters are in PostgreSQL: a store that is away keeps some keys that nothing reads any more. */
+/** The spend of a closed instance is in PostgreSQL: a store that is away keeps some keys that nothing reads any more. */
 async function forget(uid: string, { deps, memory }: ActContext): Promise<void> {
   const store = memory.instances.get(uid)?.store;
   memory.instances.delete(uid);

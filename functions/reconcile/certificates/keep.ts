@@ -130,7 +130,7 @@ function isWritten(written: Written<KubeObject>): boolean {
   throw new Error(written.message);
 }
 
-/** Told of every certificate; warned of one that nobody renews, in the last tenth of its life. */
+/** Records when each certificate ends; warns in the last tenth of its life where reconcile does not renew it. */
 function watchExpiry({ clock, log, metrics }: Keeper, { secret }: View, { service }: CertificateDeps): void {
   if (secret?.serving === undefined) return;
   const { from, until } = secret.serving;

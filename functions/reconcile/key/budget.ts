@@ -39,7 +39,7 @@ export interface Spend {
   readonly isExceeded: boolean;
 }
 
-/** What a member has spent in its window. By the policy in force: an edit that could not be written yet counts nothing. Undefined: it has no budget, or no claim. */
+/** A member's spend in its window, by the policy in force: an edit that is not written yet counts nothing. Undefined: no budget, or no claim. */
 export function spendOf(member: Member, own: OwnClaim | undefined, now: Millis): Spend | undefined {
   const budget = budgetOf(member);
   if (budget === undefined || own === undefined) return undefined;

@@ -47,7 +47,7 @@ export function dueAt({ spec: { rotation } }: VirtualKey, { createdAt }: LiveVal
 
 /**
  * The values without an end beside the published one. `replaced`: those that it took the place of, which work on for the overlap. `lost`:
- * those that nobody was ever given, for a run that died, or was slower than another, had made them: younger than the
+ * those that were never published, because the run that made them died or was slower than another: younger than the
  * published one, or made a moment before it and never shown in status.
  */
 export function othersOf({ values }: Values, published: string, keyID: string | undefined, time: Millis) {

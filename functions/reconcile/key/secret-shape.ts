@@ -12,7 +12,7 @@ const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
 /** On a key's Secret: the names of the labels and annotations that its template put there, so that they go with it. */
 const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 
-/** What stands in a template's texts for the value and for the instance's base address. */
+/** The marks in a template's texts for the value and for the instance's base address. */
 const KEY_MARK = `\${key}`;
 const URL_MARK = `\${baseURL}`;
 
@@ -63,7 +63,7 @@ export function metadataOf(
   };
 }
 
-/** Anybody may have written there. */
+/** People may have edited the annotation: a damaged one counts as empty. */
 function parse(text = 'null'): z.output<typeof Recorded> {
   const none = { labels: [], annotations: [] };
   try {
@@ -80,7 +80,7 @@ export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, s
 
 /**
  * Ours: made for this very key (owner reference or annotation), or with our label and holding one of `proven`, the hashes of values that
- * live in the key's claim. Anything else is never written and never deleted.
+ * live in the key's claim. Other Secrets are never written and never deleted.
  */
 export function isOurs(
   secret: PresentSecret,
@@ -102,7 +102,7 @@ export function leftoverOf(view: KeyView, secret: PresentSecret): PresentSecret 
   return isLabelled(previous) && isOurs(previous, view.object, []) ? previous : undefined;
 }
 
-/** What differs between the Secret and its shape, in words; empty when nothing does. Labels and annotations of others stay. */
+/** The differences between the Secret and its shape, in words; empty when there are none. Labels and annotations of others stay. */
 export function driftOf(secret: PresentSecret, shape: SecretShape): string {
   const wanted = dataOf(shape, secret.data.get('key') ?? '');
   const { labels, annotations } = metadataOf(secret, shape);

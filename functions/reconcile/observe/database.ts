@@ -46,7 +46,7 @@ export async function reachDatabase(
   } catch (error) {
     if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
       return { database: { ok: false, reason: 'DatabaseUnreachable', message: error.message }, ...nothing };
-    // It answers, but not in our schema: a new database, or one of another version.
+    // The database answers, but not in our schema: a new database, or one of another version.
     deps.log.info('a database is to be opened', { instance: pathOf(metadata), why: reasonOf(error) });
     return { database: { ok: true, message: where, isKnown: false, isOpen: false }, ...nothing, link };
   }
@@ -64,7 +64,7 @@ function findLink(
   return { uid, registry: deps.backends.database(connection), where };
 }
 
-/** What is settled is booked before it is summed up. What cannot be booked now is booked later: only the spend in status is older for it. */
+/** Books settled entries before they are summed up. Those that cannot be booked now come later: only the spend in status is older. */
 async function flush({ deps, isDry }: ObserveContext, uid: string, { database, store }: Connections): Promise<void> {
   if (isDry || 'reason' in database || 'reason' in store) return;
   try {
@@ -74,7 +74,7 @@ async function flush({ deps, isDry }: ObserveContext, uid: string, { database, s
   }
 }
 
-/** What the scopes of these claims have spent in their current windows, by the policies in force: one question for all of them. */
+/** The spend of these claims' scopes in their current windows, by the policies in force: one query for all of them. */
 async function readSums(books: Books, claims: Iterable<Claim>, now: Millis): Promise<Map<string, Nano>> {
   const windows = [...claims].flatMap((claim) =>
     budgetedScopes(claim).map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) })),

@@ -66,7 +66,7 @@ interface Read {
 }
 type Secrets = ReadonlyMap<string, Read>;
 
-/** Each once, by name. */
+/** Reads each Secret once, by name. */
 async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<Secrets> {
   const credentials = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
     requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
@@ -86,7 +86,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
   return new Map(read);
 }
 
-/** What a rule finds in a Secret; or why nothing can be found out. People who read a condition may not read the Secret: its entries are not listed. */
+/** The problem that a rule finds in a Secret, or that reading it had. Readers of a condition may not read the Secret: its entries are not listed. */
 function checkSecret(
   secrets: Secrets,
   name: string,
@@ -157,7 +157,7 @@ function entryProblems(
   );
 }
 
-/** What the gateway would be told of the instance, and whether that is published. */
+/** The snapshot that the gateway would read of the instance, and whether it is published. */
 async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<SnapshotView> {
   const text = JSON.stringify(compile(metadata, spec));
   const hash = deps.hash(text).slice(0, 16);
@@ -173,7 +173,7 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
   return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, older };
 }
 
-/** Of all types that the instance may have, or have had. */
+/** Parts of all types of workload that the instance may have, or have had. */
 async function observeParts(
   { deps: { cluster }, knative }: ObserveContext,
   { metadata: { namespace, name } }: GatewayInstance,

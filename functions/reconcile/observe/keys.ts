@@ -14,7 +14,7 @@ import type { Draft, ObserveContext } from './context.ts';
 
 /** Up to so many keys a run reads every Secret; beyond, an hour's sweeps together do. */
 const ALL = 500;
-/** So many that changed are planned for in a run, the oldest first: what is held of their Secrets, and the time that they take, stay bounded. */
+/** Changed keys that one run plans for, the oldest first: the memory for their Secrets, and the time that they take, stay bounded. */
 const BATCH = 5000;
 const MINUTE: Millis = 60_000;
 
@@ -61,7 +61,7 @@ function isChanged({ deps }: ObserveContext, key: VirtualKey, instance: Instance
   );
 }
 
-/** Its Secret is where the status says, with the one value that has no end, and that is not due to be replaced. */
+/** A settled key has its Secret where the status says, with the one value that has no end, and that is not due to be replaced. */
 function isSettled(deps: ReconcileDeps, key: VirtualKey, { claims, time }: InstanceView): boolean {
   const claim = claims.get(aliasOf(key).key);
   const [value, ...more] = claim?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];

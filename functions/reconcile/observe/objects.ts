@@ -107,7 +107,7 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>>
   },
 };
 
-/** What planning the objects here needs beside them: users and teams of keys, the keys called like users, all instances. */
+/** Loads what planning needs beside the objects here: users and teams of keys, the keys called like users, all instances. */
 async function loadReferred({ found, get }: Load): Promise<void> {
   const asked = new Set<ObjectId>();
   const fetch = async (kind: Kind, at: At, have: ReadonlyMap<Path, unknown>) => {
@@ -149,7 +149,7 @@ export async function whereServed<T, const A>(
   }
 }
 
-/** Puts an object where it belongs. What is not of our kinds is passed over. */
+/** Puts an object where it belongs. Objects of other kinds are passed over. */
 export function collect(into: Collection, object: KubeObject): void {
   const own = toOwn(object);
   if (own === undefined) return;

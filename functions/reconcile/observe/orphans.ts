@@ -20,7 +20,7 @@ export async function findOrphanedClaims(
   const instance = pathOf(view.object.metadata);
   const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
   const wanted = view.isComplete ? undefined : new Set(listed.values());
-  /** Whether nothing of the holder's uid claims this any more. Nothing is known of an object that is malformed, or whose kind is not served: it stays. */
+  /** Whether nothing of the holder's uid claims this any more. A claim stays while its object is malformed, or the kind is not served. */
   const isGone = async (key: string, claim: Claim): Promise<boolean> => {
     const { namespace, name, uid } = claim.holder;
     const secret = retainedSecret(claim);

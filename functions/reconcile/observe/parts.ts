@@ -42,7 +42,7 @@ export function partition(objects: Collection): ReadonlyArray<Collection> {
   }
   for (const team of teams.values()) for (const { name } of team.spec.members) join(team, users, name);
 
-  // What is known of all objects stays known to each part.
+  // Each part has the violations of all objects.
   const emptyPart = (): Collection => ({ ...emptyCollection(), violations: objects.violations });
   const parts = new Map<Path, Collection>();
   const partOf = (path: Path): Collection => {

@@ -53,7 +53,7 @@ const toFailed = (problem: Problem | undefined): Failed | undefined => problem &
 /** Reasons why an instance could not be opened in its database. */
 const OF_OPENING: ReadonlySet<string> = new Set(['DatabaseUnreachable', 'DatabaseNotMigrated', 'LedgerNotAdopted']);
 
-/** One that answers and is not open in our schema is not ready. */
+/** A database that answers and is not open in our schema is not ready. */
 function checkDatabase(view: InstanceView, { failures }: World): Reached {
   const { database, object } = view;
   if (!database.ok || isOpen(view)) return database;
@@ -112,10 +112,10 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
   return [{ type, status: 'False', reason: 'LedgerInUse', message }];
 }
 
-/** So long after an adoption claims wait for their objects: a restore brings the instance first and its keys one by one. */
+/** The time for which claims wait for their objects after an adoption: a restore brings the instance first and its keys one by one. */
 const ARRIVAL: Millis = 3_600_000;
 
-/** `<uid>`, or `<uid> lost` where nobody can close that instance any more. */
+/** `<uid>`, or `<uid> lost` where no operator can close that instance any more. */
 export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>): Ledger | undefined {
   const text = metadata.annotations?.[ADOPT_LEDGER_ANNOTATION];
   if (text === undefined) return undefined;

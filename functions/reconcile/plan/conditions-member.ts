@@ -42,7 +42,7 @@ export function whyNot(member: Member, context: PlanContext, view?: KeyView): Pr
   return first !== undefined && 'rule' in first ? toProblem(found.filter((cause) => 'rule' in cause)) : first;
 }
 
-/** What keys, users and teams have in common: instance, namespace, alias. */
+/** Causes that keys, users and teams have in common: instance, namespace, alias. */
 function whyNotAccess(member: Member, context: PlanContext): Problem | undefined {
   if (isDeleted(member)) return { reason: 'Deleting', message: toWaiting(member, memberBlockedBy(member, context)) };
   const failure = context.world.failures.get(idOf(member.kind, member.metadata));
@@ -65,15 +65,15 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     whyNotSecret(view, own.claim),
     // The users and teams that are to pay are there.
     unpaid,
-    // Nobody blocked the key, its user or one of its teams.
+    // The key, its user and its teams are not blocked.
     whyBlocked(key, 'spec.blocked is true'),
     ...paying.map(({ object }) => whyBlocked(object, `${titleOf(object)} is blocked`)),
-    // Its lifetime is not over.
+    // The key's lifetime is not over.
     whyExpired(key, own.claim, now),
-    // Its own budget and those of its user and teams are not used up.
+    // The budgets of the key, its user and its teams are not used up.
     whyExceeded(key, 'it has', own, now),
     ...paying.map((payer) => whyExceeded(payer.object, `${titleOf(payer.object)} has`, payer, now)),
-    // One model at least has something left of its own budget, and one at least is served. Some alone are told in `ModelsReady`.
+    // At least one model has some of its own budget left, and at least one is served. `ModelsReady` reports single models.
     isAllSpent ? spent[0] : undefined,
     whyUnserved(key, own, context),
   ];
@@ -135,7 +135,7 @@ const unservedModels = ({ spec }: Member, { served }: InstanceConditions): Reado
 
 const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 'spec.teamAlias' } as const;
 
-/** Somebody else claimed what it wants to be called. */
+/** Another object has claimed the member's alias. */
 function whyTaken(member: Member, context: PlanContext): Problem | undefined {
   const access = context.access(member);
   const { state, claim } = 'evaluated' in access ? claimOf(member, access.instance) : { state: 'open' };
@@ -149,7 +149,7 @@ function whyTaken(member: Member, context: PlanContext): Problem | undefined {
   return toProblem([finding]);
 }
 
-/** Teams that a user names and that are not there: the user's keys do not work, for nobody keeps that team's budget. */
+/** Teams that a user names and that are not there: the user's keys do not work, for that team's budget cannot be kept. */
 function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): ReadonlyArray<Finding> {
   const findings = spec.teamRefs.map(({ name }, index) => {
     const team = toReferred(world.teams.get(pathOf({ namespace, name })));
@@ -159,14 +159,14 @@ function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanConte
   return findings.filter((finding) => finding !== undefined);
 }
 
-/** What keeps a user's own key from being made, or from working. */
+/** The cause that keeps a user's own key from being made, or from working. */
 function whyNoKey(user: User, context: PlanContext): Cause {
   const { key, isOwned } = ownedKeyOf(user, context);
   if (!user.spec.autoCreateKey || key === undefined) return undefined;
   return isOwned ? whyTaken(key, context) : keyConflict(key.metadata.name);
 }
 
-/** `ModelsReady`: the instance serves all of its models, and each has something left of its own budget. Unknown while that cannot be told of an instance. */
+/** `ModelsReady`: the instance serves all of its models, and each has some of its own budget left. Unknown while the instance is not evaluated. */
 export function toModelsCondition(member: Member, context: PlanContext): ConditionState {
   const type = 'ModelsReady';
   const access = context.access(member);

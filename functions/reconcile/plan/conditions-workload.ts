@@ -56,7 +56,7 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const { reached, isCurrent, url } = evaluateType(view, type) ?? { reached: NOT_MADE, isCurrent: false };
   const ofKnative = reached === NOT_MADE ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
   const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack, isCurrent };
-  // Without its own Service nobody reaches it, however well it runs.
+  // Without its own Service no client reaches the gateway, however well it runs.
   const stops = reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
   const cause = stops ?? (reached === NOT_MADE ? heldBack : undefined);
   if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own };
@@ -132,14 +132,14 @@ export function whyLeftAlone(
   return { part, reason: 'WrittenByLaterVersion', message };
 }
 
-/** What a controller says of the part that runs a gateway. `url`: where it serves, if only the controller knows. */
+/** The state of the part that runs a gateway, by its controller. `url`: where it serves, if only the controller knows. */
 type Running = Pick<WorkloadConditions, 'reached' | 'isCurrent'> & { readonly url?: string | undefined };
 
 const NOT_MADE = { ok: false, reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' } as const;
 
 const Count = z.number().default(0);
 const Text = z.string().default('');
-/** What is read of a Deployment and of a Knative Service. */
+/** The fields read of a Deployment and of a Knative Service. */
 const Live = z.object({
   metadata: z.object({ namespace: z.string(), generation: Count }),
   spec: z.object({
@@ -187,7 +187,7 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running 
   return { reached: { ok: true, message: `${title} serves${further}` }, url, isCurrent };
 }
 
-/** Pods are not read: that they cannot start is told by the deadline that the Deployment has for a rollout. */
+/** Pods are not read: the Deployment's deadline for a rollout shows that they cannot start. */
 function readDeployment({ metadata, spec, status }: Live): Seen {
   const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
   const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');

@@ -1,4 +1,4 @@
-// What planning asks of the world again and again: a member's access to its instance, its claim, who pays beside it.
+// The context of planning: a member's access to its instance, its claim, and the users and teams that pay beside it.
 import { admitsNamespace } from '#core/allowed-namespaces.ts';
 import { type Finding, toText } from '#core/finding.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -28,7 +28,7 @@ import { evaluateInstance, type InstanceConditions } from './conditions-instance
 /**
  * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: there is no such instance, or it is
  * being deleted. `paused`: nothing may be done, or it could not be looked at. `notAllowed`: it does not admit the namespace; a
- * member that it never admitted is told the same as where there is none. `unreachable`: its database.
+ * member that it never admitted gets the same message as for a missing one. `unreachable`: its database.
  */
 export type InstanceAccess =
   | {
@@ -43,7 +43,7 @@ export type InstanceAccess =
       readonly why: Problem | undefined;
     };
 
-/** `open`: nobody has the alias. `orphaned`: its holder is gone, or lives on only in the Secret of a retained key. */
+/** `open`: the alias is free. `orphaned`: its holder is gone, or lives on only in the Secret of a retained key. */
 export type ClaimState =
   | { readonly state: 'open'; readonly claim?: undefined }
   | { readonly state: 'ours' | 'orphaned' | 'taken'; readonly claim: Claim };
@@ -108,7 +108,7 @@ export function createPlanContext(world: World, now: Millis) {
   return { world, now, evaluate, access, own, wanting, payers };
 }
 
-/** A team that the user itself names and that is not there pays for nothing: then nobody does, as with teamRef. */
+/** A missing team that the user itself names leaves the key unpaid, as a missing teamRef does. */
 function referencesOf(
   key: VirtualKey,
   { users }: World,
@@ -162,11 +162,11 @@ export function claimOf(member: Member, { claims, orphanedClaims }: InstanceView
   return { state: isOrphaned ? 'orphaned' : 'taken', claim };
 }
 
-/** What a reference leads to, as the rule about it asks. */
+/** The object that a reference names, as the rule about references reads it. */
 export const toReferred = (object: User | Team | undefined) =>
   object && { instance: object.spec.connectionRef.instanceRef, isDeleted: isDeleted(object) };
 
-/** It is there, and cannot pay. */
+/** The user or team is there, and cannot pay. */
 const notReady = ({ kind, path, name }: Reference): Finding => ({
   rule: `${kind}NotReady`,
   path,

@@ -1,4 +1,4 @@
-// What must be cleaned before a deleted object may go, and when it is let go all the same: deletion never sticks (DESIGN 6, law 3).
+// Deletion: the cleaning before an object may go, and when it goes without: deletion never sticks (DESIGN 6, law 3).
 import { toTimestamp } from '#core/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -23,7 +23,7 @@ import {
 } from '../world.ts';
 import { claimOf, type PlanContext } from './context.ts';
 
-/** So long the database is tried; the first run after that lets go. */
+/** The time for which the database is tried; the first run after that removes the finalizer. */
 export const FINALIZE_TIMEOUT: Millis = 20_000;
 
 function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
@@ -43,7 +43,7 @@ export function memberBlockedBy(member: Member, context: PlanContext): string | 
   return failure?.message ?? (instance.database.ok ? undefined : instance.database.message);
 }
 
-/** What people are told of a deleted object: what it waits for, until when, and what then. */
+/** The message about a deleted object: what it waits for, until when, and what then. */
 export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string | undefined): string {
   const { deletionTimestamp } = metadata;
   if (why === undefined || deletionTimestamp === undefined || !hasFinalizer({ metadata })) return 'it is being deleted';
@@ -51,7 +51,7 @@ export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string
   return `it is being deleted and waits until ${until} for its database, which must be told: ${why}. The first run after that (within a minute) lets it go all the same, and leaves there what is there`;
 }
 
-/** Its keys stop working with it: their claims are retired at once. */
+/** Keys stop working with their instance: closing it retires all their claims. */
 export function planInstanceDeletion(view: InstanceView, { now, world }: PlanContext): Action[] {
   const { object } = view;
   if (!hasFinalizer(object)) return [];
@@ -116,7 +116,7 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url
   return [told, removeFinalizer(key)];
 }
 
-/** Its claim is retired, and last its finalizer removed; keys that name a user or team say so. Empty: the database is to be tried again. */
+/** Retires the claim of a member, then removes its finalizer; keys that name a user or team say so. Empty: the database is to be tried again. */
 export function planRetirement(member: Member, context: PlanContext): Action[] {
   const { instance } = context.access(member);
   const blocked = memberBlockedBy(member, context);

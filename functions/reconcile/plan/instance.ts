@@ -26,7 +26,7 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
   ];
 }
 
-/** They were deleted while their database was away: none of their keys may count as live. */
+/** Orphaned instances were deleted while their database was away: none of their keys may count as live. */
 function planOrphans({ object, orphans }: InstanceView): Action[] {
   return orphans.map(({ uid, namespace, name }) => {
     const why = `instance ${namespace}/${name} (${uid}) is gone and left its keys open in the same database`;
@@ -62,7 +62,7 @@ function superfluous(view: InstanceView, context: PlanContext): SnapshotView['ol
   return snapshot.older.slice(KEPT - 1).filter(({ name }) => name !== inUse);
 }
 
-/** Stated whole in every run, once its snapshot is there to be mounted. What is not ours is never touched; the conditions say so. */
+/** The workload is stated whole in every run, once its snapshot is there to be mounted. Parts of others are never touched; the conditions say so. */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, parts, snapshot, storeType } = view;
   const { type, heldBack, reached } = evaluateOwnType(view, world);
@@ -95,7 +95,7 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   return [
     ...applies,
     ...(isFixed ? remove('HorizontalPodAutoscaler', 'its scale leaves nothing to decide') : []),
-    // What served before goes when what takes its place serves. The part that runs the gateway goes last: while it is there, the rest is looked for.
+    // The former workload goes when the new one serves. The part that runs the gateway goes last: while it is there, the rest is looked for.
     ...others.flatMap((other) =>
       reached.ok
         ? PARTS_OF[other].toReversed().flatMap((part) => remove(part, `the workload is of type ${type} now`))

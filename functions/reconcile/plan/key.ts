@@ -1,5 +1,5 @@
 // The life of a key, in its order: finalizer → scope row (alias, policy, value: won or lost) → Secret → status and event.
-// A value is recorded before it is published, so a published one always works. Of two runs at once one writes the Secret, and the other
+// A value is recorded before it is published, so a published one always works. Of two concurrent runs one writes the Secret, and the other
 // takes its value back.
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -24,7 +24,7 @@ import { claimOf, type PlanContext } from './context.ts';
 import { deleteSecret, planKeyDeletion } from './deletion.ts';
 import { planFinalizer, planScope } from './member.ts';
 
-/** The steps that can be taken now, in order. What its status should say is told when there are none. */
+/** The steps that can be taken now, in order. The status is planned when there are none. */
 export function planKey(view: KeyView, context: PlanContext): Action[] {
   const key = view.object;
   if (isDeleted(key)) return planKeyDeletion(view, context);
@@ -39,7 +39,7 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
   const scope = isLeaving(key, context)
     ? []
     : planScope(key, instance, context, { view, ...(value && { value, why }) });
-  // What follows the row waits for it: for the alias, or for a user or team that pays.
+  // The steps after the row wait for it: for the alias, or for a user or team that pays.
   const isRecorded = value === undefined || scope.some(({ action }) => action === 'PutScope');
   return [...planFinalizer(key), ...scope, ...(isRecorded ? steps : [])];
 }
@@ -64,7 +64,7 @@ interface SecretPlan {
   readonly steps: ReadonlyArray<Action>;
 }
 
-/** What is known of a key's value. */
+/** The facts about a key's value. */
 interface Case {
   readonly view: KeyView;
   readonly key: VirtualKey;
@@ -99,7 +99,7 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   return { ...plan, steps: [...ended, ...steps] };
 }
 
-/** Renamed: the value moves along. Lost: whoever has the old value has lost it too, a new one is made. */
+/** Renamed: the value moves along. Lost: clients have lost the old value too, a new one is made. */
 function planAbsent(one: Case): SecretPlan {
   const { view, key, live, put } = one;
   const previous = present(view.previous);
@@ -123,17 +123,17 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
   if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" lost our label`)] };
   if (live.includes(hash)) return planWorking(one, secret);
   const isOld = isOverlapping(claim, hash, time);
-  // It holds the value that the key had: its row was lost, or its values were suspended.
+  // The Secret holds the value that the key had: its row was lost, or its values were suspended.
   if (hash !== '' && !isOld && isRestorable(one, hash))
     return { value: { ...newValue(key), hash }, why: `the value in Secret "${name}" is to work`, steps: [] };
   // Another run may just have published the value that the Secret holds.
   const unless = secret.hash;
-  // It was edited, and the status still has the true value.
+  // The Secret was edited, and the status still has the true value.
   if (view.statusHash !== undefined && live.includes(view.statusHash)) {
     const why = `the key in Secret "${name}" was edited: the true one is put back`;
     return { value: { hash: view.statusHash, unless }, why, steps: [put('status', why)] };
   }
-  // It was put back to a value that a rotation had replaced, which works for a while: another takes its place in time.
+  // The Secret was put back to a value that a rotation had replaced, which works for a while: another takes its place in time.
   if (isOld) {
     const why = `the value in Secret "${name}" was replaced and works no longer soon`;
     return { value: newValue(key), why, steps: [put('new', why)] };
@@ -156,14 +156,14 @@ function planWorking({ key, view, claim, time, shape, put }: Case, secret: Prese
   ];
   const value = claim.values.find((one) => one.hash === hash);
   const due = value && whyRotate(key, value, claim, time);
-  // Its end follows the new Secret: nothing else would tell a next run that this value was published.
+  // The end of the old value follows the new Secret: nothing else would show a next run that this value was published.
   const ended = retire(key, claim, [hash], whyOver, overlap);
   if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due), ...ended] };
   const drift = driftOf(secret, shape);
   return { steps: drift === '' ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
 }
 
-/** Nothing lives, and the value is the one that the key had, as far as that is known. */
+/** No value lives, and this is the one that the key had, as far as that is known. */
 const isRestorable = ({ live, key }: Case, hash: string): boolean =>
   live.length === 0 && (key.status?.keyID === undefined || key.status.keyID === hash);
 

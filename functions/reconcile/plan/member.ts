@@ -42,7 +42,7 @@ export function planFinalizer(member: Member): Action[] {
   return [{ action: 'AddFinalizer', ...about(member, 'it will have a claim and spend in the database') }];
 }
 
-/** The member's claim and policy, and a value where it is a key's. Nothing while somebody else has the alias, or pays beside it and has no claim yet. */
+/** The member's claim and policy, and a value where it is a key's. Nothing while another object has the alias, or a payer has no claim yet. */
 export function planScope(
   member: Member,
   instance: InstanceView,
@@ -69,7 +69,7 @@ export function planScope(
   return [{ action: 'PutScope', ...aboutClaim(member, why), ...write }];
 }
 
-/** What proves that an orphaned claim is the member's, or may prove that a retained claim of another instance is. */
+/** The proof that an orphaned claim is the member's, or the possible proof that a retained claim of another instance is. */
 function proofOf(
   member: Member,
   claim: Claim | undefined,
@@ -88,7 +88,7 @@ function proofOf(
   return isBack && mayStillArrive(instance) ? SAME_PLACE : undefined;
 }
 
-/** Of several members here that could claim the same alias now the oldest asks first. */
+/** The oldest of several members that could claim the same alias now goes first. */
 function hasOlderRival(member: Member, { wanting, access, world }: PlanContext): boolean {
   const ageOf = ({ metadata }: Member) => `${metadata.creationTimestamp} ${pathOf(metadata)}`;
   return wanting(instancePathOf(member), aliasOf(member).key).some(
@@ -150,7 +150,7 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   const [missing] = unpaid;
   return {
     ...{ ...common, tags, metadata, kind: 'key' },
-    // Where a user or team is not there, somebody should pay and nobody would: the gateway refuses the key as blocked.
+    // A key whose user or team is missing would spend without its payer: the gateway refuses it as blocked.
     blocked: blocked || missing !== undefined,
     unpaid: blocked ? undefined : missing?.rule,
     expiresAt: expiryOf(member, scope),

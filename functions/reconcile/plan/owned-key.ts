@@ -42,7 +42,7 @@ function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
     ([field, value]) => !sameJson(value, key.spec[field as keyof typeof key.spec]),
   );
   if (differing.length === 0) return [];
-  // What a user leaves out, the key must not have.
+  // Fields that the user leaves out, the key must not have.
   const patch = Object.fromEntries(differing.map(([field, value]) => [field, value ?? null]));
   const why = `its key's ${Object.keys(patch).join(', ')} differ from its own`;
   return [{ action: 'UpdateKey', ...about(user, why), key: key.metadata.name, spec: patch }];

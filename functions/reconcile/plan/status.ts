@@ -66,12 +66,12 @@ export function planInstanceStatus(
     url: workload.url,
     models,
     keys: isComplete ? countKeys(view, context, inactive) : before?.keys,
-    // What is served, not what is published: while a rollout is under way that is the one before.
+    // The snapshot that is served, not the one that is published: during a rollout that is the one before.
     snapshotHash: snapshot.isPublished && workload.isCurrent ? snapshot.hash : before?.snapshotHash,
     workloadType: workload.type,
   };
   const events = own.map((one) => {
-    // The same plan is told once.
+    // One event for the same plan.
     const once = `${TOO_MANY}/${one.action}/${one.count}/${one.of}`;
     return event(object, { type: 'Warning', reason: TOO_MANY, message: one.message, once });
   });
@@ -111,7 +111,7 @@ export function planMemberStatus(
   const evaluated = [toReady(problem), toModelsCondition(member, context), ...further];
   const after = {
     ...toObserved(member, evaluated, context, own ? [] : OF_CLAIM),
-    // While nothing can be known of it, what was said stays.
+    // The last known spend stays while the instance's is not known.
     ...(access.at === 'allowed'
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
       : { currentSpend: status?.currentSpend, budgetResetDate: status?.budgetResetDate }),
@@ -156,7 +156,7 @@ function planSoftBudgetEvent(key: VirtualKey, evaluated: ConditionState | undefi
   return [event(key, { type: 'Warning', reason: SOFT, message, once: `${SOFT}/${message}` })];
 }
 
-/** One for a new value. Its name makes a second run tell nothing more. */
+/** An event for a new value. Its name makes a second run add nothing. */
 function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStatus, own: OwnClaim | undefined) {
   const shown = key.status?.keyID;
   if (keyID === undefined || keyID === shown) return [];
@@ -169,7 +169,7 @@ function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStat
   return [event(key, { type: 'Normal', reason, message, once: `${reason}/${keyID}` })];
 }
 
-/** A value is shown once it works. While nothing can be known of it, what was shown stays. */
+/** A value is shown once it works. The shown value stays while nothing can be known of it. */
 function toSecretStatus(
   view: KeyView,
   claim: Claim | undefined,
@@ -177,11 +177,11 @@ function toSecretStatus(
 ): Pick<VirtualKeyStatus, 'keySecretRef' | 'keyValue' | 'keyID'> {
   const { keySecretRef, keyID, keyValue } = view.object.status ?? {};
   const live = claim && hashesOf(claim);
-  // Where the one of the new name could not be made, the one of the name before is still the key's.
+  // The Secret of the name before is still the key's where the one of the new name could not be made.
   const secret = present(view.secret) ?? present(view.previous);
   const show = (value: string) => (modeOf(view, context) === 'Full' ? value : displayOf(value));
   if (secret?.hash !== undefined && live?.includes(secret.hash) && isOurs(secret, view.object, live)) {
-    // Not before the one of the name before is gone: once forgotten, it would be left behind.
+    // The Secret of the name before must be gone first: once forgotten, it would be left behind.
     const left = leftoverOf(view, secret);
     const value = show(secret.data.get('key') ?? '');
     return { keySecretRef: left?.name ?? secret.name, keyID: secret.hash, keyValue: value };
@@ -198,7 +198,7 @@ function modeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
 export function planMalformedStatus(malformed: Malformed, context: PlanContext): Action[] {
   const { kind, status } = malformed;
   const problem = { reason: 'InvalidSpec', message: toText(malformed.violations) };
-  // Of all else nothing is known while a spec cannot be read.
+  // The other conditions are unknown while a spec cannot be read.
   const stale = (status?.conditions ?? []).filter(({ type }) => type !== 'Ready' && type.endsWith('Ready'));
   const unknown = stale.map(({ type }): ConditionState => ({ type, status: 'Unknown', ...problem }));
   const observed = toObserved(malformed, [toReady(problem), ...unknown], context, PASSING);
@@ -234,7 +234,7 @@ const toReady = (problem: Problem | undefined): ConditionState =>
     ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'works' }
     : { type: 'Ready', status: 'False', ...problem };
 
-/** Of a key: how its value is shown, and the event of a new one. */
+/** The shown value of a key, and the event of a new one. */
 interface Shown {
   readonly keyValue?: StatusPatch['keyValue'];
   readonly value?: ReadonlyArray<Action>;
@@ -260,7 +260,7 @@ function planWrite(
   return [write, ...value, ...planReadyEvent(object, after.conditions)];
 }
 
-/** One whenever Ready turns or has another reason. Its name makes a second run tell nothing more. */
+/** An event whenever Ready turns or has another reason. Its name makes a second run add nothing. */
 function planReadyEvent(object: Reported, conditions: ReadonlyArray<Condition> | undefined): Action[] {
   const [was, is] = [object.status?.conditions, conditions].map((all) => all?.find(({ type }) => type === 'Ready'));
   if (is === undefined || (was?.status === is.status && was.reason === is.reason)) return [];

@@ -40,7 +40,7 @@ export const selectorOf = (instance: string) => ({
   'app.kubernetes.io/instance': instance,
 });
 
-/** Not on Knative's public ingress: whoever wants that maps a domain to it. */
+/** Not on Knative's public ingress: a domain mapping puts it there. */
 const CLUSTER_LOCAL = { 'networking.knative.dev/visibility': 'cluster-local' };
 
 /** A part with what every part has: our labels, and the instance as its owner, so that it goes with it. */

@@ -10,13 +10,13 @@ export interface PodInput {
   readonly store: StoreConnection['type'];
   /** Versions of the Secrets of database and store, which a Pod reads when it starts. */
   readonly connections: string;
-  /** Where the instance names no image. */
+  /** The image where the instance names none. */
   readonly image: string;
-  /** Of the operator that writes it. */
+  /** The version of the operator that writes the Pod. */
   readonly version: string;
 }
 
-/** What `infra/config/environments.ts` calls these; said outright, so that the variables of a spec cannot move a mount or the port of a probe. */
+/** Variables of `infra/config/environments.ts`, all set explicitly, so that the variables of a spec cannot move a mount or the port of a probe. */
 const MOUNTS = {
   snapshot: { variable: 'SNAPSHOT_FILE', path: '/etc/gateway/snapshot', file: '/snapshot.json' },
   credentials: { variable: 'CREDENTIALS_DIR', path: '/etc/gateway/credentials', file: '' },
@@ -27,16 +27,16 @@ const MOUNTS = {
 type Mount = keyof typeof MOUNTS;
 
 export const PORT = 8080;
-/** Of metrics, which are not a client's business: no Service has it. */
+/** The port of metrics, which clients do not see: no Service has it. */
 export const METRICS_PORT = 9464;
 const RESOURCES = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } };
-/** What the restricted profile asks of a container. */
+/** The restricted profile's demands on a container. */
 const SECURITY = {
   ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, runAsNonRoot: true },
   ...{ capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } },
 };
 
-/** What Deployment and Knative Service say each in its own way. Pods are selected by `labels`. */
+/** Parts of the Pod that Deployment and Knative Service state differently. Pods are selected by `labels`. */
 interface Shell {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -113,7 +113,7 @@ function credentialSources({ spec }: GatewayInstance): object[] {
   });
 }
 
-/** Under the names that the gateway knows. The two entries that say how TLS is spoken may be missing. */
+/** Entries under the names that the gateway reads. The two entries about TLS may be missing. */
 function databaseSources({ spec }: GatewayInstance): object[] {
   const { nameRef: name, keys } = spec.databaseSecretRef;
   const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = keys;

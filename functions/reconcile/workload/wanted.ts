@@ -78,7 +78,7 @@ function deploymentSpec(input: PodInput, replicas: number): object {
         // Said even where none is named: the API server keeps a copy under an older name, and would bring it back.
         serviceAccountName: 'default',
         securityContext: { runAsNonRoot: true, fsGroup: 1000, seccompProfile: { type: 'RuntimeDefault' } },
-        // 5 s until nobody sends any more, 20 s for open streams, the rest to book.
+        // 5 s until no request arrives any more, 20 s for open streams, the rest to book.
         terminationGracePeriodSeconds: 35,
         topologySpreadConstraints: [
           {
@@ -94,7 +94,7 @@ function deploymentSpec(input: PodInput, replicas: number): object {
         ],
         readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
         livenessProbe: { httpGet: { path: '/healthz', port: 'http' } },
-        // The Service forgets a Pod a moment after it was told to stop.
+        // The Service forgets a Pod a moment after the Pod begins to stop.
         lifecycle: { preStop: { sleep: { seconds: 5 } } },
       },
     }),
@@ -112,7 +112,7 @@ function knativeSpec(input: PodInput): object {
     // Not those by which a Deployment of the same instance selects its Pods: while one takes the other's place, both are there.
     labels: { ...selectorOf(instance.metadata.name), 'app.kubernetes.io/name': 'gateway-serving' },
     annotations: scaleAnnotations(instance),
-    // Streams wait most of their time: how many run at once is for the autoscaler, not a limit.
+    // Streams wait most of their time: the autoscaler bounds how many run concurrently, not a limit.
     pod: { containerConcurrency: 0, timeoutSeconds: seconds, responseStartTimeoutSeconds: seconds },
     container: {
       ports: [{ name: 'http1', containerPort: PORT }],
