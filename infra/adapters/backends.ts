@@ -10,7 +10,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Database } from './postgres/database.ts';
 
-/** Of one database at a time: half of its connections, so that no question waits for the stores of others. */
+/** Concurrent flushes to one database: half of its connections, so that no query waits for the stores of others. */
 const FLUSHES = 4;
 /** Milliseconds that a pool is kept without being asked for: a sweep asks each minute, so the password of this one was rotated, or its instance is gone. */
 const UNUSED = 600_000;

@@ -3,7 +3,7 @@ import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';
 
-/** Hex digits of randomness in an id, and bytes drawn at once: a draw costs more than the rest of an id. */
+/** Hex digits of randomness in an id, and bytes drawn together: a draw costs more than the rest of an id. */
 const DIGITS = 20;
 const DRAWN = 1_000;
 

@@ -27,7 +27,7 @@ function inspect(pair: Pair, names: ReadonlyArray<string>): Validity | undefined
       until: Math.min(Date.parse(ca.validTo), Date.parse(cert.validTo)),
     };
   } catch {
-    // Whatever OpenSSL says of it: it is no pair.
+    // Any error of OpenSSL means that this is no pair.
     return undefined;
   }
 }

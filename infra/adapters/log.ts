@@ -7,7 +7,7 @@ export type LogLevel = (typeof LEVELS)[number];
 interface LogOptions {
   /** Takes one line, its end included. */
   readonly write: (line: string) => void;
-  /** What every line carries, such as the function's name. */
+  /** Fields of every line, such as the function's name. */
   readonly fields?: Readonly<Record<string, unknown>>;
   /** Lines below this are not written; default `info`. */
   readonly level?: LogLevel;
@@ -15,7 +15,7 @@ interface LogOptions {
   readonly clock?: Clock;
 }
 
-/** The line is `{"time","level","message",…fields}`. Whatever looks like a key value or a bearer token is redacted, wherever it stands. */
+/** The line is `{"time","level","message",…fields}`. Text that looks like a key value or a bearer token is redacted, wherever it stands. */
 export function createLog({ write, fields: always = {}, level: lowest = 'info', clock = Date }: LogOptions): Log {
   const at = (level: LogLevel): Log[LogLevel] => {
     if (LEVELS.indexOf(level) < LEVELS.indexOf(lowest)) return () => undefined;

@@ -33,7 +33,7 @@ export function createMetrics(): Metrics {
   const family = <T>(name: string, type: Family<T>['type']): Family<T> => {
     const found = families.get(name);
     if (found !== undefined && found.type !== type) throw new Error(`metric ${name} is a ${found.type}, not a ${type}`);
-    // What is of one type was made by the same of the three below.
+    // Families of one type are made by the same of the three functions below.
     if (found !== undefined) return found as unknown as Family<T>;
     if (!/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) throw new Error(`not a metric name: ${JSON.stringify(name)}`);
     const made: Family<T> = { type, series: new Map(), known: new WeakMap() };

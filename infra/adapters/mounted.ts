@@ -22,7 +22,7 @@ export function createMountedCredentials(folder: string, now: () => number): Cre
   };
 }
 
-/** What `parse` makes of a mounted file; kept as it was while the file is missing or `parse` refuses it. */
+/** The value that `parse` makes of a mounted file; kept as it was while the file is missing or `parse` refuses it. */
 export function createMountedFile<T>(path: string, now: () => number, parse: (text: string) => T | undefined) {
   let value: T | undefined;
   let modified = -1;

@@ -36,7 +36,7 @@ function exists(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It belongs to another user.
+    // The process runs, and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }

@@ -46,7 +46,7 @@ type Write = Omit<Draft, 'body'> & { readonly name?: string; readonly body: obje
 
 const PAGE = 500;
 const GIVE_UP_AFTER = 10_000;
-/** What every write says: whose fields these are. */
+/** The field manager that every write names: whose fields these are. */
 const AS_US = `fieldManager=${FIELD_MANAGER}`;
 const JSON_TYPE = 'application/json';
 
@@ -142,7 +142,7 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
 }
 
 /**
- * One call with everything that belongs to it. Too many requests (429, or a 5xx that names a time) waits as told and
+ * One call with everything that belongs to it. Too many requests (429, or a 5xx that names a time) waits for that time and
  * asks again: the API server has done nothing yet. A GET is repeated once when the connection breaks, because a
  * kept-alive one may have been closed at that very moment. Throws `ClusterError` when there is no answer in time.
  */
@@ -224,7 +224,7 @@ function readOffer(text: string): ReadonlyArray<unknown> {
   return resources.map(({ name }) => name);
 }
 
-/** Whether a review of somebody's access allows it. */
+/** Whether a review of access allows it. */
 function readAllowed(text: string): boolean {
   const { status } = readMap(text);
   if (!isMap(status) || typeof status.allowed !== 'boolean') throw new Error('not a review of access');
@@ -252,7 +252,7 @@ function readStatus(text: string) {
   }
 }
 
-/** An answer that nobody decides by, as an error in the API server's own words. */
+/** An answer that no caller handles, as an error in the API server's own words. */
 function toError(what: string, { status, text }: Answer): ClusterError {
   const said = readStatus(text)?.message ?? text.trim().slice(0, 200);
   return new ClusterError(`${what}: ${status} ${said}`, status);

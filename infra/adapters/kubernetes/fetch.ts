@@ -14,7 +14,7 @@ export function createFetchTransport({ address, token, fetch }: FetchTransportDe
     const response = await fetch(`${base}${path}`, {
       method,
       signal,
-      // Followed by nobody: Workers know no 'error', and what is no 2xx is refused by who asked.
+      // Redirects are not followed: Workers do not support 'error', and the caller refuses every answer but 2xx.
       redirect: 'manual',
       headers: {
         accept: 'application/json',

@@ -9,7 +9,7 @@ export interface NodeTransport {
   readonly close: () => Promise<void>;
 }
 
-/** Where and as whom; read anew after a while, because tokens and certificates rotate. */
+/** Address and credentials; read anew after a while, because tokens and certificates rotate. */
 interface Access {
   readonly address: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -55,7 +55,7 @@ export async function createKubeconfigTransport(
   });
 }
 
-/** As the service account of the Pod. `address` is `https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT`. */
+/** A transport as the service account of the Pod. `address` is `https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT`. */
 export function createServiceAccountTransport({
   address,
   folder = SERVICE_ACCOUNT,

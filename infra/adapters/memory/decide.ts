@@ -15,7 +15,7 @@ export function decide(operation: HoldOperation, found: Found, now: Millis): Hol
   for (let at = 0; at < counters.length; at += 1) {
     const spent = found[at]?.spent ?? 0n;
     const left = (counters[at]?.limit ?? 0n) - spent;
-    // What spend has reached stays refused, also for what costs nothing.
+    // A limit that spend has reached refuses, also for requests that cost nothing.
     if (left <= 0n || left < minAmount) return { outcome: 'exceeded', counter: at, spent };
     // Spend that leaves less than was asked clamps; all scopes give the same.
     if (left < amount) amount = left;

@@ -13,7 +13,7 @@ interface Taken {
   readonly counters: CounterState[];
 }
 
-/** Who counted it, when, and its settlement. */
+/** The counting of a hold's end: when, by which process, and its settlement. */
 export interface Counted {
   readonly since: Millis;
   readonly by: string | undefined;
@@ -24,7 +24,7 @@ export interface Held extends Taken {
   readonly state: 'held';
   known: Nano | undefined;
   until: Millis;
-  /** What it uses of rates, where anything is limited. */
+  /** The hold's shares of rates, where anything is limited. */
   readonly shares: Shares | undefined;
 }
 
@@ -45,7 +45,7 @@ export interface Expired extends Taken {
   readonly state: 'expired';
   readonly since: Millis;
   readonly charged: Nano;
-  /** What came after the lease had ended, and what the counters show since. */
+  /** The settlement or release after the lease had ended, and what the counters show since. */
   late: (Counted & { readonly outcome: 'settled' | 'released'; readonly cost: Nano; isBooked: boolean }) | undefined;
   /** Set when the end of the lease was booked: when the id may be forgotten. */
   until: Millis | undefined;
@@ -72,7 +72,7 @@ export function charge(counters: ReadonlyArray<CounterState>, cost: Nano): void 
   for (const counter of counters) counter.spent += cost;
 }
 
-/** What was counted and not acknowledged. */
+/** Parts that were counted and not acknowledged. */
 export function partsOf(id: string, state: HoldState): Part[] {
   if (state.state === 'settled') return [{ id, kind: state.kind, cost: state.cost }];
   if (state.state !== 'expired') return [];

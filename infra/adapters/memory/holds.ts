@@ -49,7 +49,7 @@ export interface Holds {
   /** Leases that ended and are not acknowledged. */
   expired(): ReadonlyArray<ExpiredHold>;
   forget(name: EntryName, now: Millis): void;
-  /** What this counter counts, or would count when it is loaded, that is not acknowledged. */
+  /** Parts without acknowledgement that this counter counts, or would count when it is loaded. */
   partsIn(counter: ScopeWindow): Part[];
   /** Records of which something is not acknowledged, in the order in which they were counted. */
   unbooked(): Iterable<readonly [string, Settled | Expired]>;
@@ -81,7 +81,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
   const countersAt = ({ charges }: HoldNote, instant: Millis): CounterState[] => {
     const found: CounterState[] = [];
     for (const { scopeId } of charges) counters.at(scopeId, instant, found);
-    // What has grown by pushes keeps room for more, as long as the hold lives.
+    // An array that has grown by pushes would keep room for more, as long as the hold lives.
     return found.slice();
   };
 
@@ -274,7 +274,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
         state.until = now + DAY;
         watch(state.until);
       }
-      // It stays with its scopes: its settlement may still come, and counts in counters that are loaded until then.
+      // The hold stays with its scopes: its settlement may still come, and counts in counters that are loaded until then.
       if (partsOf(id, state).length === 0) pending.delete(id);
     },
 

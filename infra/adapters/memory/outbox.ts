@@ -1,7 +1,7 @@
 // An outbox without a disk, for tests and for platforms where nothing outlives a process.
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 
-/** What a folder is to the real one: hand the same to the next outbox to find what the earlier one left. */
+/** The counterpart of the real outbox's folder: the next outbox with the same one finds what the earlier one left. */
 export interface MemoryFolder {
   records: OutboxRecord[];
 }

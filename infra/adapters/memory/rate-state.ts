@@ -1,9 +1,9 @@
-// What was used of one rate, second by second, and what that leaves (decision 0012).
+// The use of one rate, second by second, and what that leaves (decision 0012).
 import type { Millis } from '#core/ports/money.ts';
 import type { RateKind, RateLeft, RateLimit, RatesLeft } from '#core/ports/rates.ts';
 
 export interface RateState {
-  /** What was used in each second, the oldest first. */
+  /** The use in each second, the oldest first. */
   slots: Slot[];
   /** Live holds, and the tokens they are expected to use. */
   live: number;
@@ -24,12 +24,12 @@ export interface Wait {
 }
 
 const MINUTE: Millis = 60_000;
-/** What is in flight may end at any time. */
+/** Requests in flight may end at any time. */
 const SOON: Millis = 1000;
 
 export const secondOf = (now: Millis): number => Math.floor(now / 1000);
 
-/** Where something is used now. */
+/** The slot in which use counts now. */
 export function slotAt(state: RateState, now: Millis): Slot {
   const second = secondOf(now);
   const known = state.slots.findLast(({ at }) => secondOf(at) === second);
@@ -39,7 +39,7 @@ export function slotAt(state: RateState, now: Millis): Slot {
   return slot;
 }
 
-/** What keeps a request of so many tokens waiting longest. */
+/** The limit that keeps a request of so many tokens waiting longest. */
 export function waitOf(limit: RateLimit, state: RateState, asked: number, now: Millis): Wait | undefined {
   const { requests, parallel, tokens: most } = limit;
   const waits: Wait[] = [];
@@ -48,7 +48,7 @@ export function waitOf(limit: RateLimit, state: RateState, asked: number, now: M
   };
   if (requests !== undefined) add('requests', untilUsed(state, 'requests', requests - 1, now));
   if (most !== undefined) {
-    // Who asks for more than the limit has the whole of it to himself, once it is free.
+    // A request for more than the limit has the whole of it to itself, once it is free.
     const wanted = Math.min(asked, most);
     const isHeld = usedOf(state, 'tokens', now) + state.reserved + wanted > most;
     add('tokens', untilUsed(state, 'tokens', most - wanted, now) ?? (isHeld ? SOON : undefined));
@@ -72,7 +72,7 @@ export function leftOf({ requests, tokens }: RateLimit, state: RateState, now: M
 
 type Countable = 'requests' | 'tokens';
 
-/** What was used in a second counts until a minute after the last of it: no minute ever holds more than the limit. */
+/** The use in a second counts until a minute after the last of it: no minute ever holds more than the limit. */
 const counts = ({ at }: Slot, now: Millis): boolean => at + MINUTE > now;
 const freeIn = (at: Millis, now: Millis): Millis => at + MINUTE - now;
 
@@ -94,7 +94,7 @@ function untilUsed(state: RateState, what: Countable, most: number, now: Millis)
 function leftBelow(limit: number, state: RateState, what: Countable, now: Millis): RateLeft {
   const reserved = what === 'tokens' ? state.reserved : 0;
   const remaining = Math.max(0, limit - usedOf(state, what, now) - reserved);
-  // What is in flight counts from its end on: at the earliest from now.
+  // Tokens in flight count from the end of their request on: at the earliest from now.
   const newest = reserved > 0 ? now : newestOf(state, what, now);
   return { remaining, resetIn: newest === undefined ? 0 : freeIn(newest, now) };
 }

@@ -3,14 +3,14 @@ import type { Millis } from '#core/ports/money.ts';
 import type { MoveAnswer, MoveOperation, RateLimit, RateRefusal, RateReply, RateRequest } from '#core/ports/rates.ts';
 import { leftOf, longest, type RateState, secondOf, slotAt, type Wait, waitOf } from './rate-state.ts';
 
-/** What a hold has of rates. */
+/** A hold's shares of its rates. */
 export interface Shares {
   readonly chosen: number | undefined;
   readonly limits: Share[];
   entry: Share | undefined;
 }
 
-/** What a hold has of one rate. */
+/** A hold's share of one rate. */
 interface Share {
   readonly id: string;
   /** When its request was counted; undefined: requests are not limited here. */

@@ -68,7 +68,7 @@ interface Life {
   readonly counters: ReturnType<typeof createCounters>;
   readonly holds: ReturnType<typeof createHolds>;
   readonly rates: ReturnType<typeof createRates>;
-  /** By process: how many calls it made, and when the last. */
+  /** Calls by process: how many, and when the last came. */
   readonly calls: Map<string, { readonly count: number; readonly at: Millis }>;
 }
 

@@ -9,7 +9,7 @@ import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query } from './session.ts';
 /** How much one statement is given, so that it keeps its limit whatever a caller has collected. */
 const BATCH = 5000;
 const QUESTION = 10_000;
-/** One question to the sums however many a sweep asks for, within reason. */
+/** Windows in one query of sums: all that a sweep asks for, within reason. */
 const SUMS_QUESTION = 200_000;
 
 export function createBooks(deps: BookingDeps): Books {

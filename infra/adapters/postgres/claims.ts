@@ -42,7 +42,7 @@ export async function retire(query: Query, scopeIds: ReadonlyArray<ScopeId>): Pr
   }
 }
 
-/** Of a `timestamptz`, as a number: a `bigint` would come as text. */
+/** Milliseconds of a `timestamptz`, as a number: a `bigint` would come as text. */
 export const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint::float8`;
 
 interface ClaimRow extends Omit<Claim, 'holder' | 'policy'> {

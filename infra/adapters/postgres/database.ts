@@ -15,7 +15,7 @@ export type Database = ReturnType<typeof createDatabase>;
 
 /**
  * Everything lives in the schema `gateway_operator` of the given database (PostgreSQL 14 or later), which `migrate` makes. Nothing is dialled
- * until something is asked. A database that refuses throws DatabaseUnreachable at once, one that keeps silent after
+ * until something is asked. A database that refuses throws DatabaseUnreachable immediately, a silent one after
  * 1.8 s where a request asks (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
  */
 export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies) {

@@ -7,7 +7,7 @@ interface StateRow extends Omit<EpochState, 'marks'> {
   readonly marks: Readonly<Record<string, number>> | null;
 }
 
-/** A process that has not beaten for so long is not waited for. It beats every two seconds. */
+/** A process without a heartbeat for so long is not waited for. Heartbeats come every two seconds. */
 const ALIVE = `interval '5 seconds'`;
 /** The store forgets processes that were silent for a day. */
 const REMEMBERED = `interval '12 hours'`;

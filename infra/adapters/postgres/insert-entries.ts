@@ -13,7 +13,7 @@ export async function insertEntries(query: Query, instanceUid: string, entries: 
 
 /**
  * Entries are written in id order, then sums are added in scope order, all of `sum` before any of `hour_sum`, one row per
- * scope and batch: two batches wait for each other in one direction only. What is really new is added up once, by scope,
+ * scope and batch: two batches wait for each other in one direction only. New entries are added up once, by scope,
  * window and second; charges, sums and hours are made of that. An entry of a recounted time that names another
  * window counts in both. Not prepared: a plan made without the arrays' lengths would join a thousand rows by nested loops.
  */

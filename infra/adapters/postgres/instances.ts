@@ -96,7 +96,7 @@ with old as (
   update gateway_operator.instance set adopted_by = $1, closed_at = coalesce(closed_at, now()) where uid = $2)
 update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1`;
 
-/** One that has claims of its own, or has adopted before, goes on with those. */
+/** An instance that has claims of its own, or has adopted before, goes on with those. */
 async function hasLedger(query: Query, uid: string, rows: ReadonlyArray<OpenRow>): Promise<boolean> {
   if (rows.some((row) => row.uid === uid && row.adopted_from !== null)) return true;
   const text = 'select 1 from gateway_operator.claim where instance_uid = $1 and retired_at is null limit 1';
@@ -112,7 +112,7 @@ function adoptionOf(uid: string, ledger: Ledger, rows: ReadonlyArray<OpenRow>): 
 }
 
 /**
- * What lived until the old instance was closed lives again, in its new one. Of the adopted claims only retained keys work
+ * Claims that lived until the old instance was closed live again, in the new one. Of the adopted claims only retained keys work
  * by themselves; all others are blocked until their object is seen and its policy written. Answers how many it moved.
  */
 async function moveSome(query: Query, uid: string): Promise<number> {

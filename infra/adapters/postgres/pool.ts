@@ -32,7 +32,7 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
         return await asked.connect();
       } catch (error) {
         if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
-        // Many calls learn it at once, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
+        // Many calls learn this concurrently, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
         if (asked === pool) {
           pool = createPool(connection, false, deps);
           const { host, port } = connection;
@@ -85,7 +85,7 @@ function createPool(
     allowExitOnIdle: true,
   });
   pool.on('error', (error) => log.warn('an idle database connection broke', { host, port, error: error.message }));
-  // A checked-out client that breaks between two statements emits to nobody else; the next statement tells.
+  // A checked-out client that breaks between two statements has no other listener; the next statement fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }

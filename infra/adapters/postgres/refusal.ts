@@ -45,7 +45,7 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-/** What the caller sees instead of `error`: DatabaseUnreachable for a database that is away or has no schema, else the error itself. */
+/** The error for the caller in place of `error`: DatabaseUnreachable for a database that is away or has no schema, else the error itself. */
 export function toRefusal(error: unknown, place: Place): unknown {
   if (error instanceof ConnectionBroke) return unreachable(place, whyBroken(error), error.cause);
   if (!(error instanceof pg.DatabaseError)) return error;
@@ -60,7 +60,7 @@ export function toRefusal(error: unknown, place: Place): unknown {
 /** The client library's words for a server that answers "no" where TLS is asked for. */
 export const NO_TLS = 'The server does not support SSL connections';
 
-/** What Node and OpenSSL call a certificate that does not verify. */
+/** Error codes of Node and OpenSSL for a certificate that does not verify. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/;
 
 function whyBroken({ message, cause }: ConnectionBroke): string {

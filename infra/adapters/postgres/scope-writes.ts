@@ -6,7 +6,7 @@ import { createBatches } from './batches.ts';
 import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
-/** Small enough for the limit, whoever waits for one of the rows; bookings wait for a portion of recounts. */
+/** Writes per transaction: few enough for the time limit of every statement that waits for a row; bookings wait for a portion of recounts. */
 const PORTION = 500;
 
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
@@ -133,7 +133,7 @@ const REFUSED = `
 select w.scope_id from ${WANTED} where not exists (select 1 from gateway_operator.key_value v
   where v.scope_id = w.scope_id and v.hash = w.hash and v.retired_at is null)`;
 
-/** Of two that prove the same value the first takes the claim over: the other finds a holder that it did not expect. */
+/** The first of two writes that prove the same value takes the claim over: the other finds a holder that it did not expect. */
 async function adopt(query: Query, write: ScopeWrite, proof: string): Promise<void> {
   const { instanceUid, kind, alias, holder, policy } = write;
   const { uid, namespace, name } = holder;
@@ -158,7 +158,7 @@ const ADOPT = `
 update gateway_operator.claim set holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
 where instance_uid = $1 and kind = 'key' and alias = $2 and retired_at is null and holder_uid <> $3 and scope_id in (${PROVEN})`;
 
-/** From wherever it is in this database: a key that works on without an object goes to whoever has its value. */
+/** Moves a retained key, wherever it is in this database, to the key object that proves its value. */
 const MOVE = `
 update gateway_operator.claim set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
 where kind = 'key' and retired_at is null and policy ? 'retained' and scope_id in (${PROVEN})

@@ -92,7 +92,7 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
   };
 }
 
-/** Is over when nothing was heard for `limit`. */
+/** A silence is over when nothing was heard for `limit`. */
 function createSilence(limit: Millis) {
   const { promise: over, resolve } = Promise.withResolvers<void>();
   let heard = Date.now();
@@ -115,7 +115,7 @@ function createSilence(limit: Millis) {
   };
 }
 
-/** What a lock is worth to a process that holds it and falls silent. */
+/** The longest time that a silent process keeps its locks. */
 const IDLE: Millis = 2000;
 
 async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query) => Promise<T>): Promise<T> {

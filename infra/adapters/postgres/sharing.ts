@@ -1,4 +1,4 @@
-// Sharing of equal parts: policies of many keys are alike, and a hundred thousand of them are held at once.
+// Sharing of equal parts: policies of many keys are alike, and a process may hold a hundred thousand of them.
 
 /** Members that are texts or objects and that two policies may have alike. The scope, its name and its object never are. */
 const OWN: ReadonlySet<string> = new Set(['scopeId', 'name', 'object']);

@@ -50,7 +50,7 @@ export function toRateReplies(replies: ReadonlyArray<unknown>): ReadonlyMap<stri
   );
 }
 
-/** What is left of requests and tokens: `remaining:reset remaining:reset`; `:` without a limit. */
+/** The remaining requests and tokens: `remaining:reset remaining:reset`; `:` without a limit. */
 function toLeft(text: string): RatesLeft {
   const [requests, tokens] = text.split(' ').map(toOne);
   return { ...(requests === undefined ? {} : { requests }), ...(tokens === undefined ? {} : { tokens }) };
