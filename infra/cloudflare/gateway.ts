@@ -73,7 +73,7 @@ async function answer(
 
 type Parts = ReturnType<typeof createDatabase>;
 
-/** A ledger that starts when money is asked about, so that whoever has no key costs nothing. */
+/** A ledger that starts with its first call, so that a request without a key costs nothing. */
 function createVisit(environment: GatewayBindings, database: Parts, instanceUid: string): Ledger {
   const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = environment;
   const { evaluate } = openUpstash({ type: 'upstash', url, token });
@@ -87,7 +87,7 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
   let starting: Promise<void> | undefined;
   const started = (): Ledger => {
     starting ??= ledger.start();
-    // What fails in it is told to those who wait for it.
+    // Calls that wait for the start receive its failure.
     starting.catch(() => undefined);
     return ledger;
   };

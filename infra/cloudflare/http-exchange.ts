@@ -130,7 +130,7 @@ class WebExchange implements HttpExchange {
 
 function whole(pieces: ReadonlyArray<Uint8Array>): Bytes {
   const [first] = pieces;
-  // What a stream of bytes or an encoder makes is never shared memory.
+  // Bytes of a stream or an encoder are never in shared memory.
   if (pieces.length === 1 && first !== undefined) return first as Bytes;
   const bytes = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
   let at = 0;

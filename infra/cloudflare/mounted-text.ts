@@ -1,7 +1,7 @@
-// What stands under a name in a KV namespace, a little while ago at most? The last good one is kept, as with a mounted file.
+// The value under a name in a KV namespace, a short while old at most. The last good one is kept, as with a mounted file.
 import type { Clock } from '#core/ports/clock.ts';
 
-/** How long it is trusted without looking: KV itself takes up to a minute to tell every place. */
+/** How long a value is trusted without looking: KV itself takes up to a minute to reach every place. */
 const LOOK_AGAIN_AFTER = 5_000;
 
 /** `parse` throws, or answers undefined, for what it cannot read. */

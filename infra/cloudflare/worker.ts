@@ -8,7 +8,7 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
 import { type NodeDependencies, nodeDependencies } from '../node/platform.ts';
 
-/** As on Node, but for the hash: Workers have no one-shot `hash`. */
+/** Dependencies as on Node, but for the hash: Workers have no one-shot `hash`. */
 export const workerDependencies = (): NodeDependencies => ({
   ...nodeDependencies(),
   hash: (text) => createHash('sha256').update(text).digest('hex'),
@@ -26,7 +26,7 @@ interface Api {
 export const workerCluster = ({ API_SERVER: address, API_TOKEN: token }: Api): Cluster =>
   createCluster({ request: createFetchTransport({ address, token, fetch: (...call) => fetch(...call) }) });
 
-/** The answer, or 500: why is for the log, not for whoever asked. */
+/** The answer, or 500: the reason is for the log, not for the caller. */
 export async function orFail(name: string, answer: () => Promise<Response> | Response): Promise<Response> {
   try {
     return await answer();

@@ -1,4 +1,4 @@
-// Which certificate does the process show? The mounted one, and its successor as soon as the kubelet has put it there.
+// The certificate that the process shows: the mounted one, and its successor as soon as the kubelet has put it there.
 import { readFileSync, watchFile } from 'node:fs';
 import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
@@ -16,7 +16,7 @@ export function readCertificate({ cert, key }: CertificateFiles): Tls {
   return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
 }
 
-/** Certificates are renewed while processes run. One that cannot be used is told, and the old one stays. */
+/** Certificates are renewed while processes run. One that cannot be used is logged, and the old one stays. */
 export function followCertificate(files: CertificateFiles, served: Pick<Served, 'renew'>, log: Log): void {
   let shown = '';
   for (const file of Object.values(files)) {

@@ -58,7 +58,7 @@ function readStoreConnection(folder: string): StoreConnection {
   return orThrow(toStoreConnection({ nameRef: 'mounted', keys }, readEntries(folder, ['host', 'port', 'password'])));
 }
 
-/** As a Secret has them; entries that are not mounted are absent. */
+/** Entries as a Secret has them; those that are not mounted are absent. */
 function readEntries(folder: string, names: ReadonlyArray<string>): Readonly<Record<string, string>> {
   const found = names.filter((name) => existsSync(join(folder, name)));
   return Object.fromEntries(found.map((name) => [name, readFileSync(join(folder, name)).toString('base64')]));

@@ -41,7 +41,7 @@ main(async () => {
   const { ADMISSION_SERVICE: service } = environment;
   const app = createReconcile({
     ...{ ...parts, cluster: api.cluster, backends, platform },
-    // Without a Service the certificate of admission is somebody else's: cert-manager's, or a public one.
+    // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES } }),
   });
   return run({ fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch) }, async () => {
@@ -50,7 +50,7 @@ main(async () => {
   });
 });
 
-/** What nobody wants to keep goes in whole months. */
+/** Entries past their retention go in whole months. */
 async function retain(months: number | undefined, database: Database, log: Log): Promise<void> {
   if (months === undefined) return;
   const dropped = await database.dropMonths(months);

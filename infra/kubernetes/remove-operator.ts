@@ -1,4 +1,4 @@
-// The operator's hold on a cluster, taken away: its objects, then the webhooks, then finalizers that nobody removes any more.
+// The operator's hold on a cluster, taken away: its objects, then the webhooks, then finalizers that no operator removes any more.
 import { type Cluster, ClusterError, type KubeObject } from '#core/ports/cluster.ts';
 import { FINALIZER } from '#crds/group.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
@@ -11,7 +11,7 @@ export interface RemoveDependencies {
   readonly pause: (millis: number) => Promise<unknown>;
 }
 
-/** Milliseconds without any progress after which nobody cleans: a sweep comes each minute, and lets go of a database that is away after 20 s. */
+/** Milliseconds without progress after which no operator counts as running: a sweep comes each minute, and gives up an absent database after 20 s. */
 const PATIENCE = 90_000;
 const LOOK_EVERY = 1_000;
 
@@ -19,7 +19,7 @@ type Found = readonly [Kind, KubeObject];
 
 /**
  * Deletes every gateway resource and lets a running operator clean up behind it: keys stop working, gateways go. Then nothing of the operator
- * answers for the cluster any more: the webhooks go, and the finalizers of what nobody has cleaned. Repeating it is harmless,
+ * answers for the cluster any more: the webhooks go, and the finalizers of objects that are not cleaned. Repeating it is harmless,
  * whatever was deleted before: the operator, its namespace, kinds.
  */
 export async function removeOperator(deps: RemoveDependencies): Promise<void> {
@@ -38,7 +38,7 @@ export async function removeOperator(deps: RemoveDependencies): Promise<void> {
   deps.print('Nothing of the operator holds this cluster any more: delete its manifests and its kinds.');
 }
 
-/** True once they are gone; false when nobody makes them go. */
+/** True once they are gone; false when no operator removes them. */
 async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): Promise<boolean> {
   const { cluster, print, now, pause } = deps;
   let since = now();

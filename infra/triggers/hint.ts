@@ -35,7 +35,7 @@ export function createHint(deps: HintDependencies): (hint: Hint, traceparent?: s
 
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
 
-/** What a report says of the hint after it; not `acted`: nothing was to be done, or nothing was stored yet. Of what is no report nothing is known. */
+/** The effect of a hint by its report; not `acted`: nothing was to be done, or nothing was stored yet. A text that is no report shows none. */
 export function readReport(text: string) {
   try {
     const { actions = {}, underWay = 0 } = JSON.parse(text) as {

@@ -9,7 +9,7 @@ export interface RecordDependencies {
   readonly hint?: ((hint: Hint) => Promise<void>) | undefined;
 }
 
-/** What admission tells of each review. The promise is the hint's: the answer does not wait for it. */
+/** The log line, metrics and hint of each review. The promise is the hint's: the answer does not wait for it. */
 export function createReviewRecord({ log, metrics, hint: tell }: RecordDependencies) {
   return async ({ verb, millis, result, request, decision, error, hint }: Answered): Promise<void> => {
     const kind = decision === undefined ? (result === 'malformed' ? '' : 'other') : (request?.kind.kind ?? '');

@@ -1,4 +1,4 @@
-// The token of reconcile (`RECONCILE_TOKEN`): only who sends it makes reconcile look.
+// The token of reconcile (`RECONCILE_TOKEN`): only a sender of it makes reconcile look.
 import { createHash, timingSafeEqual } from 'node:crypto';
 
 /** Knative's sources send no header of one's own, but an extension of their CloudEvents (`ceOverrides`), which arrives as `ce-reconciletoken`. */
