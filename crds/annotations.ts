@@ -1,4 +1,4 @@
-// Annotations that people write on our kinds: what each asks for, and in which form. Shown in docs/reference.md.
+// Annotations that people write on our kinds: the form and the effect of each. Shown in docs/reference.md.
 import {
   ADOPT_LEDGER_ANNOTATION,
   DELETION_SHARE_ANNOTATION,
@@ -12,10 +12,10 @@ import type { Violation } from './violation.ts';
 
 export interface Annotation {
   readonly name: string;
-  /** What may be written. */
+  /** The form of the value, for people. */
   readonly value: string;
   readonly meaning: string;
-  /** Without a rule every text is accepted, and only the one in `value` has an effect. */
+  /** The rule of the value. Without one every text is accepted, and only the one in `value` has an effect. */
   readonly rule?: { readonly holds: (text: string) => boolean; readonly message: string };
 }
 
@@ -61,7 +61,7 @@ export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> 
   Team: [],
 };
 
-/** Annotations of an object that do not have the form that their kind asks for; what is not a string reads as absent. */
+/** Violations of an object's annotations. A value that is not a string reads as absent. */
 export function findAnnotationViolations(kind: KindName, written: Readonly<Record<string, unknown>>): Violation[] {
   return ANNOTATIONS[kind].flatMap(({ name, rule }): Violation[] => {
     const value = Object.hasOwn(written, name) ? written[name] : undefined;

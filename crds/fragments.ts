@@ -16,7 +16,7 @@ import {
 export const matching = (pattern: RegExp, max: number, message: string) =>
   z.string().max(max, { abort: true }).regex(pattern, message);
 
-/** The name of an object: what Kubernetes lets most objects be called. */
+/** The name of an object, in the form that Kubernetes requires of most objects. */
 export const Name = matching(
   /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/u,
   253,
@@ -62,14 +62,14 @@ export const integer = (min: number, max: number) => z.int().min(min).max(max);
 /** One of several words; the first is the default. */
 export const choice = <const T extends readonly [string, ...string[]]>(...words: T) => z.enum(words).default(words[0]);
 
-/** How many requests, tokens or attempts: an integer from 1. */
+/** A number of requests, tokens or attempts: an integer from 1. */
 export const Limit = integer(1, 1_000_000_000_000);
 
 /** A reference to an object of the same namespace. */
 export const LocalRef = z.object({ name: Name.describe('Name of the object, in the same namespace.') });
 export type LocalRef = z.output<typeof LocalRef>;
 
-/** Which instance a key, a user or a team belongs to. */
+/** The instance that a key, a user or a team belongs to. */
 export const ConnectionRef = z.object({
   instanceRef: z
     .object({
@@ -105,7 +105,7 @@ export const limits = {
   maxParallelRequests: Limit.optional().describe('Requests in flight at the same time, at most. Default: no limit.'),
 };
 
-/** What a User and a Team have in common: an instance, and a budget that all their keys spend together. */
+/** Fields that a User and a Team have in common: an instance, and a budget that all their keys spend together. */
 export const scopeSpec = (who: 'user' | 'team') => ({
   connectionRef: ConnectionRef.describe(`The instance that the ${who} belongs to.`),
   models: modelNames(who),
@@ -132,7 +132,7 @@ export const Condition = z.object({
 });
 export type Condition = z.output<typeof Condition>;
 
-/** What every status has. */
+/** Fields of every status. */
 export const observed = {
   conditions: listBy('type', Condition, 32).optional().describe('What was observed, one entry a type.'),
   observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that this status is about.'),
@@ -141,7 +141,7 @@ export const observed = {
 /** Dollars in a status: a decimal string at full precision, which a limit does not bound. */
 export const Spend = z.string().max(40);
 
-/** What the status of a User and a Team have in common. */
+/** Fields that the status of a User and of a Team have in common. */
 export const scopeStatus = (who: 'user' | 'team') => ({
   ...observed,
   currentSpend: Spend.optional().describe(`Dollars spent in the current window by all keys of the ${who}.`),

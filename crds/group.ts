@@ -13,11 +13,11 @@ export const FIELD_MANAGER = 'gateway-operator';
 /** The one finalizer: on all four kinds, before anything exists that needs cleaning. */
 export const FINALIZER = 'gateway-operator.dev/cleanup';
 
-/** Who makes an object, in the label that Kubernetes recommends. */
+/** The label that Kubernetes recommends for the tool that manages an object. */
 export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'gateway-operator';
 
-/** Marks what the operator made and may delete; together with an owner reference or a matching key hash. */
+/** Marks objects that the operator made and may delete; together with an owner reference or a matching key hash. */
 export const OWNED_LABEL = 'gateway-operator.dev/managed';
 export const OWNED = 'true';
 export const OWNED_LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
@@ -25,7 +25,7 @@ export const OWNED_LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWN
 /** On the Secret of a key that outlived its VirtualKey (`deletionPolicy: Retain`), until one adopts it; its value is `true`. */
 export const RETAINED_LABEL = 'gateway-operator.dev/retained';
 
-/** On what runs a gateway: the version of the operator that wrote it. An earlier one leaves it alone. */
+/** On the objects that run a gateway: the version of the operator that wrote them. An earlier version leaves them alone. */
 export const VERSION_ANNOTATION = 'gateway-operator.dev/version';
 
 /** On the Pods of a gateway: hash of the snapshot that they serve. */
@@ -34,20 +34,20 @@ export const SNAPSHOT_ANNOTATION = 'gateway-operator.dev/snapshot';
 /** On the Pods of a gateway: versions of the Secrets of its database and store, so that it starts anew when they change. */
 export const CONNECTIONS_ANNOTATION = 'gateway-operator.dev/connections';
 
-/** On a VirtualKey: the user that requested it. Admission writes it on create and keeps it ever after. */
+/** On a VirtualKey: the user that requested it. Admission writes it on create and preserves it on update. */
 export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';
 
-/** On a VirtualKey: each new text asks for a new value at once. */
+/** On a VirtualKey: each new text replaces the key's value immediately. */
 export const ROTATE_ANNOTATION = 'auth.gateway-operator.dev/rotate';
 
 /** On a GatewayInstance: `allowed` lets two model entries share one credential secret. */
 export const SHARED_CREDENTIALS_ANNOTATION = 'instance.gateway-operator.dev/shared-credentials';
 export const SHARED_CREDENTIALS_ALLOWED = 'allowed';
 
-/** On a GatewayInstance: how much of it a run may remove by itself, e.g. `50%`. */
+/** On a GatewayInstance: the share of it that a run may remove by itself, e.g. `50%`. */
 export const DELETION_SHARE_ANNOTATION = 'instance.gateway-operator.dev/deletion-share';
 
-/** On a GatewayInstance: the uid of the closed instance whose ledger this one goes on with. */
+/** On a GatewayInstance: the uid of the closed instance whose ledger this one continues. */
 export const ADOPT_LEDGER_ANNOTATION = 'instance.gateway-operator.dev/adopt-ledger';
 
 /** The category that lists all four kinds: `kubectl get gateway`. */

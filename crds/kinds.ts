@@ -1,4 +1,4 @@
-// Our kinds with their schemas, and what `kubectl` shows of each.
+// Our kinds with their schemas, and the columns that `kubectl` shows of each.
 import type * as z from 'zod';
 import * as gatewayInstance from './gateway-instance.ts';
 import type { KindName, KindResource } from './resources.ts';
@@ -10,11 +10,11 @@ import * as virtualKey from './virtual-key.ts';
 
 export type { KindName } from './resources.ts';
 
-/** What an object of the kind may be: each kind's file exports it. */
+/** The schemas of a kind; each kind's file exports its own. */
 export interface Schemas<Spec = unknown> {
   readonly spec: z.ZodType<Spec> & Pick<z.ZodObject, 'shape'>;
   readonly status: z.ZodObject;
-  /** What `metadata.name` must be beyond what every name is. */
+  /** The rule of `metadata.name`, in addition to the rules of every name. */
   readonly nameRule?: Rule<string>;
 }
 
@@ -22,7 +22,7 @@ export interface Kind<Spec = unknown> extends KindResource, Schemas<Spec> {
   readonly shortNames: readonly string[];
   /** One sentence for `kubectl explain` and the reference. */
   readonly description: string;
-  /** What `kubectl get` shows: what the object is, whether it works, what people look for, its age. */
+  /** Columns of `kubectl get`: what the object is, whether it works, what people look for, its age. */
   readonly columns: readonly PrinterColumn[];
   /** Fields that `--field-selector` takes, so that admission looks up one key and not all of them. */
   readonly selectableFields: readonly string[];

@@ -3,7 +3,7 @@ import { CATEGORY } from './group.ts';
 import type { Kind } from './kinds.ts';
 import { toStructural } from './structural.ts';
 
-/** The definition to apply. Throws where the kind's schema is not structural, undescribed or unbounded. */
+/** The definition to apply. Throws where the kind's schema is not structural, or a field has no description or no bound. */
 export function toManifest(kind: Kind) {
   const { plural, singular, shortNames } = kind;
   return {

@@ -6,7 +6,7 @@ import { mapOf, text, withRule } from './rule.ts';
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
 const PROVIDER = /^[A-Za-z0-9][-._A-Za-z0-9]*$/u;
-/** Without `user:password@`: what stands in a spec is read by everybody who may read the instance, and a gateway would not send it. */
+/** Addresses without `user:password@`: everybody who may read the instance could read it, and a gateway would not send it. */
 const HTTP_ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+([/?#][^\p{Z}\p{C}]*)?$/u;
 
 const price = (what: string) => Money.optional().describe(what);

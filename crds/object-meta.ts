@@ -10,7 +10,7 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean;
 }
 
-/** Metadata of a stored object: the API server has filled in what only it can know. */
+/** Metadata of a stored object, with the members that the API server fills in. */
 export interface ObjectMeta {
   readonly name: string;
   readonly namespace: string;
@@ -37,13 +37,13 @@ export interface KubeObject<ApiVersion extends string, Kind extends string, Spec
   readonly status?: Status;
 }
 
-/** The object as the owner of what goes with it. */
+/** The object as the owner of objects that are deleted with it. */
 export const controllerOf = (object: KubeObject<string, string, unknown, unknown>): OwnerReference => ({
   ...{ apiVersion: object.apiVersion, kind: object.kind, name: object.metadata.name, uid: object.metadata.uid },
   ...{ controller: true, blockOwnerDeletion: true },
 });
 
-/** Whether we made an object for this owner: it carries our label, and the owner controls it. */
+/** Whether we made the object for this owner: the object has our label, and the owner controls it. */
 export function isOwnedBy({ labels, ownerReferences }: Pick<ObjectMeta, 'labels' | 'ownerReferences'>, uid: string) {
   const isOwner = ownerReferences?.some((owner) => owner.uid === uid && owner.controller === true);
   return labels?.[OWNED_LABEL] === OWNED && isOwner === true;

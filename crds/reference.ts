@@ -91,7 +91,7 @@ function annotations(kind: Kind): string[] {
   return ['### annotations', '', '| annotation | value | meaning |', '|---|---|---|', ...rows, ''];
 }
 
-/** The rules that a schema cannot say, by the field they are about. How long a duration may be is said at the top. */
+/** Rules that a schema cannot express, by field. The bounds of durations stand at the top of the page. */
 function rules(kind: Kind): string[] {
   const found = schemasOf(kind, 'spec').flatMap(({ path, schema }) =>
     (schema['x-kubernetes-validations'] ?? [])

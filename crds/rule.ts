@@ -1,4 +1,4 @@
-// Rules about one object: said beside the field, in TypeScript for us and in CEL for the API server. A test proves that both judge alike.
+// Rules about one object: written beside the field, in TypeScript for us and in CEL for the API server. A test proves that both agree.
 import * as z from 'zod';
 import { fitsIn } from './units.ts';
 
@@ -6,24 +6,24 @@ import { fitsIn } from './units.ts';
 export interface Rule<T> {
   /** Names the rule in findings, metrics and tests: one CamelCase word. */
   readonly id: string;
-  /** CEL over `self`, and over `oldSelf` in a rule about change (which the API server asks on update only). */
+  /** CEL over `self`, and over `oldSelf` in a rule about change (which the API server runs on update only). */
   readonly cel: string;
   /** Whether the rule holds. Total: a member may still be malformed in its own way. */
   readonly holds: (self: T) => boolean;
-  /** What must be true; what to do. */
+  /** The message: what must be true, then what to do. */
   readonly message: string;
-  /** The member below `self` that a finding points at, e.g. `overlap`; without it `self`. */
+  /** The member below `self` that a violation names, e.g. `overlap`. Absent: `self`. */
   readonly at?: string;
 }
 
-/** What an issue of zod says beside its message. An issue with a `rule` leaves the spec readable. */
+/** The parameters of a zod issue. An issue with a `rule` leaves the spec readable. */
 export interface Broken {
   readonly rule?: string;
   readonly type?: 'Too long' | 'Too many' | 'Duplicate value';
   readonly validation?: Validation;
 }
 
-/** The same schema with the rules: `validate` asks them, and the CRD says them. */
+/** The same schema with the rules: `validate` checks them, and the CRD contains them. */
 export const withRule = <S extends z.ZodType>(schema: S, ...rules: ReadonlyArray<Rule<z.output<S>>>): S =>
   rules.reduce<S>((before, { id, cel, at, message, holds }) => {
     const validation = { rule: cel, message, ...(at && { fieldPath: `.${at}` }) };
@@ -43,7 +43,7 @@ export interface Validation {
   readonly message: string;
   /** Relative to where the rule stands: `.overlap`. */
   readonly fieldPath?: string;
-  /** Asked on create too, where `oldSelf` is empty. */
+  /** The rule runs on create too, where `oldSelf` is empty. */
   readonly optionalOldSelf?: true;
 }
 
@@ -66,7 +66,7 @@ export const text = (max: number) =>
     })
     .meta({ maxLength: max });
 
-/** A map from text to `values`: so many entries, and names of a form that a schema cannot say. */
+/** A map from text to `values` with `min` to `max` entries, and names of a form that a schema cannot express. */
 export function mapOf<V extends z.ZodType>(values: V, names: Names, { min = 0, max = 64 } = {}) {
   const params = { type: 'Too many' } satisfies Broken;
   const map = z
@@ -80,7 +80,7 @@ export function mapOf<V extends z.ZodType>(values: V, names: Names, { min = 0, m
 interface Names {
   readonly pattern?: RegExp;
   readonly max: number;
-  /** What a good name looks like, for people. */
+  /** The form of a good name, for people. */
   readonly form: string;
 }
 
@@ -94,7 +94,7 @@ const namesLike = ({ pattern, max, form }: Names): Rule<Readonly<Record<string, 
     ),
 });
 
-/** A list whose entries are told apart by one member; the API server refuses a repeated one, at no CEL cost. */
+/** A list whose entries are identified by one member; the API server refuses a repeated one, at no CEL cost. */
 export const listBy = <V extends z.ZodType>(key: string, items: V, max: number) =>
   once(z.array(items).max(max), key).meta({
     'x-kubernetes-list-type': 'map',

@@ -25,7 +25,7 @@ export interface StructuralSchema {
   readonly 'x-kubernetes-validations'?: readonly Validation[];
 }
 
-/** Members in the order in which they are written. Whatever else zod makes of a schema is not structural. */
+/** Members in the order in which they are written. Other members that zod makes of a schema are not structural. */
 const MEMBERS = [
   ...['type', 'description', 'format', 'pattern', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', 'maxItems'],
   ...['minProperties', 'maxProperties', 'default', 'required', 'properties', 'additionalProperties', 'items'],
@@ -43,11 +43,11 @@ export function toStructural(schema: z.ZodType, path: string): StructuralSchema 
   return structural(json, { path, isCorrelated: true });
 }
 
-/** Adds what zod does not know of, and takes away what it adds of its own. */
+/** Adds the members that zod does not know, and removes those that only zod adds. */
 function addRules({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
   const validations = validationsOf(zodSchema).map(({ id: _, ...validation }) => validation);
   if (validations.length > 0) jsonSchema['x-kubernetes-validations'] = validations;
-  // The API server judges a default by the rules before it fills in the defaults below, so it has to be written out.
+  // The API server validates a default before it fills in the defaults below, so the default is written out in full.
   if (zodSchema._zod.def.type === 'prefault') jsonSchema.default = z.parse(zodSchema, undefined);
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
@@ -119,7 +119,7 @@ function write(member: string, node: Node, place: Place): unknown {
 }
 
 /**
- * The same rule, which also holds where it was broken before at the same field, and that field still says the same. The API server
+ * The same rule, which also holds where it was broken before at the same field, and the field has not changed. The API server
  * does so by itself only where nothing below the rule's place changed: a rule at `spec` would hold up the block of a key that an
  * older CRD let in (DESIGN 5).
  */
@@ -129,7 +129,7 @@ function ratcheting(validation: Validation): Validation {
   const [now, before] = [`self${fieldPath}`, `old${fieldPath}`];
   const same = `has(${now}) == has(${before}) && (!has(${now}) || ${now} == ${before})`;
   const wasBroken = `!(${rule.replace(/\bself\b/g, 'old')})`;
-  // The first of the two in case the old object is so wrong that the rule cannot be asked of it. A list of one gives it a name.
+  // `self == old` stands for an old object so malformed that the rule cannot run on it. `exists` over a list of one names it.
   const letBe = `oldSelf.hasValue() && [oldSelf.value()].exists(old, self == old || (${same} && ${wasBroken}))`;
   return { ...validation, rule: `(${rule}) || (${letBe})`, optionalOldSelf: true };
 }

@@ -27,7 +27,7 @@ export const secondsInCel = (duration: string): string =>
   `(${duration}.endsWith('mo') ? 2592000 : ${duration}.endsWith('w') ? 604800 : ${duration}.endsWith('d') ? 86400 : ` +
   `${duration}.endsWith('h') ? 3600 : ${duration}.endsWith('m') ? 60 : 1))`;
 
-/** CEL: whether it is a duration at all. Where it is not, the schema's pattern says so and a rule stays silent. */
+/** CEL: whether the text is a duration at all. If not, the schema's pattern reports that and the rule does not apply. */
 export const isDurationInCel = (duration: string): string => `${duration}.matches('${DURATION.source}')`;
 
 /** Dollars as a decimal string: `12`, `0.5`, `12.50`; at most 1,000,000,000 and nine decimals (a nano-dollar). */
@@ -43,10 +43,10 @@ export function nanoOf(money: string): bigint {
 export const nanoInCel = (money: string): string =>
   `(${money}.contains('.') ? int(${money}.split('.')[0]) * 1000000000 + int((${money}.split('.')[1] + '000000000').substring(0, 9)) : int(${money}) * 1000000000)`;
 
-/** CEL: whether it is an amount of money at all. */
+/** CEL: whether the text is an amount of money at all. */
 export const isMoneyInCel = (money: string): string => `${money}.matches('^[0-9]{1,10}([.][0-9]{1,9})?$')`;
 
-/** Whether a text has at most so many characters as Kubernetes counts them: code points, of which there are never more than UTF-16 units. */
+/** Whether a text has at most `max` characters as Kubernetes counts them: code points, which are never more than UTF-16 units. */
 export const fitsIn = (max: number, text: string): boolean =>
   text.length <= max || (text.length <= 2 * max && [...text].length <= max);
 
@@ -54,5 +54,5 @@ export const fitsIn = (max: number, text: string): boolean =>
 export const FREE_TEXT = /^[^\p{Z}\p{C}]([^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Z}\p{C}])?$/u;
 export const MAX_FREE_TEXT = 256;
 
-/** What the schema `FreeText` says: for texts that no schema reads. */
+/** The check of the schema `FreeText`, for texts that no schema reads. */
 export const isFreeText = (text: string): boolean => fitsIn(MAX_FREE_TEXT, text) && FREE_TEXT.test(text);

@@ -1,4 +1,4 @@
-// Validation of one object of ours by what it can prove itself: the same verdict as the CRD's schema and CEL, with better messages.
+// Validation of one object of ours without looking at others: the same verdict as the CRD's schema and CEL, with better messages.
 import type * as z from 'zod';
 import { findAnnotationViolations } from './annotations.ts';
 import type { KindName, Schemas } from './kinds.ts';
@@ -19,9 +19,9 @@ export interface Unvalidated {
 }
 
 export interface Validated<S> {
-  /** In the order of the fields. */
+  /** Violations in the order of the fields. */
   readonly violations: ReadonlyArray<Violation>;
-  /** With its defaults. A spec that only breaks rules can be read; undefined where its form is wrong. */
+  /** The spec with its defaults. A spec that only breaks rules can be read; undefined where its form is wrong. */
   readonly spec: S | undefined;
 }
 
@@ -43,7 +43,7 @@ export function validate<S>(
   return { violations, spec: isReadable ? readAnyway(kind, spec) : undefined };
 }
 
-/** zod keeps what it has read to itself where a rule is broken; its own entry point gives it. */
+/** zod does not return the output where a rule is broken; its core entry point does. */
 const readAnyway = <S>({ spec: schema }: Validatable<S>, spec: unknown): S =>
   (schema._zod.run({ value: spec, issues: [] }, { async: false }) as z.core.ParsePayload<S>).value;
 
@@ -64,7 +64,7 @@ function ofChanges({ spec: { shape } }: Validatable, spec: unknown, old: unknown
   });
 }
 
-/** More entries than any list or map of ours takes, and deeper than any field of ours lies. */
+/** More entries than any list or map of ours allows, and a greater depth than any field of ours has. */
 const MAX_ENTRIES = 1024;
 const MAX_DEPTH = 32;
 
@@ -73,7 +73,7 @@ interface Huge {
   readonly message: string;
 }
 
-/** The first list or map that would take more memory, or more stack, to validate than there is. */
+/** The first list or map that is too large or too deep to be validated with the memory and stack that there are. */
 function findHuge(value: unknown, depth = 0): Huge | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (depth > MAX_DEPTH) return { path: [], message: `may not be nested deeper than ${MAX_DEPTH} levels` };
@@ -160,7 +160,7 @@ function typeMessage({ expected, path }: z.core.$ZodIssueInvalidType, value: unk
   return `${must}; write it without quotes`;
 }
 
-/** Fields that a number alone, in quotes or not, says nothing in. */
+/** Fields in which a number alone, in quotes or not, has no meaning. */
 const DURATION = /^(\w*[dD]uration|every|overlap|timeout|connect|firstByte|idle|total|within)$/;
 
 const toPath = (path: ReadonlyArray<PropertyKey>): string =>

@@ -1,6 +1,6 @@
-// What is wrong with an object, and where: one field, one rule.
+// Violations of an object: one field, one rule.
 
-/** What Kubernetes calls what is wrong with a field. */
+/** The type of a violation, in the words of Kubernetes. */
 export type ViolationType =
   | 'Required value'
   | 'Invalid value'
@@ -13,12 +13,12 @@ export type ViolationType =
 export interface Violation {
   /** Names the rule: one CamelCase word. */
   readonly rule: string;
-  /** Absent where nothing is wrong, but unwise. */
+  /** The type; absent where the field is allowed but unwise. */
   readonly type?: ViolationType;
   /** `spec.models[0].identifier` */
   readonly path: string;
-  /** What stands there; undefined where nothing does. */
+  /** The value of the field; undefined where it is absent. */
   readonly value: unknown;
-  /** What must be true; what to do. */
+  /** The message: what must be true, then what to do. */
   readonly message: string;
 }

@@ -1,4 +1,4 @@
-// Which objects are there to be judged?
+// All cases, of every kind.
 import type { Case } from './case.ts';
 import { gatewayInstances } from './gateway-instance.ts';
 import { usersAndTeams } from './user-and-team.ts';

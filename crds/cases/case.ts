@@ -1,14 +1,14 @@
-// Which objects are good and which are not, and what is wrong with them?
-// Hand-written; judged by `validate` in crds/validate.test.ts, by the embedded cluster in infra/manifests/crds.test.ts and by a real API server in test/crds.world.test.ts, with the same verdict.
+// A case of validation: an object, and the violations that it has.
+// Written by hand; crds/validate.test.ts, infra/manifests/crds.test.ts (embedded cluster) and test/crds.world.test.ts (real API server) agree.
 import type { KindName } from '../kinds.ts';
 
 export interface Case {
   /** Continues "a VirtualKey …". */
   readonly what: string;
   readonly kind: KindName;
-  /** Made in the good object of its kind: `spec.models.0.weight` → value; undefined removes. */
+  /** Edits of the good object of the kind: `spec.models.0.weight` → value; undefined removes. */
   readonly edit: Readonly<Record<string, unknown>>;
-  /** Made in the stored object, where the case is an update. */
+  /** Edits of the stored object, where the case is an update. */
   readonly stored?: Readonly<Record<string, unknown>>;
   /** Rule and path of every finding; a good object has none. */
   readonly findings: ReadonlyArray<readonly [rule: string, path: string]>;

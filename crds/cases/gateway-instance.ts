@@ -1,4 +1,4 @@
-// Which GatewayInstances are good, and what is wrong with the others?
+// GatewayInstances: good ones, and the violations of the others.
 import { accept, type Case, refuse } from './case.ts';
 
 const entry = (identifier: string) => ({

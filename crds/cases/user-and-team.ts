@@ -1,4 +1,4 @@
-// Which Users and Teams are good, and what is wrong with the others?
+// Users and Teams: good ones, and the violations of the others.
 import { accept, type Case, refuse } from './case.ts';
 
 export const usersAndTeams: readonly Case[] = [

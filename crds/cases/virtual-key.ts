@@ -1,4 +1,4 @@
-// Which VirtualKeys are good, and what is wrong with the others?
+// VirtualKeys: good ones, and the violations of the others.
 import { accept, type Case, refuse } from './case.ts';
 
 const emoji = '🙂'.repeat(256);
