@@ -33,7 +33,7 @@ export interface Grant extends Access {
   readonly routing: Snapshot['routing'];
 }
 
-/** Model entries of one snapshot that have a price, and the accesses to them by key: of its present policy, for as long as that lives. */
+/** Model entries of one snapshot that have a price, and the accesses to them by key, kept as long as the key's present policy. */
 interface Served {
   readonly byModel: ReadonlyMap<string, ReadonlyArray<Candidate>>;
   readonly byKey: WeakMap<KeyPolicy, Map<string, Access>>;
@@ -76,13 +76,13 @@ function compile({ key, scopes }: Caller, model: string, { byModel, byKey }: Ser
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
   const own = key.modelScopes?.find((scope) => scope.name === model);
   const access = { candidates, payers: own === undefined ? scopes : [...scopes, own] };
-  // Only of models that are served, so that there are few.
+  // Only accesses to served models are kept, so that there are few.
   const accesses = byKey.get(key) ?? new Map<string, Access>();
   byKey.set(key, accesses.set(model, access));
   return ok(access);
 }
 
-/** An entry without a price is none: it would be free. */
+/** Candidates by model. An entry without a price is not a candidate: its use would be free. */
 function candidatesOf({ models }: Snapshot): ReadonlyMap<string, ReadonlyArray<Candidate>> {
   const byModel = Map.groupBy(models, ({ modelName }) => modelName);
   return new Map([...byModel].map(([name, entries]) => [name, entries.flatMap(toCandidate)]));

@@ -12,7 +12,7 @@ const made: unique symbol = Symbol('Caller');
 /** A bearer whose key works. Only `authenticate` makes one. */
 export interface Caller extends KeyRecord {
   readonly [made]: true;
-  /** For so long the database was asked. What the client takes for its body is the client's time. */
+  /** The time that the database took. The time that the client takes for its body does not count. */
   readonly waited: Millis;
 }
 
@@ -21,11 +21,11 @@ export type Authenticate = ReturnType<typeof createAuthenticate>;
 /** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
 type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
 
-/** Longer than any key: what is longer is not worth a hash. */
+/** More than any key has: a longer text is refused without a hash. */
 const MAX_KEY = 1024;
 
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
-  /** `before`: for so long the database was asked already. */
+  /** `before`: the time that the database has taken already. */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
     before: Millis = 0,

@@ -1,4 +1,4 @@
-// Bodies of requests: up to 32 MiB each, and no more of them at once than the process can keep.
+// Bodies of requests: up to 32 MiB each, and no more of them concurrently than the process can keep.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -6,7 +6,7 @@ import { err, ok, type Result } from '#core/result.ts';
 export const MAX_BODY = 32 * 1024 * 1024;
 /** Bytes of all bodies that are kept at the same time: four of the largest. */
 const MAX_KEPT = 4 * MAX_BODY;
-/** A body up to this size is always read: only large ones share what there is. */
+/** A body up to this size is always read: only larger ones need free room. */
 const SMALL = 64 * 1024;
 
 const FAILURES = {
@@ -15,15 +15,15 @@ const FAILURES = {
   broken: { code: 'invalid_request', message: 'The request body ended before it was complete.' },
 } as const satisfies Record<string, Failure>;
 
-/** One request's. */
+/** The body of one request. */
 export type Body = ReturnType<ReturnType<typeof createBodies>['open']>;
 
-/** Of one process: all its bodies share the room. */
+/** The bodies of one process, which share its room. */
 export function createBodies() {
   let kept = 0;
   return { open };
 
-  /** What it has read counts until it is closed. */
+  /** Opens a body. Its bytes take room until it is closed. */
   function open() {
     let length = 0;
     const refusal = (bytes: number) => {
@@ -38,7 +38,7 @@ export function createBodies() {
     };
     return {
       read: async (client: HttpExchange): Promise<Result<Uint8Array, Failure>> => {
-        // A body whose announced length is too much is not read at all.
+        // A body whose announced length is too large is not read at all.
         const refused = refusal(Number(client.header('content-length') ?? 0));
         const body = refused ?? (await client.readBody(accept));
         return typeof body === 'string' ? err(FAILURES[body]) : ok(body);

@@ -1,4 +1,4 @@
-// Cooldowns of model entries that failed, and what each has to do. Kept in this process only: every process learns by itself.
+// Cooldowns of model entries that failed, and requests in flight at each. Each process keeps its own.
 import type { Millis } from '#core/ports/money.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -6,9 +6,9 @@ import type { Endpoint } from './wire/dialect.ts';
 
 /** A failed attempt. */
 interface Failed {
-  /** Of this request at this entry. What fails again in one request has failed once. */
+  /** The first failure of this request at this entry. Later ones of the same request do not count. */
   readonly isFirst: boolean;
-  /** Seconds for which the provider wants to be left alone. */
+  /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
   readonly isRateLimited?: boolean;
 }
@@ -22,12 +22,12 @@ export type Cooldowns = ReturnType<typeof createCooldowns>;
 
 interface State {
   failures: Millis[];
-  /** `called`: what failed. */
+  /** `called`: fingerprint of the address, model and credentials that failed. */
   cooldown: { readonly until: Millis; readonly called: string } | undefined;
   inFlight: number;
 }
 
-/** A provider that wants to be left alone for longer is asked again after this. */
+/** The longest cooldown, even where the provider asks for a longer wait. */
 const MAX_COOLDOWN: Millis = 3_600_000;
 
 export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>) {
@@ -42,7 +42,7 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
     of,
     /** Requests that this process has at the entry. */
     inFlight: (identifier: string) => states.get(identifier)?.inFlight ?? 0,
-    /** A request goes to the entry. Call the answer once when it is over. */
+    /** Counts a request at the entry. The caller calls the returned function once, when the request is over. */
     enter: (identifier: string) => {
       const state = stateOf(identifier);
       state.inFlight += 1;
@@ -50,13 +50,13 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
         state.inFlight -= 1;
       };
     },
-    /** The one whose cooldown ends first, those first that have none; undefined where there is no target. */
+    /** The target whose cooldown ends first, or the first without one; undefined where there is no target. */
     soonest: <T extends Called>(targets: ReadonlyArray<T>): T | undefined => {
       const [first, ...others] = targets;
       const until = (target: Called) => of(target) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
-    /** So many failures within a while, with no success between them, begin a cooldown; a provider's `retry-after` does so alone. */
+    /** Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown; one `retry-after` does too. */
     failed: (
       target: Called,
       { failures, within, duration }: Snapshot['routing']['cooldown'],
@@ -74,7 +74,7 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
     },
   };
 
-  /** Until when the entry gets no requests; undefined where it may. With another address, model or credential it may immediately. */
+  /** The end of the entry's cooldown; undefined where it has none. A new address, model or credential ends the cooldown. */
   function of(target: Called): Millis | undefined {
     const cooldown = states.get(target.entry.identifier)?.cooldown;
     if (cooldown === undefined || cooldown.until <= clock.now()) return undefined;

@@ -7,7 +7,7 @@ export type Ending = 'timeout' | 'left';
 
 export type Deadline = ReturnType<typeof openDeadline>;
 
-/** `client`: where it matters that the client has left. */
+/** `client`: given where the request ends when the client leaves. */
 export function openDeadline(
   timer: Timer,
   total: Millis,
@@ -23,7 +23,7 @@ export function openDeadline(
   };
   const cancel = timer(total, () => end('timeout'));
   client?.onLeave(() => end('left'));
-  /** Tells this listener of the end, and none before it; immediately where the end has come. */
+  /** Calls this listener at the end, in place of an earlier one; immediately where the end has come. */
   const onEnd = (next: (why: Ending) => void) => {
     listener = next;
     if (ended !== undefined) listener(ended);
@@ -34,7 +34,7 @@ export function openDeadline(
       return ended;
     },
     onEnd,
-    /** Resolves after so long, or when the request ends. */
+    /** Resolves after this time, or when the request ends. */
     sleep: (millis: Millis) =>
       new Promise<void>((resolve) => {
         const wake = timer(millis, resolve);

@@ -59,7 +59,7 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     const began = deps.clock.now();
     const body = await sent.read(client);
     if (!body.ok) return body;
-    // A client may take minutes to send it: what its key may do is what it may do now.
+    // A client may take minutes to send the body, so the key's policy is read again: it counts as it is now.
     const caller = deps.clock.now() === began ? first : await authenticate(client, first.value.waited);
     if (!caller.ok) return caller;
     const chat = toChat(body.value);

@@ -11,18 +11,18 @@ import { estimateOutput } from './wire/prompt.ts';
 /** The entry that was called. */
 type Called = Candidate & Pick<Recipient, 'limit'>;
 
-/** Unread pieces are kept up to so many bytes: they are read only where no count of the provider's makes that needless. */
+/** Unread pieces are kept up to this many bytes: they are read only where the provider's count does not make that needless. */
 const MAX_UNREAD = 256 * 1024;
 /** No delta is shorter: `{"delta":{"images":[1]}}`. */
 const MIN_DELTA_BYTES = 24;
 
-/** What a stream has brought so far. A class, because one is made for each stream: methods are shared. */
+/** The content and counts of a stream so far. A class, because one is made for each stream: methods are shared. */
 export class Meter {
   readonly #reservation: Reservation;
   readonly #target: Called;
   #unread: Piece[] = [];
   #unreadBytes = 0;
-  /** By index, whether it has ended. */
+  /** Whether each answer has ended, by index. */
   readonly #choices = new Map<number, boolean>();
   #frame: unknown;
   #deltas = 0;
@@ -39,7 +39,7 @@ export class Meter {
     this.#target = target;
   }
 
-  /** Whether the hold may not pay for this piece any more; of an unread piece: for one of its events. Asked before `count`. */
+  /** Whether the hold may not pay for this piece (of an unread piece: for one of its events). Called before `count`. */
   exceeds(piece: Piece): boolean {
     const { cutAt } = this.#target.limit;
     if (cutAt === undefined) return false;
@@ -51,7 +51,7 @@ export class Meter {
   }
 
   count(piece: Piece): void {
-    // A count that came before content tells nothing of it: from then on all is read as it comes.
+    // A count that came before content does not include it: from then on every piece is read as it arrives.
     if (piece.events === undefined) this.#countRead(piece);
     else if (this.#usage !== undefined) for (const event of piece.events()) this.#countRead(event);
     else this.#keep(piece);
@@ -105,7 +105,7 @@ export class Meter {
     return settlementOf(this.#reservation, this.#target, undefined, { ...prompt, ...output });
   }
 
-  /** Every answer that began has ended, or the closing count has come: whatever comes now is not content. */
+  /** Every answer that began has ended, or the closing count has come: later pieces are not content. */
   get finished(): boolean {
     if (this.#concluded) return true;
     this.#readAll();
@@ -128,14 +128,14 @@ export class Meter {
     return this.#frame;
   }
 
-  /** A count that came with the first words says nothing of the others; nor does one that stays zero until the end. */
+  /** Whether the count includes all content. A count with the first words does not; nor does one that stays zero until the end. */
   #countsAll({ output }: Usage): boolean {
     if (!this.#isBehind && (output > 0 || this.finished)) return true;
     this.#readAll();
     return output >= this.#deltas;
   }
 
-  /** A lower bound of what was produced, this piece included: a delta is at least a token, unless the provider has counted. */
+  /** A lower bound of the output, this piece included: a delta is at least a token, unless the provider has counted. */
   #atLeast(piece: Piece): number {
     return piece.usage?.output ?? Math.max(this.#deltas + piece.deltas, this.#usage?.output ?? 0);
   }
@@ -148,7 +148,7 @@ export function settlementOfReply(reservation: Reservation, target: Called, repl
   return withLost(reservation, settlementOf(reservation, target, usage, estimated));
 }
 
-/** The charge of a prompt that was sent and whose answer never came whole: so many bytes of it did. */
+/** The charge of a prompt that was sent and whose answer broke off after this many bytes. */
 export function settlementOfUnheard(reservation: Reservation, target: Called, bytes: number): Settlement {
   const output = estimateOutput(bytes);
   return withLost(reservation, settlementOf(reservation, target, undefined, { output }));
@@ -161,7 +161,7 @@ function estimateOf({ outputBytes, sound }: OutputSize, min: number): Pick<Usage
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 
-/** A charge together with that of what came to nothing before it: what is estimated is at most the hold. */
+/** A charge together with that of earlier attempts that failed. An estimated charge is at most the hold. */
 function withLost({ hold, lost }: Reservation, settlement: Settlement): Settlement {
   if (lost === undefined) return settlement;
   const [tokens, more] = [settlement.tokens, lost.tokens];
@@ -192,10 +192,10 @@ function settlementOf(
   estimated: Partial<Usage>,
 ): Settlement {
   const reported: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
-  // A search that was asked for, and that the provider does not count after all, is one.
+  // Searches that were requested and that the provider does not count are charged as one.
   const isUncounted = grant.chat.webSearches !== undefined && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
-  // The words were longer than is usual, or the provider went beyond the limit: no client reads of more tokens than were allowed.
+  // The estimate may be too high, or the provider went beyond the limit: the client is never shown more tokens than were allowed.
   const tokens = counted ?? { ...usage, output: Math.min(usage.output, limit.max * grant.chat.n) };
   return {
     cost: smaller(costOf(usage, price), counted === undefined ? hold.amount : MAX_COST),

@@ -1,4 +1,4 @@
-// What a key may know of itself: its alias, budgets and dates (DESIGN 10, GET key), and the models that it may use.
+// The view that a key has of itself: its alias, budgets and dates (DESIGN 10, GET key), and the models that it may use.
 import type { Failure } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
@@ -26,7 +26,7 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
       budgetDuration: key.budget?.duration ?? null,
       ...(budgets[0]?.budget ?? toBudget(key, undefined)),
       expiryDate: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
-      // Expired and blocked keys do not come so far.
+      // Expired and blocked keys are refused before this.
       isActive:
         budgets.every(({ policy, budget }) => policy.kind === 'model' || budget.remaining !== '0') &&
         (key.models.length === 0 || !key.models.every(spent)),
@@ -35,12 +35,12 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
   };
 }
 
-/** As OpenAI's list, with nothing about who serves them. */
+/** The models in the form of OpenAI's list, without the providers that serve them. */
 export function createListModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
   return async function listModels(caller: Caller) {
     const snapshot = snapshots.current();
     const names = snapshot === undefined ? [] : modelsOf(caller, snapshot);
-    // Clients insist on a date; the instance keeps none per model.
+    // Clients require a date; the instance keeps none per model.
     return ok({
       object: 'list',
       data: names.map((id) => ({ id, object: 'model', created: 0, owned_by: 'gateway-operator' })),
@@ -49,8 +49,8 @@ export function createListModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) 
 }
 
 /**
- * Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. The spend of a user or team without a
- * budget is null too: it is not summed.
+ * Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. The spend of a user or team without
+ * a budget is null too, because the ledger does not sum it.
  */
 function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined) {
   const spent = spend?.spent ?? 0n;

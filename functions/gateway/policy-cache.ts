@@ -7,16 +7,16 @@ import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { GatewayDeps } from './deps.ts';
 
-/** An answer is trusted for so long, counted from its question. */
+/** An answer is trusted for this time, counted from its question. */
 const FRESH: Millis = 5_000;
-/** From here on a new answer is fetched while the old one still serves. */
+/** After this time a new answer is fetched while the old one still serves. */
 const REFRESH_AFTER: Millis = 3_000;
-/** An unknown key is asked for again sooner: it may just have been minted. */
+/** An unknown key is looked up again sooner: reconcile may have made it just now. */
 const FRESH_UNKNOWN: Millis = 1_000;
-/** A question is over after this time, whatever becomes of it: the next request asks anew. */
+/** A question is over after this time, answered or not: the next request asks again. */
 const MAX_QUESTION: Millis = 2_000;
 const MAX_KEPT = 10_000;
-/** Unknown keys that are looked up at the same time, and that wait for it: made-up keys leave the database to the known ones. */
+/** Unknown keys that are looked up concurrently, and that wait for it: made-up keys leave the database to known ones. */
 const MAX_UNKNOWN_QUESTIONS = 4;
 const MAX_WAITING = 1_000;
 
@@ -31,8 +31,8 @@ export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 export const createPolicyMemory = () => ({ known: new Map<string, Answer>(), unknown: new Map<string, Answer>() });
 
 /**
- * Finds records by hash, immediately where one is fresh. `err`: no fresh answer can be had (the database is away), and why.
- * No request waits longer than a client may; an answer that comes later is for the requests after it.
+ * Finds records by hash, immediately where one is fresh. `err`: why there is no fresh answer (the database is away).
+ * No request waits longer than the request deadline; a later answer serves the requests after it.
  */
 export function createPolicyCache(
   { policies, clock, timer }: Pick<GatewayDeps, 'policies' | 'clock' | 'timer'>,
@@ -60,7 +60,7 @@ export function createPolicyCache(
     }
   }
 
-  /** One question in the air per key; all requests that ask meanwhile wait for it. */
+  /** One pending question per key; all requests that ask meanwhile wait for it. */
   function ask(hash: string): Promise<Result<Answer, string>> {
     const asked = questions.get(hash);
     if (asked !== undefined) return asked;
@@ -78,7 +78,7 @@ export function createPolicyCache(
       other.delete(hash);
       kept.delete(hash);
       kept.set(hash, { record, askedAt });
-      // The answer that was given longest ago makes room.
+      // The oldest answer makes room.
       const [oldest] = kept.size > MAX_KEPT ? kept.keys() : [];
       if (oldest !== undefined) kept.delete(oldest);
       return ok({ record, askedAt });
@@ -87,7 +87,7 @@ export function createPolicyCache(
     }
   }
 
-  /** A few at a time. A question whose requests have given up meanwhile is not asked any more. */
+  /** Questions run a few at a time. A question whose requests have given up meanwhile is not asked any more. */
   function createTurns() {
     const waiting: Array<() => void> = [];
     let running = 0;

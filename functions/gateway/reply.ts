@@ -1,4 +1,4 @@
-// Replies to clients: plain ones when they have settled; streams piece by piece as they come, settled before their last bytes.
+// Replies to clients: plain ones after they have settled; streams piece by piece as they arrive, settled before their last bytes.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -11,7 +11,7 @@ import type { Exchange, PlainExchange, StreamExchange } from './upstream.ts';
 import { NOTHING, type Piece } from './wire/dialect.ts';
 import { endEvents, errorEvent, lengthEnd, type ReplyEnd } from './wire/stream-end.ts';
 
-/** An upstream that has said all is heard for so long: for its count, and so that its connection can be used again. */
+/** An upstream is read this long after the end of its reply: for its count, and so that its connection can be reused. */
 const LINGER = 1_000;
 
 /** One stream that is under way. */
@@ -19,16 +19,16 @@ interface Running {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
   readonly meter: Meter;
-  /** Why it ends, once that is known. */
+  /** Why the stream ends, once that is known. */
   end: ReplyEnd | undefined;
   /** Ends the wait for room in the client's connection. */
   wake: () => void;
-  /** A client that has left hears nothing more, and its count is waited for no longer than this. */
+  /** Cancels the timer that bounds the wait for the count after the client has left. */
   cancelLinger: () => void;
 }
 
 export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'durably'>) {
-  /** `err`: nothing has gone out, and the client is told why. */
+  /** `err`: nothing has gone out, and the client gets this failure. */
   return (exchange: Exchange, client: HttpExchange, log: RequestLog): Promise<Result<void, Failure>> =>
     exchange.type === 'stream' ? stream(exchange, client, log) : plain(exchange, client, log);
 
@@ -69,7 +69,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
       running.wake();
     };
     deadline.onEnd((why) => {
-      // A client that has the whole answer leaves nothing but its count to be heard.
+      // A client that has left with the whole answer: only the count is still missing.
       const isOwed = why === 'left' && running.end === undefined && meter.finished && !meter.counted;
       if (isOwed) running.cancelLinger = deps.timer(LINGER, () => interrupt('left'));
       else interrupt(why);
@@ -80,7 +80,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     return running;
   }
 
-  /** Ends the reply: the upstream is let go, the charge made durable, then the last bytes are sent. */
+  /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
   async function finish(running: Running, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
     const { exchange, client, meter, end = 'broken' } = running;
     const { reservation, deadline } = exchange;
@@ -100,7 +100,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
   }
 
-  /** For a reason of ours: what is known of its cost is charged, unless that has been done. */
+  /** Ends a reply after an error of ours: its known cost is charged, unless it is charged already. */
   async function abandon(running: Running): Promise<void> {
     const { exchange, meter } = running;
     running.cancelLinger();
@@ -110,7 +110,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     await deps.ledger.settle(exchange.reservation.hold, meter.settlement());
   }
 
-  /** The client has seen the end; the count may stand behind it. */
+  /** Reads on after the end that the client has seen: the count may follow it. */
   async function drain(running: Running): Promise<void> {
     const { reader, rest } = running.exchange;
     const cancel = deps.timer(LINGER, () => stop(running));
@@ -120,14 +120,14 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
       }
       countLate(running.meter, reader.end());
     } catch {
-      // The reply is complete without what came after it.
+      // The reply is complete without the rest.
     } finally {
       cancel();
     }
   }
 }
 
-/** Passes pieces on until the reply ends. Answers the last bytes, which wait for the settlement. */
+/** Passes pieces on until the reply ends. Returns the last bytes, which wait for the settlement. */
 async function pass(running: Running): Promise<ReadonlyArray<Uint8Array>> {
   const { exchange, client } = running;
   let hasSpoken = false;
@@ -137,7 +137,7 @@ async function pass(running: Running): Promise<ReadonlyArray<Uint8Array>> {
     running.end = show(running, pieces, shown);
     if (running.end !== undefined) return shown;
     const isFull = shown.length > 0 && !client.write(shown);
-    // Nothing of the first packet is shown, and the next may take long: the client gets the head now.
+    // The first packet shows the client nothing, and the next may take long: the client gets the head now.
     if (shown.length === 0 && !hasSpoken) client.flush();
     hasSpoken = true;
     if (isFull) await roomIn(running);
@@ -155,7 +155,7 @@ function roomIn(running: Running): Promise<void> {
   });
 }
 
-/** The pieces that come next; undefined where the upstream has no more to say, or broke. */
+/** The next pieces; undefined where the upstream has ended or broken off. */
 async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Piece> | undefined> {
   try {
     const chunk = await rest.next();
@@ -167,12 +167,12 @@ async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Pie
   }
 }
 
-/** Counts these pieces and collects what the client is shown of them. Answers how the reply ends, where it does. */
+/** Counts these pieces and collects those that the client sees. Returns how the reply ends, where it does. */
 function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
   const { meter, exchange } = running;
   const { includeUsage } = exchange.reservation.grant.chat;
   for (const [at, piece] of pieces.entries()) {
-    // The provider's own words about its failure stay with us: they may name its account.
+    // The provider's own message about its failure is not passed on: it may name its account.
     if (piece.error !== undefined) return 'broken';
     if (meter.exceeds(piece)) {
       const end = piece.events === undefined ? 'cut' : show(running, piece.events(), shown);
@@ -201,6 +201,6 @@ function headersOf({ headers, target }: Exchange, { context }: RequestLog): Reco
 
 function stop({ exchange }: Running): void {
   exchange.stop();
-  // Its failing to end is no news: it has just been stopped.
+  // A failure to end the upstream is ignored: it has just been stopped.
   Promise.resolve(exchange.rest.return?.()).catch(() => {});
 }

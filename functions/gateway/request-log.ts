@@ -11,12 +11,12 @@ import type { ReplyEnd } from './wire/stream-end.ts';
 /** Facts about one request, collected on its way. */
 export type RequestLog = ReturnType<ReturnType<typeof createRequestLogs>>;
 
-/** A refused model may be any text. */
+/** The longest logged name: a refused model may be any text. */
 const MAX_NAME = 256;
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The same object for the same words: metrics know it again, and need not read it. The words are few. */
+/** Returns the same object for the same words, so that metrics need not read it again. The words are few. */
 function keep(...names: string[]): (...words: string[]) => Labels {
   const known = new Map<string, Labels>();
   return (...words) => {
@@ -47,13 +47,13 @@ export function createRequestLogs({ clock, log, metrics }: Pick<GatewayDeps, 'cl
       caller: ({ key, scopes }: KeyRecord) => {
         fields.alias = key.name;
         fields.key = `${key.object.namespace}/${key.object.name}`;
-        // Words of people on the key and its user, by which log lines are counted.
+        // Names, tags and metadata that people gave the key and its user, to group log lines by.
         const user = scopes.find(({ kind }) => kind === 'user');
         if (user !== undefined) fields.user = user.alias ?? user.name;
         if (key.tags !== undefined) fields.tags = key.tags;
         if (key.metadata !== undefined) fields.metadata = key.metadata;
       },
-      /** The model, once it is known to be one of ours: it becomes a label, and labels must be few. */
+      /** The model, once it is known to be one of ours: the model becomes a label, and labels must be few. */
       model: (name: string, stream: boolean) => {
         Object.assign(fields, { model: name, stream });
         model = name;

@@ -21,9 +21,9 @@ export interface Reservation {
   readonly grant: Grant;
   readonly options: ReadonlyArray<Option>;
   readonly hold: Hold;
-  /** A provider was called: from then on the hold is charged, whatever is thrown. */
+  /** A provider was called: from then on the hold is charged, even after an error. */
   isCalled: boolean;
-  /** The cost of attempts that were taken and came to nothing: charged with whatever comes of the request. */
+  /** The cost of attempts that the provider took and that failed: charged with the end of the request. */
   lost: Settlement | undefined;
 }
 
@@ -35,9 +35,9 @@ export interface Option extends Candidate {
   readonly maxCost: Nano;
 }
 
-/** Tokens of output where neither the client nor the entry names a limit. The default is sent then, so that it is a limit. */
+/** Tokens of output where neither the client nor the entry names a limit. The gateway sends this default as the limit. */
 const DEFAULT_OUTPUT = 16_384;
-/** Tokens of an answer whose client names no limit, as far as limits per minute go (decision: rate limits). */
+/** Tokens of an answer whose client names no limit, for limits per minute (decision: rate limits). */
 const USUAL_OUTPUT = 1024;
 /** The room of a limited entry is taken when a target is chosen, after the hold. */
 const NO_ENTRY_YET = [undefined];
@@ -76,7 +76,7 @@ export function outputLimit({ grant, hold, lost }: Reservation, option: Option):
 }
 
 function optionsOf({ chat, candidates }: Grant): ReadonlyArray<Option> {
-  // Asked at most once: all translated requests grow alike.
+  // Computed at most once: all translated requests grow alike.
   let growth: bigint | undefined;
   return candidates.map((candidate) => {
     const { entry, price } = candidate;
@@ -100,7 +100,7 @@ function minCostOf({ prompt, price, maxCost }: Option, { n }: Chat): Nano {
   return smaller(maxCostOf(prompt, BigInt(n), price), maxCost);
 }
 
-/** Tokens of one answer, at most. A small model would refuse a limit that leaves no room for the prompt: its answers may fill a quarter of its window. */
+/** Tokens of one answer, at most. A small model refuses a limit that leaves no room for the prompt: answers get a quarter of its window. */
 function maxOutputOf(chat: Chat, { entry }: Candidate): number {
   const window = entry.maxInputTokens;
   const share = window === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(window / 4));
@@ -109,14 +109,14 @@ function maxOutputOf(chat: Chat, { entry }: Candidate): number {
 
 /**
  * About how many tokens the request will use, for limits per minute: the prompt's estimate, and the output that the client
- * asked for at most. A client that names no limit is expected to get a usual reply, not the longest that there is.
+ * asked for at most. A client that names no limit is expected to get a usual reply, not the longest possible one.
  */
 function tokensOf(chat: Chat, options: ReadonlyArray<Option>): number {
   const max = Math.max(...options.map(({ maxOutput }) => maxOutput));
   return chat.input.estimate + Math.min(chat.limit ?? USUAL_OUTPUT, max) * chat.n;
 }
 
-/** What the request needs at least, and when it was refused. */
+/** The minimum that the request needs, and when it was refused. */
 interface Needs {
   readonly money: Nano;
   readonly tokens: number;

@@ -7,13 +7,13 @@ import type { Millis } from '#core/ports/money.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
-/** A request as its replies name it. Our id, never the client's: what it calls the request is only echoed and logged. */
+/** A request as its replies name it: by our id. The client's name for the request is only echoed and logged. */
 export interface RequestContext {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
   /** `spec.blockedMessage` of the instance. */
   readonly blockedMessage: string | undefined;
-  /** What is left of the key's rates, once that is known. */
+  /** The remaining rates of the key, once they are known. */
   rates: RateView | undefined;
 }
 
@@ -30,7 +30,7 @@ export function contextOf(client: HttpExchange, ids: Ids, blockedMessage?: strin
   };
 }
 
-/** Answers what was sent, for the log. */
+/** Sends the refusal and returns it, for the log. */
 export function refuse(client: HttpExchange, failure: Failure, context: RequestContext): FailureReply {
   const reply = toReply(failure);
   const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
@@ -39,7 +39,7 @@ export function refuse(client: HttpExchange, failure: Failure, context: RequestC
   return reply;
 }
 
-/** Refusals that a person at the platform can do something about. */
+/** Refusals that the people who run the platform can resolve. */
 const OF_KEYS: ReadonlySet<FailureCode> = new Set<FailureCode>([
   ...(['invalid_api_key', 'expired_api_key', 'key_blocked', 'model_access_denied'] as const),
   ...(['model_not_priced', 'budget_exceeded', 'rate_limit_exceeded'] as const),
@@ -62,7 +62,7 @@ export function sendText(client: HttpExchange, status: number, text: string): vo
 }
 
 /**
- * Headers of an answer. `upstream`: as the provider sent them; all of them stay behind but the content type, the request id and
+ * Headers of an answer. `upstream`: as the provider sent them; only these are passed on: the content type, the request id and
  * `retry-after`. `clampedTo`: the limit that was lowered to what can be paid.
  */
 export function answerHeaders(
@@ -102,7 +102,7 @@ export function rateHeaders(rates: RateView | undefined): HeaderRecord {
 
 const RATES = ['requests', 'tokens'] as const;
 
-/** `1m0s`, `59s`, `350ms`, `0s`: never earlier than it is true. */
+/** A duration such as `1m0s`, `59s`, `350ms`, `0s`, rounded up. */
 export function toSpan(millis: Millis): string {
   if (millis > 0 && millis < 1000) return `${Math.ceil(millis)}ms`;
   const seconds = Math.ceil(millis / 1000);

@@ -1,4 +1,4 @@
-// Settlements: what a request cost is durable before the last byte of its reply goes out, and every hold ends, whatever is thrown.
+// Settlements: the cost of a request is durable before the last byte of its reply goes out, and every hold ends, even after an error.
 import type { Failure } from '#core/failure.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import { reasonOf } from '#core/reason.ts';
@@ -7,7 +7,7 @@ import type { GatewayDeps } from './deps.ts';
 import type { RequestLog } from './request-log.ts';
 import type { Reservation } from './reserve.ts';
 
-/** A reply that cannot be settled is not given away. */
+/** The failure of a reply that cannot be settled: the client does not get it for free. */
 export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settlement could not be made durable' };
 
 export type Settle = ReturnType<typeof createSettle>;
@@ -15,7 +15,7 @@ export type Settle = ReturnType<typeof createSettle>;
 export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>) {
   return { owned, durably, unanswered };
 
-  /** Runs the rest of a request. Where that throws, the hold is charged whole if a provider was called, else released; what has settled before stays as it is. */
+  /** Runs the rest of a request. On an error the whole hold is charged if a provider was called, else released; an earlier settlement stays. */
   async function owned(reservation: Reservation, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -26,7 +26,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     }
   }
 
-  /** Settles, and says whether that is durable. A hold that cannot be settled is charged when its lease ends. */
+  /** Settles, and returns whether that is durable. A hold that cannot be settled is charged when its lease ends. */
   async function durably(reservation: Reservation, settlement: Settlement, log: RequestLog): Promise<boolean> {
     try {
       await ledger.settle(reservation.hold, settlement);
@@ -38,13 +38,13 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     return true;
   }
 
-  /** Ends a request that nobody answers: providers are paid for prompts that they took; else the money goes back. */
+  /** Ends a request without an answer: prompts that providers took are charged; else the hold is released. */
   async function unanswered(reservation: Reservation, log: RequestLog): Promise<void> {
     if (reservation.lost === undefined) await release(reservation);
     else await durably(reservation, reservation.lost, log);
   }
 
-  /** Nothing was consumed. */
+  /** Releases a hold of which nothing was consumed. */
   function release({ hold, isCalled }: Reservation): Promise<void> {
     return ledger.release(hold, { called: isCalled });
   }

@@ -15,7 +15,7 @@ import { openai } from './wire/openai.ts';
 
 const made: unique symbol = Symbol('Targets');
 
-/** An entry that can be called, in its dialect, with how much it may say. */
+/** An entry that can be called, with its dialect and its output limit. */
 export interface Target extends Option, Recipient {
   readonly dialect: Dialect;
 }
@@ -47,7 +47,7 @@ export function createChooseTargets(
       if (isCooling) log.skipped(target.entry.identifier, 'cooling down: it failed lately');
       return !isCooling;
     });
-    // All cool down: one is called all the same, or a bad second of the provider's would be an outage of ours (DESIGN 10).
+    // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN 10).
     const soonest = cooldowns.soonest(reachable);
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.chat.model });
     const { inFlight } = cooldowns;
@@ -56,12 +56,12 @@ export function createChooseTargets(
   };
 }
 
-/** The entry's address and credentials; or why it cannot be called. */
+/** The entry's address and credentials; or why the entry cannot be called. */
 function reach(entry: SnapshotEntry, mounted: Credentials): Result<Endpoint, string> {
   const provider = providerOf(entry.provider);
   const credentials: Record<string, string> = {};
   for (const [name, ref] of Object.entries(entry.credentials)) {
-    // Secrets made from files end in a newline; no value does.
+    // Secrets made from files end in a newline, which is not part of the value.
     const value = mounted.read(ref.secret, ref.entry)?.trim();
     if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
     credentials[name] = value;
@@ -78,7 +78,7 @@ interface Choice {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
-/** All of them, each once, as `routing.strategy` says. Where the strategy does not tell two apart, weights do. */
+/** All targets, each once, in the order of `routing.strategy`. Weights decide between targets that the strategy treats alike. */
 export function inOrder<T extends Choice>(
   targets: ReadonlyArray<T>,
   strategy: string,
@@ -86,7 +86,7 @@ export function inOrder<T extends Choice>(
 ): ReadonlyArray<T> {
   if (targets.length < 2) return targets;
   const shuffled = shuffle(targets, random);
-  // Sorting is stable: equals stay in the order of the shuffle.
+  // The sort is stable: equal targets stay in the order of the shuffle.
   if (strategy === 'Priority') shuffled.sort((a, b) => a.entry.priority - b.entry.priority);
   if (strategy === 'LeastBusy') shuffled.sort((a, b) => inFlight(a.entry.identifier) - inFlight(b.entry.identifier));
   return shuffled;

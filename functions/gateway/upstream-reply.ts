@@ -1,4 +1,4 @@
-// Replies of upstreams: read to their end, or to the first piece of a stream that says something; and what a failed attempt means.
+// Replies of upstreams: read to their end, or to the first content of a stream; and the meaning of a failed attempt.
 import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -27,13 +27,13 @@ export interface AttemptFailure {
   readonly failure: Failure;
   /** Another attempt is of use at another target only (`elsewhere`), at any (`anywhere`), at none (`never`). */
   readonly again: 'never' | 'elsewhere' | 'anywhere';
-  /** The entry is not to blame: another client's request may well be answered. */
+  /** The entry is not to blame: a request of another client may succeed. */
   readonly blameless?: boolean;
   /** Surely nothing of the request has reached the provider. */
   readonly unsent?: true;
-  /** The provider took the request and bills what it read, and so many bytes of a reply came of it. Absent: it refused, or never took it. */
+  /** Bytes of the reply to a request that the provider took, and bills. Absent: the provider refused the request, or never took it. */
   readonly outputBytes?: number;
-  /** Seconds for which the provider wants to be left alone. */
+  /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
   /** For the log: the upstream's status and its own code, never its message. */
   readonly status?: number;
@@ -49,7 +49,7 @@ const TIMED_OUT: AttemptFailure = { ...LATE, outputBytes: 0 };
 
 const UNSENT: AttemptFailure = { ...LATE, unsent: true };
 
-/** The entry that replies, and whether a stream was asked for. */
+/** The entry that replies, and whether the request is for a stream. */
 interface Origin {
   readonly endpoint: Endpoint & { readonly dialect: Dialect };
   readonly stream: boolean;
@@ -58,13 +58,13 @@ interface Origin {
 
 type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
 
-/** Comments are kept back for so long: another target may still answer. Then they go out, so that no proxy takes the connection for dead. */
+/** Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle connection. */
 const KEPT_BACK: Millis = 15_000;
 const MAX_KEPT_BACK = 64 * 1024;
 const MAX_REPLY = 64 * 1024 * 1024;
 const MAX_ERROR = 64 * 1024;
 
-/** A status that is no success, an error in place of content, and an end before any content are attempts that failed. */
+/** The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any content. */
 export async function openReply(response: UpstreamResponse, origin: Origin): Opened {
   const { dialect } = origin.endpoint;
   if (response.status >= 200 && response.status <= 299) {
@@ -76,7 +76,7 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
 
 async function readPlain(response: UpstreamResponse, { endpoint: { dialect }, clock }: Origin): Opened {
   const { bytes, isWhole } = await read(response, MAX_REPLY);
-  // Asked for again it would be as long.
+  // A second attempt would be as long.
   if (!isWhole) return err({ ...BROKEN, again: 'never', blameless: true, outputBytes: MAX_REPLY });
   const reply = dialect.readReply(bytes, secondsOf(clock));
   return reply === undefined ? err(invalidReply(response, dialect.readError(bytes))) : ok({ type: 'plain', reply });
@@ -105,7 +105,7 @@ function isKept(pieces: ReadonlyArray<Piece>): boolean {
   return pieces.every(isKeepAlive) && pieces.reduce((sum, { bytes }) => sum + bytes.length, 0) < MAX_KEPT_BACK;
 }
 
-/** A comment, or an event that tells nothing of an answer. */
+/** Whether the piece is a comment, or an event without content, count, error or end. */
 function isKeepAlive({ events, frame, choices, usage, outputBytes, done, error }: Piece): boolean {
   const tells = events ?? frame ?? usage ?? error;
   return tells === undefined && choices.length === 0 && outputBytes === 0 && !done;
@@ -120,7 +120,7 @@ function secondsOf(clock: Clock): number {
   return Math.floor(clock.now() / 1000);
 }
 
-/** The body, or its beginning where it has more than so many bytes: then no more is read. */
+/** The body, or its beginning where it has more than `max` bytes: then no more is read. */
 async function read({ body }: UpstreamResponse, max: number): Promise<{ bytes: Uint8Array; isWhole: boolean }> {
   const pieces: Uint8Array[] = [];
   let length = 0;
@@ -137,7 +137,7 @@ function invalidReply(response: UpstreamResponse, error: WireError): AttemptFail
   return { failure: { code: 'upstream_error' }, again: 'anywhere', ...reported(response.status, error) };
 }
 
-/** Reads a refusal by its status. What is wrong with our key or our address is ours, not the client's. */
+/** Reads a refusal by its status. A wrong key or address is our failure, not the client's. */
 function refusalOf(
   response: Pick<UpstreamResponse, 'status' | 'headers'>,
   error: WireError,
@@ -166,13 +166,13 @@ function reported(status: number, error: WireError): Pick<AttemptFailure, 'statu
 const MAX_MESSAGE = 4096;
 const MIN_SECRET = 8;
 
-/** A provider's words are passed on, our credentials in them are not. */
+/** A provider's message without our credentials. */
 function withoutSecrets(message: string, { credentials }: Endpoint): string {
   const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
   return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), message).slice(0, MAX_MESSAGE);
 }
 
-/** Whole seconds of a retry-after. A date is not worth a clock: a provider that sends one is asked again in a minute. */
+/** Whole seconds of a retry-after. A date is not parsed: a provider that sends one is called again in a minute. */
 function retryAfterOf(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;
   const seconds = Number(header);
@@ -180,7 +180,7 @@ function retryAfterOf(header: string | undefined): number | undefined {
   return Math.max(1, Math.ceil(seconds));
 }
 
-/** Of a call that broke before there was a reply. */
+/** The failure of a call that broke before there was a reply. */
 export function failureOf(error: unknown, signal: AbortSignal): AttemptFailure {
   const how = error instanceof UpstreamBroke ? error.how : undefined;
   if (how === 'unsent') return UNSENT;

@@ -30,27 +30,27 @@ export interface PlainExchange extends Answered, PlainReply {}
 
 export interface StreamExchange extends Answered, StreamReply {
   readonly deadline: Deadline;
-  /** Stops what the upstream is doing. */
+  /** Stops the call of the upstream. */
   stop(): void;
-  /** To be told once how the stream ended. */
+  /** Records how the stream ended. Called once. */
   over(end: ReplyEnd): void;
 }
 
-/** Before an upstream is called again; twice as long each time. */
+/** The pause before an upstream is called again; twice as long each time. */
 const PAUSE = 100;
 const FULL = 'full: its requests or tokens per minute are used up';
 
 /** The attempts of a request so far. */
 interface Attempts {
   left: ReadonlyArray<Target>;
-  /** Failures of each. */
+  /** Failures of each target. */
   readonly failures: Map<Target, number>;
   last: Failure | undefined;
-  /** Why an entry that was passed over had no room: of the one that has room first. */
+  /** The refusal of the passed-over entry that has room first. */
   full: HoldRefusal | undefined;
 }
 
-/** One attempt. `leave`: the entry has nothing to do with it any more. */
+/** One attempt. `leave`: ends the attempt's count at the entry. */
 interface Attempt {
   readonly reservation: Reservation;
   readonly target: Target;
@@ -79,7 +79,7 @@ export function createCallUpstream(
       if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
       if (client.hasLeft() || deadline.ended !== undefined) break;
       const { identifier } = next.entry;
-      // From here on the entry counts as busy with this request, for whichever request chooses its targets meanwhile.
+      // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
       const leave = cooldowns.enter(identifier);
       const room = await deps.ledger.move(reservation.hold, next.rate);
       if (!room.ok) {
@@ -134,7 +134,7 @@ export function createCallUpstream(
     }
     if (outputBytes === undefined) return;
     reservation.lost = settlementOfUnheard(reservation, target, outputBytes);
-    // An attempt that was taken is paid for: only targets that the rest of the hold covers whole may follow (LEDGER 10).
+    // An attempt that the provider took is charged: only targets that the rest of the hold covers whole may follow (LEDGER 10).
     const { cost } = reservation.lost;
     if (cost > 0n) attempts.left = attempts.left.filter(({ maxCost }) => cost + maxCost <= hold.amount);
   }
@@ -143,7 +143,7 @@ export function createCallUpstream(
     const { reservation, target, deadline } = attempt;
     const { chat, routing } = reservation.grant;
     const request = target.dialect.toRequest(chat, target);
-    // The dialect of the entry has no words for this request.
+    // The dialect of the entry cannot express this request.
     if (!request.ok) return err({ failure: request.failure, again: 'elsewhere', blameless: true });
     const controller = new AbortController();
     const stop = () => controller.abort();
@@ -169,7 +169,7 @@ export function createCallUpstream(
       return err(failureOf(error, controller.signal));
     } finally {
       cancel();
-      // The connection goes, whatever went wrong: nothing reads on.
+      // The connection is closed after every failure, because nothing reads on.
       if (!isOpen) stop();
     }
   }
@@ -180,7 +180,7 @@ export function createCallUpstream(
   }
 }
 
-/** An entry that is full is passed over, and is no try. */
+/** Passes over an entry that is full. That does not count as an attempt. */
 function passOver(attempts: Attempts, target: Target, full: HoldRefusal, log: RequestLog): void {
   const known = attempts.full;
   const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
@@ -189,7 +189,7 @@ function passOver(attempts: Attempts, target: Target, full: HoldRefusal, log: Re
   attempts.left = attempts.left.filter((other) => other !== target);
 }
 
-/** No provider was called. */
+/** The failure of a request for which no provider was called. */
 function uncalled(full: HoldRefusal | undefined, model: string): Failure {
   if (full?.reason === 'unavailable') return { code: 'ledger_unavailable', why: full.why };
   if (full?.reason !== 'limited') return { code: 'upstream_timeout' };

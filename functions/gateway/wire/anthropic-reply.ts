@@ -15,7 +15,7 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ['refusal', 'content_filter'],
 ]);
 
-/** Undefined when it is no message. Its text blocks become one text, its thinking `reasoning_content`. */
+/** The message as a completion; undefined when it is no message. Text blocks become one text, thinking `reasoning_content`. */
 export function toCompletion(message: unknown, created: Seconds): Reply | undefined {
   const blocks = member(message, 'content');
   if (!Array.isArray(blocks)) return undefined;
@@ -51,7 +51,7 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
   return { body: JSON.stringify(completion), usage, size };
 }
 
-/** A reason that is new to us has ended the answer all the same. */
+/** The finish reason. A stop reason that is new to us ends the answer too. */
 export function toFinishReason(stopReason: string): string {
   return FINISH_REASONS.get(stopReason) ?? 'stop';
 }
@@ -74,7 +74,7 @@ function toToolCall(block: unknown) {
   };
 }
 
-/** Counts as they came so far. A stream tells some of them first and others last; of each the last word counts. */
+/** Counts so far. A stream sends some of them first and others last; the last value of each counts. */
 export type MessagesUsage = {
   readonly [side in 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWriteLong' | 'output']?: number | undefined;
 };

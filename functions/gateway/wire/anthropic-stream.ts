@@ -12,9 +12,9 @@ import { NOTHING, type Piece, type Seconds, type StreamReader } from './dialect.
 import { bytesIn } from './prompt.ts';
 import { dataOf, SseSplitter, toComment, toEvent } from './sse.ts';
 
-/** A tool call that is being told. */
+/** A tool call that is being streamed. */
 interface Call {
-  /** Its place among the tool calls of the answer, which is not that of its block. */
+  /** Index among the tool calls of the answer, not among its blocks. */
   readonly index: number;
   hasArguments: boolean;
 }
@@ -99,7 +99,7 @@ export function createReader(created: Seconds): StreamReader {
     return [chunk({ tool_calls: [{ index: call.index, function: { arguments: json } }] }, { text: json })];
   }
 
-  /** A call without arguments says nothing; clients parse what they got. */
+  /** Closes a call. A call without arguments gets `{}`, because clients parse them. */
   function close(index: unknown): ReadonlyArray<Piece> {
     const call = calls.get(index);
     return call === undefined || call.hasArguments ? [] : argue(call, '{}');

@@ -1,4 +1,4 @@
-// Anthropic's Messages API: bodies are translated both ways; only OpenAI's dialect passes bytes through. What a request says that has no counterpart there is left out.
+// Anthropic's Messages API: bodies are translated both ways. Members of a request without a counterpart there are left out.
 import type { Failure } from '#core/failure.ts';
 import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -47,7 +47,7 @@ function headersOf(chat: Chat, { credentials }: Recipient): Readonly<Record<stri
 /** Members that the gateway decides, whatever the client wrote. */
 interface Decided {
   readonly model: string;
-  /** Required there: the client's limit, else that of the hold. */
+  /** The limit, which Anthropic requires: the client's, else that of the hold. */
   readonly maxTokens: number;
   readonly stream: boolean;
 }
@@ -57,7 +57,7 @@ const PASSED_ON = ['top_p', 'top_k', 'thinking'];
 /** Anthropic's scale ends here, OpenAI's at 2. */
 const HOTTEST = 1;
 
-/** Fails where the conversation holds what cannot be said there, so that nothing of it is lost without a word. */
+/** The body for Anthropic. Fails where the conversation contains something without a counterpart there, so that nothing is lost silently. */
 export function toMessagesBody(request: unknown, { model, maxTokens, stream }: Decided): Result<object, Failure> {
   let problem: Failure | undefined;
   const refuse: Refuse = (param, message) => {
@@ -108,7 +108,7 @@ function toToolChoice(request: unknown): object | undefined {
   return asked === 'auto' || isAlone ? { type: 'auto', ...alone } : undefined;
 }
 
-/** Blank sequences would be refused there. */
+/** Stop sequences without blank ones, which Anthropic refuses. */
 function toStop(stop: unknown): ReadonlyArray<unknown> {
   return [stop, ...listOf(stop)].filter((text) => typeof text === 'string' && text.trim() !== '');
 }
@@ -120,7 +120,7 @@ interface Turn {
   readonly content: Blocks;
 }
 
-/** Results of tools are told by the user there. Neighbours of one role are one turn: so all results of a turn stand together. */
+/** Turns of the conversation. The user sends tool results there; neighbours of one role form one turn, so results stand together. */
 function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
   const system: object[] = [];
   const turns: Turn[] = [];
@@ -166,13 +166,13 @@ function toResult(message: unknown, at: string, refuse: Refuse): object {
   return { type: 'tool_result', tool_use_id: member(message, 'tool_call_id'), content };
 }
 
-/** Says what in the request has no words there. The first one told is what the client hears. */
+/** Refuses a part of the request that has no counterpart there. The client gets the first refusal. */
 type Refuse = (param: string, message: string) => void;
 
 /** `data:image/png;base64,…`; group 1 the media type, 2 the bytes. */
 const DATA_URL = /^data:([^;,]+);base64,(.*)$/s;
 
-/** The blocks of a message's content. Empty texts are left out: they would be refused there. */
+/** The blocks of a message's content, without empty texts, which Anthropic refuses. */
 function toBlocks(message: unknown, at: string, refuse: Refuse): Blocks {
   const content = member(message, 'content');
   if (content === undefined || content === null) return [];
@@ -221,7 +221,7 @@ function toBase64(url: string): object | undefined {
   return data === undefined ? undefined : { type: 'base64', media_type: mediaType, data };
 }
 
-/** A mark of Anthropic's own, which clients set on parts: up to here the prompt is kept in the cache. */
+/** Anthropic's own mark on a part, set by clients: the prompt up to this part is cached. */
 function cacheOf(part: unknown): unknown {
   return member(part, 'cache_control') ?? undefined;
 }

@@ -1,4 +1,4 @@
-// Chat completion requests: whether a body is one, and what in it decides what it may cost. Everything else is the provider's business.
+// Chat completion requests: whether a body is one, and the members that decide its maximum cost. The provider reads the others.
 import type { Failure } from '#core/failure.ts';
 import { parseJson } from '#core/json.ts';
 import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
@@ -19,12 +19,12 @@ export interface Chat {
   readonly includeUsage: boolean;
   /** Answers that the client asks for. */
   readonly n: number;
-  /** The limits it set, by the names it used. */
+  /** The client's limits, by the names it used. */
   readonly limits: Readonly<Record<LimitName, number | undefined>>;
   /** The larger of them. */
   readonly limit: number | undefined;
   readonly input: Measure;
-  /** Web searches that it asks its provider for. */
+  /** Web searches that the request asks its provider for. */
   readonly webSearches: WebSearches | undefined;
   /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
   readonly lookalikes: ReadonlySet<string>;
@@ -37,10 +37,10 @@ const READ = ['model', 'messages', 'stream', 'stream_options', 'n'];
 /** Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING, ...LIMIT_NAMES]);
 
-/** More than providers give: a number beyond counting must not become money. */
+/** The maximum number of answers: more than providers give, so that an absurd number does not become money. */
 const MAX_ANSWERS = 1024;
 
-/** Judges a body. A wrong type in a member that decides what a request may cost is refused here: providers differ in how they read it. */
+/** Validates a body. A wrong type in a member that decides the cost is refused here, because providers read it in different ways. */
 export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   if (hasTooManyValues(bytes)) return invalid(`The request body holds more than ${MAX_VALUES} values. Send fewer.`);
   const text = textIn(bytes);
@@ -55,7 +55,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     return invalid(`"n" must be a whole number from 1 to ${MAX_ANSWERS}.`, 'n');
   }
   const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name]));
-  // Zero is no limit to providers that ask whether there is one by its truth.
+  // Zero is no limit to providers that test the member for truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
   const object = membersOf(text);
   const unmetered = unmeteredIn(body) ?? ambiguousIn(text, object.members);
@@ -79,7 +79,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Empty, which is no JSON, where the bytes are not UTF-8. */
+/** The text of the bytes; empty, which is no JSON, where they are not UTF-8. */
 function textIn(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);

@@ -1,4 +1,4 @@
-// A provider's wire format, as the pipeline sees it: how a request is written, and what replies and streams hold.
+// A provider's wire format, as the pipeline sees it: how a request is written, and how replies and streams are read.
 import type { Failure } from '#core/failure.ts';
 import type { UpstreamRequest } from '#core/ports/serving.ts';
 import type { Provider } from '#core/providers.ts';
@@ -8,9 +8,9 @@ import type { Usage } from '#core/usage.ts';
 import type { Chat } from './chat.ts';
 
 export interface Dialect {
-  /** The request as it is sent; a failure where the dialect has no words for it. */
+  /** The request as it is sent; a failure where the dialect cannot express it. */
   toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure>;
-  /** A whole reply as the client gets it, and what was counted in it; undefined when it is no chat completion. */
+  /** A whole reply as the client gets it, and its counts; undefined when it is no chat completion. */
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
@@ -35,11 +35,11 @@ export interface Recipient extends Endpoint {
 
 /** The output that a target may produce within the hold. */
 export interface OutputLimit {
-  /** Tokens of one answer, at most: for dialects that must be told. */
+  /** Tokens of one answer, at most: for dialects that require a limit. */
   readonly max: number;
-  /** Sent as the limit of each answer; absent where the request needs none of ours. */
+  /** The limit that is sent for each answer; absent where the request needs none of ours. */
   readonly send?: number;
-  /** `send` is less than what was asked for. */
+  /** `send` is less than the client's limit. */
   readonly clamped: boolean;
   /** A stream that has surely produced more than this is cut; absent where the target is free. */
   readonly cutAt?: bigint;
@@ -51,22 +51,22 @@ export type Seconds = number;
 export type WireRequest = Pick<UpstreamRequest, 'url' | 'headers' | 'body'>;
 
 export interface Reply {
-  /** A text where it says the same: written together with its headers it costs the system one call of its cheapest kind. */
+  /** The body, as a text where that is equal: headers and text together take one cheap system call. */
   readonly body: string | Uint8Array;
   /** The provider's own count. */
   readonly usage: Usage | undefined;
-  /** Of all output, for replies without a count: a long reply takes as long to size as to parse. */
+  /** The size of all output, for replies without a count: a long reply takes as long to size as to parse. */
   readonly size: () => OutputSize;
 }
 
 export interface OutputSize {
   readonly outputBytes: number;
-  /** Tokens of sound, about: they are beside the text. */
+  /** Estimated tokens of sound, not included in the text. */
   readonly sound: number;
 }
 
 export interface StreamReader {
-  /** The complete pieces that these bytes bring, together with what was left over before. */
+  /** The pieces that these bytes complete, together with earlier bytes that were left over. */
   push(bytes: Uint8Array): ReadonlyArray<Piece>;
   /** The rest when the upstream has ended. */
   end(): ReadonlyArray<Piece>;
@@ -76,22 +76,22 @@ export interface StreamReader {
 export interface Piece extends OutputSize {
   readonly bytes: Uint8Array;
   /**
-   * Reads the events of a piece that is not read yet: they go on with answers, and none of them counts, fails or ends the stream. Until then
+   * Reads the events of an unread piece: they continue answers, and none of them contains a count or an error or ends the stream. Until then
    * everything below is as in `NOTHING`.
    */
   readonly events: (() => ReadonlyArray<Piece>) | undefined;
   /** `[DONE]`. */
   readonly done: boolean;
-  /** Pieces of content: at least so many tokens were produced. */
+  /** Pieces of content, a lower bound of the tokens. */
   readonly deltas: number;
   readonly usage: Usage | undefined;
-  /** The provider's count of the prompt, told before the answer is counted: its `output` says nothing yet. */
+  /** The provider's count of the prompt, sent before the answer is counted: its `output` has no meaning yet. */
   readonly prompt: Usage | undefined;
   /** Nothing but the usage: shown only to a client that asked for it. */
   readonly usageOnly: boolean;
-  /** Answers that this piece begins or goes on with, and those of them that end. */
+  /** Answers that this piece begins or continues, and whether they end. */
   readonly choices: ReadonlyArray<{ readonly index: number; readonly finished: boolean }>;
-  /** A chunk with the members that all chunks of a stream share; told once is enough. */
+  /** A chunk with the members that all chunks of a stream share. One piece with it is enough. */
   readonly frame: unknown;
   readonly error: WireError | undefined;
 }
@@ -111,17 +111,17 @@ export const NOTHING: Piece = {
   error: undefined,
 };
 
-/** A refusal: what was wrong, in the provider's words and by its code. */
+/** A refusal: the provider's message and code. */
 export interface WireError {
   readonly message: string | undefined;
   readonly param: string | undefined;
-  /** The provider's own word for it, for the log. */
+  /** The provider's own code, for the log. */
   readonly code: string | undefined;
-  /** The status it would have had, where it came inside a stream. */
+  /** The status that an error inside a stream would have had. */
   readonly status: number | undefined;
 }
 
-/** What every provider is told. */
+/** Headers of every request to a provider. */
 export const headersFor = (stream: boolean): Record<string, string> => ({
   'content-type': 'application/json',
   accept: stream ? 'text/event-stream' : 'application/json',

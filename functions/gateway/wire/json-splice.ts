@@ -1,12 +1,12 @@
-// The members of a JSON object where they stand in its text, and a few of them changed while all else stays.
+// Members of a JSON object with their offsets in its text, and changes of a few of them that leave the rest as it is.
 
 /** One member of an object, as offsets into the text it stands in. */
 export interface Member {
   readonly name: string;
-  /** Of the name's first quote. */
+  /** The offset of the name's first quote. */
   readonly start: number;
   readonly valueStart: number;
-  /** Just behind the value. */
+  /** The offset just behind the value. */
   readonly end: number;
 }
 
@@ -17,11 +17,11 @@ export interface ObjectText {
 }
 
 export interface Changes {
-  /** Names with their new values in JSON. A name that was not there is added at the end. */
+  /** Names with their new values in JSON. A new name is added at the end. */
   readonly set?: ReadonlyArray<NewValue>;
-  /** Taken out, every occurrence. */
+  /** Names to remove, every occurrence. */
   readonly drop?: ReadonlySet<string>;
-  /** Of these only the last occurrence stays: the one that JSON.parse takes. */
+  /** Names of which only the last occurrence stays: the one that JSON.parse takes. */
   readonly once?: ReadonlySet<string>;
 }
 
@@ -64,7 +64,7 @@ export function elementsOf(text: string, from: number): ReadonlyArray<number> {
   return found;
 }
 
-/** The text with these changes, everything else as it was. A name that is set stands once afterwards. */
+/** The text with these changes. A name that is set stands once afterwards. */
 export function splice(text: string, { open, members }: ObjectText, changes: Changes): string {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
   const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
@@ -94,7 +94,7 @@ export function splice(text: string, { open, members }: ObjectText, changes: Cha
   return spliced + text.slice(from);
 }
 
-/** Most names hold no escapes: read as JSON, they take ten times as long. */
+/** The name without its quotes. Most names contain no escapes: parsing them as JSON takes ten times as long. */
 function nameOf(quoted: string): string {
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }
@@ -114,7 +114,7 @@ function isBlank(unit: number): boolean {
   return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
 }
 
-/** The engine searches for quotes faster than we look at each character: prompts are long. */
+/** The end of a string. Prompts are long, and the engine finds quotes faster than a loop over characters. */
 function skipString(text: string, from: number): number {
   let at = from + 1;
   for (let quote = text.indexOf('"', at); quote !== -1; quote = text.indexOf('"', at)) {

@@ -1,4 +1,4 @@
-// Streams of OpenAI's dialect: what only goes on with an answer passes unread, everything else is parsed event by event.
+// Streams of OpenAI's dialect: events that only continue an answer pass unread, all others are parsed one by one.
 
 import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { toUsage } from '#core/usage.ts';
@@ -10,11 +10,11 @@ import { dataOf, latin1, SseSplitter } from './sse.ts';
 const BLANK_LINE = '\n\n';
 const DONE = '[DONE]';
 /**
- * What tells more than that an answer goes on: the end of the stream, a count or an error with a value (some providers write
+ * Marks of events that do more than continue an answer: the end of the stream, a count or an error with a value (some providers write
  * `"usage":null` into each event), and a name that may be written with escapes.
  */
 const TELLING = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
-/** One of these is in all that tells more: the engine finds them faster than the pattern. */
+/** Texts one of which is in each match of the pattern: the engine finds them faster. */
 const MARKS = ['usage"', 'error"', '\\u00', DONE];
 
 export function createReader(): StreamReader {
@@ -31,7 +31,7 @@ export function createReader(): StreamReader {
   };
 }
 
-/** The length of the whole events at the beginning that only go on with answers: they pass as one piece. Comments alone do not begin an answer. */
+/** The length of the leading whole events that only continue answers and pass as one piece. Comments alone do not begin an answer. */
 function lengthUnread(text: string): number {
   // Nearly all providers end lines with a line feed.
   if (text.includes('\r')) return 0;

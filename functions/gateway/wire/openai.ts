@@ -45,7 +45,7 @@ function headersOf({ provider, credentials }: Recipient, stream: boolean): Reado
 
 const FORCED: ReadonlySet<string> = new Set(['include_usage']);
 
-/** Usage is forced on; what else the client set in there stays. */
+/** The client's `stream_options` with usage switched on; its other options stay. */
 function streamOptions(chat: Chat): string {
   const sent = chat.streamOptions;
   if (sent === undefined) return '{"include_usage":true}';
@@ -59,7 +59,7 @@ const NEWER_NAME: ReadonlyArray<LimitName> = ['max_completion_tokens'];
 
 /**
  * A limit of ours lowers the fields that the client used, else sets the one that the provider knows. Providers that know only the
- * older name are told by that, or they would go on without any: answers the name that is not for them.
+ * older name get that one, or they would apply no limit. Returns the name that they must not get.
  */
 function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Recipient): ReadonlyArray<LimitName> {
   const { send } = limit;

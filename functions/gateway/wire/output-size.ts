@@ -1,16 +1,16 @@
-// Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, whatever a provider bills as output.
+// Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, and all else that providers bill as output.
 import { listOf, member, textOf } from '#core/json.ts';
 import type { OutputSize, Piece } from './dialect.ts';
 import { BYTES_PER_PICTURE, bytesIn } from './prompt.ts';
 
-/** Members that say something. */
+/** Members with output. */
 const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
-/** Members of a part that say nothing: what kind of part it is, and what it is called. */
+/** Members of a part that are no output: its type, id and signature. */
 const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
 /** A twentieth of a second in the only form in which sounds are streamed (16 bits, 24,000 times a second, in base64). */
 const LETTERS_PER_SOUND_TOKEN = 3200;
 
-/** What these choices say in their `message` or `delta`, and in how many of them at least a token is said. */
+/** The output of these choices in their `message` or `delta`, and the number of them with at least a token. */
 export function sizeOf(
   choices: ReadonlyArray<unknown>,
   name: 'message' | 'delta',
@@ -30,7 +30,7 @@ export function sizeOf(
   return { deltas, outputBytes, sound };
 }
 
-/** Bytes of all texts. Names and ids are not said. */
+/** Bytes of all texts, without names and ids. */
 function lengthOf(message: unknown): number {
   let length = 0;
   for (const name of TEXTS) length += bytesOf(member(message, name));
@@ -42,7 +42,7 @@ function lengthOf(message: unknown): number {
   return length + listOf(member(message, 'images')).length * BYTES_PER_PICTURE;
 }
 
-/** About how many tokens its sound is: parts of one too, for it comes in pieces of any length. */
+/** Estimated tokens of the message's sound: also fractions, because sound arrives in pieces of any length. */
 function soundIn(message: unknown): number {
   const data = textOf(member(member(message, 'audio'), 'data')) ?? '';
   return data.length / LETTERS_PER_SOUND_TOKEN;

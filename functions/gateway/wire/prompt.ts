@@ -1,4 +1,4 @@
-// Tokens of a prompt, at most and about, without a tokenizer (LEDGER 9).
+// Tokens of a prompt, as a maximum and as an estimate, without a tokenizer (LEDGER 9).
 import { listOf, member, textOf } from '#core/json.ts';
 
 export interface Measure {
@@ -6,7 +6,7 @@ export interface Measure {
   readonly max: bigint;
   /** No picture, sound or file is in it. */
   readonly textOnly: boolean;
-  /** The charge, in tokens, of a prompt that the provider did not count: about one for three bytes. Never zero. */
+  /** The charge, in tokens, of a prompt that the provider did not count: about one token for three bytes. Never zero. */
   readonly estimate: number;
 }
 
@@ -15,7 +15,7 @@ const MAX_PER_PART = 100_000;
 const MAX_FOR_TOOLS = 1_000;
 const ESTIMATE_PER_PART = 1_000;
 const BYTES_PER_TOKEN = 3;
-/** Bytes of text that a picture counts as. */
+/** The bytes of text that one picture counts as. */
 export const BYTES_PER_PICTURE = ESTIMATE_PER_PART * BYTES_PER_TOKEN;
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
 /** Members in which parts of these types keep their media. Parts of other types count whole, and as media on top. */
@@ -23,7 +23,7 @@ const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'a
 /** Data URLs of other types are text, or may be. */
 const TEXT_FILE = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msword|vnd\.))/i;
 
-/** Measures a body of so many bytes with these messages. The text of media (base64, addresses) does not count as text. */
+/** Measures a body with these messages. The text of media (base64, addresses) does not count as text. */
 export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
   let parts = 0;
   let mediaBytes = 0;
@@ -31,7 +31,7 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
   const holders = [...messages];
   for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) {
     const spoken = member(holder, 'audio');
-    // An answer that was spoken is named by an id of a few bytes, and costs as it did.
+    // A spoken answer is an id of a few bytes in the request, and costs the same as before.
     if (typeof spoken === 'object' && spoken !== null) parts += 1;
     for (const part of listOf(member(holder, 'content'))) {
       if (listOf(member(part, 'content')).length > 0) holders.push(part);
@@ -50,7 +50,7 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
   };
 }
 
-/** From `1e20` to the 21 digits that JavaScript writes in its place. */
+/** The growth from `1e20` to the 21 digits that JavaScript writes in its place. */
 const MAX_GROWTH = 18;
 
 /** Bytes by which the text can grow when it is parsed and written again: by numbers with an exponent, at most. */
@@ -58,7 +58,7 @@ export function growthOf(text: string): number {
   return (text.match(/[0-9]e/gi)?.length ?? 0) * MAX_GROWTH;
 }
 
-/** The kind of a part that is no text. A part without a type is what it carries: some providers read it so. */
+/** The kind of a part that is no text. A part without a type has the kind of its content: some providers read it so. */
 function mediaOf(part: unknown): string | undefined {
   if (typeof part !== 'object' || part === null) return undefined;
   const type = member(part, 'type');
@@ -67,12 +67,12 @@ function mediaOf(part: unknown): string | undefined {
   return carried.find((name) => MEDIA_PARTS.has(name)) ?? carried[0];
 }
 
-/** About how many tokens so many bytes of a reply's text are. */
+/** Estimated tokens of this many bytes of a reply's text. */
 export function estimateOutput(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** Length in UTF-8. Asked at every piece of a stream, so nothing is encoded; of a pair of surrogates each half counts two. */
+/** Length in UTF-8, without encoding, because every piece of a stream is measured; each half of a surrogate pair counts two. */
 export function bytesIn(text: string): number {
   let bytes = text.length;
   for (let at = 0; at < text.length; at += 1) {
@@ -89,7 +89,7 @@ function mediaIn(media: unknown): number {
   return texts.reduce((sum, text) => sum + encodedIn(text), 0);
 }
 
-/** A file of text is text, however it is wrapped. */
+/** Bytes of encoded media. A text file counts as text, however it is wrapped. */
 function encodedIn(value: string): number {
   return TEXT_FILE.test(value) ? 0 : value.length;
 }

@@ -1,7 +1,7 @@
-// What may a provider of OpenAI's dialect send, and in which packets? By chance: what they do send, and what nobody should.
+// Random streams of OpenAI's dialect in random packets: events that providers send, and events that none should.
 import * as fc from 'fast-check';
 
-/** What models say, and what looks like something else. */
+/** Texts of models, some of which look like other parts of a stream. */
 const said = fc.oneof(
   fc.string({ maxLength: 6 }),
   fc.string({ unit: fc.constantFrom('a', '"', '\\', 'é', '漢', '😀', '\u2028', '\n', '\u0000', '\ud800', '/') }),
@@ -27,7 +27,7 @@ const anyText = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('"\\x"', '"\\u12g4"', '"\t"', '"\\u00', '5', 'null', '["a"]', '{"a":"b"}') },
 );
 
-/** What stands where a number is wanted: each stream has another, and some are none. */
+/** Values in place of a number: each stream has its own, and some are not numbers. */
 const number = fc.oneof(
   { weight: 6, arbitrary: fc.nat().map(String) },
   fc.constantFrom(

@@ -1,10 +1,10 @@
-// Events of an event stream, in the very bytes they came in, whatever the packets (WHATWG HTML, 9.2).
+// Events of an event stream in their original bytes, whatever the packets (WHATWG HTML, 9.2).
 
-/** An upstream that sends no line end for so long is not sending events. */
+/** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
 const MAX_EVENT = 32 * 1024 * 1024;
 /**
- * The end of a line that says something, and of an empty one behind it. A carriage return at the end of a packet may be half of a line
- * end, so it waits for the next byte, but in a stream whose lines end in nothing else.
+ * The end of a line with content, and of an empty one behind it. A carriage return at the end of a packet may be half of a line
+ * end, so the match waits for the next byte, except in a stream whose lines end in carriage returns only.
  */
 const EVENT_END = /(?<=[^\r\n])(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|(?<=\r)\r|\r(?!$))/g;
 /** No end of an event, with what must stand before it, is longer by more than one character. */
@@ -20,7 +20,7 @@ export function toEvent(data: string): Uint8Array {
   return encoder.encode(`data: ${data}\n\n`);
 }
 
-/** A line that clients pass over: it keeps the connection alive. */
+/** A comment: clients ignore the line, and the connection stays alive. */
 export function toComment(text: string): Uint8Array {
   return encoder.encode(`: ${text}\n\n`);
 }
@@ -28,7 +28,7 @@ export function toComment(text: string): Uint8Array {
 /** The `data` lines of an event joined; undefined for a comment or an event without data. */
 export function dataOf(event: Uint8Array): string | undefined {
   const text = decoder.decode(event);
-  // As nearly all are: one line of data, or the event's name and one.
+  // Nearly all events are one line of data, or the event's name and one.
   const start = text.startsWith('event:') ? text.indexOf('\n') + 1 : 0;
   if (text.startsWith('data: ', start) && text.indexOf('\n', start) === text.length - 2 && !text.includes('\r')) {
     return text.slice(start + 6, -2);
@@ -47,7 +47,7 @@ export class SseSplitter {
   /** The last characters of what is pending: the end of an event may come in two packets. */
   #tail = '';
 
-  /** Nothing is left over: the next byte begins an event. */
+  /** Whether nothing is left over, so that the next byte begins an event. */
   get isBetween(): boolean {
     return this.#pendingLength === 0;
   }
@@ -68,7 +68,7 @@ export class SseSplitter {
     return events;
   }
 
-  /** The event that the end cut short, if any. Lenient: providers forget the last blank line. */
+  /** The event that the end of the stream cut short, if any. Lenient: providers forget the last blank line. */
   end(): ReadonlyArray<Uint8Array> {
     return this.#pendingLength === 0 ? [] : [this.#take(new Uint8Array(0))];
   }
@@ -88,7 +88,7 @@ export class SseSplitter {
   }
 }
 
-/** These bytes as one. */
+/** The pieces joined. */
 export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
   const [only] = pieces;
   if (pieces.length === 1 && only !== undefined) return only;

@@ -20,13 +20,13 @@ export function errorEvent(failure: Failure): Uint8Array {
   return toEvent(JSON.stringify({ error: toReply(failure).error }));
 }
 
-/** The events that tell how the stream ended. */
+/** The events that report the end of the stream. */
 export function endEvents(end: Exclude<ReplyEnd, 'cut'>): ReadonlyArray<Uint8Array> {
   if (end === 'broken') return [errorEvent({ code: 'upstream_error' })];
   return end === 'timeout' ? [errorEvent({ code: 'upstream_timeout' })] : [];
 }
 
-/** The end of a stream that has reached its hold: every open answer ends by `length`, as at a limit of the client's own. */
+/** The end of a stream that has used up its hold: every open answer ends by `length`, as at the client's own limit. */
 export function lengthEnd({ frame, open }: Begun, tokens: Tokens, includeUsage: boolean): ReadonlyArray<Uint8Array> {
   const [id, object, created, model] = ['id', 'object', 'created', 'model'].map((name) => member(frame, name));
   const shared = { id, object, created, model };

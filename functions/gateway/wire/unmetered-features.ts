@@ -5,23 +5,23 @@ import { elementsOf, type Member, membersOf } from './json-splice.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A chain of rules is asked in its order; the first that finds something is the answer. */
+/** A rule of the chain. The rules run in order; the first failure is the answer. */
 type Rule = (body: Members) => Failure | undefined;
 
-/** Services at the listed price or less; `auto` is what the operator has chosen at the provider. */
+/** Service tiers at the listed price or less; `auto` is the tier that the operator has chosen at the provider. */
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 /** Work that providers bill by the call and count nowhere (Together). */
 const BY_THE_CALL = ['safety_model'];
-/** Members that put text into the prompt which is not in the request: documents that the provider finds (Azure), a template that repeats (vLLM). */
+/** Members that add text to the prompt which is not in the request: documents found by the provider (Azure), a template that repeats (vLLM). */
 const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template'];
-/** Members that defer the answer to another address: it is billed, and its usage never reaches the gateway. */
+/** Members that defer the answer to another address: the answer is billed, and its usage never reaches the gateway. */
 const LATER = ['background', 'deferred'];
 const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
-/** Other servers' names for the limit of an answer, which they heed before the one that the hold was made for. */
+/** Other servers' names for the limit of an answer, which they apply before the one that the hold was made for. */
 const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
-/** Other models to answer in place of the one that was asked for: neither its price nor the key's list would hold. */
+/** Members that name other models to answer: neither the price of the requested model nor the key's list would hold. */
 const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
-/** Members with objects of which single members decide: they stand once, and in one spelling. */
+/** Members whose objects contain deciding members, which must stand once and in one spelling. */
 const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ['tools', ['type', 'max_uses']],
   ['plugins', ['id']],
@@ -39,21 +39,21 @@ export const DECIDING: ReadonlyArray<string> = [
 const RULES: ReadonlyArray<Rule> = [
   // A request is for one model, which its key may use.
   absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.'),
-  // Another tier may be dearer than the list.
+  // Another tier may cost more than the listed price.
   ({ service_tier: tier }) =>
     isAsked(tier) && !LISTED_TIERS.has(tier)
       ? refusal('service_tier', 'must be auto, default, flex or on_demand.')
       : undefined,
   // Work that no usage counts would be free.
   absent(REFUSED, 'must be absent: no usage tells what it costs.'),
-  // Gemini's: what else it takes there are searches, and prompts that were kept before.
+  // Gemini's other options there are searches and cached prompts.
   ({ extra_body: extra }) =>
     hasOnly(member(extra, 'google'), ['thinking_config'])
       ? undefined
       : refusal('extra_body', 'must hold nothing of google but thinking_config: no usage tells what else costs.'),
   // A limit by a name that the hold does not know is no limit.
   absent(OTHER_LIMITS, 'must be called max_tokens.'),
-  // Tools that the client runs cost tokens only. Of those that the provider runs only searches are counted.
+  // Tools that the client runs cost tokens only. Of the tools that the provider runs only searches are counted.
   ({ tools }) =>
     listOf(tools).every((tool) => isOwnTool(tool) || isWebSearch(tool))
       ? undefined
@@ -62,14 +62,14 @@ const RULES: ReadonlyArray<Rule> = [
     !isAsked(plugins) || (Array.isArray(plugins) && plugins.every((plugin) => member(plugin, 'id') === 'web'))
       ? undefined
       : refusal('plugins', 'must be web searches: no usage tells what others cost.'),
-  // OpenRouter's: whatever chooses a provider may choose a dearer one.
+  // OpenRouter's options that choose a provider may choose a more expensive one.
   ({ provider }) =>
     hasOnly(provider, ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'])
       ? undefined
       : refusal('provider', 'must not choose who answers: another may be dearer.'),
 ];
 
-/** Why the request is refused, whatever the entry. */
+/** The refusal of the request, whatever the entry. */
 export function unmeteredIn(body: Members): Failure | undefined {
   for (const rule of RULES) {
     const failure = rule(body);
@@ -79,7 +79,7 @@ export function unmeteredIn(body: Members): Failure | undefined {
 }
 
 /**
- * A member whose objects say twice, or in another spelling, what decides: a parser that takes the first of two names, or ignores
+ * A member whose objects contain a deciding name twice or in another spelling: a parser that takes the first of two names, or ignores
  * case as Go's does, would read another tool than we do.
  */
 export function ambiguousIn(text: string, members: ReadonlyArray<Member>): Failure | undefined {
