@@ -29,7 +29,7 @@ export function admitsNamespace(
 /** Whether the answer depends on the labels of the asking namespace, so that they must be read. */
 export const needsLabels = (allowed: Allowed | undefined): boolean => allowed?.from === 'Selector';
 
-/** As label selectors work everywhere in Kubernetes: `NotIn` holds for a label that is not there. */
+/** Whether the labels meet a requirement, as everywhere in Kubernetes: `NotIn` holds for a label that is absent. */
 function meets({ key, operator, values = [] }: Requirement, asking: NamespaceLabels): boolean {
   const value = labelOf(asking, key);
   switch (operator) {

@@ -10,8 +10,8 @@ import type { Snapshot, SnapshotEntry } from './snapshot.ts';
 export const MAX_SNAPSHOT = 900 * 1024;
 
 /**
- * Pure: the same spec gives the same snapshot, member by member in the same order (what is undefined is not in its JSON), whatever its Secrets hold. So a
- * Secret that is lost never rewrites a configuration that works; the gateway passes over entries without credentials.
+ * Pure: the same spec gives the same snapshot, member by member in the same order (without undefined ones), whatever its Secrets hold. So a
+ * lost Secret never rewrites a configuration that works; the gateway passes over entries without credentials.
  */
 export function compile(
   instance: { readonly uid: string; readonly namespace: string; readonly name: string },
@@ -60,7 +60,7 @@ function compileEntry(entry: ModelEntry): SnapshotEntry {
 
 const byName = ([a]: [string, string], [b]: [string, string]) => (a < b ? -1 : 1);
 
-/** Specs are validated before they come here: a text that is no duration is a bug. */
+/** Milliseconds of a duration. Specs are validated before this: a text that is no duration is a bug. */
 function millis(duration: string): number {
   const parsed = parseDuration(duration);
   if (parsed === undefined) throw new Error(`not a duration: ${JSON.stringify(duration)}`);

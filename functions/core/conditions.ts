@@ -2,15 +2,15 @@
 import type { Condition } from '#crds/fragments.ts';
 import type { Millis } from './ports/money.ts';
 
-/** What was evaluated: `status`, one CamelCase word why, and a sentence for people. */
+/** The evaluated state of a condition: `status`, a reason of one CamelCase word, and a sentence for people. */
 export type ConditionState = Readonly<Pick<Condition, 'type' | 'status' | 'reason' | 'message'>>;
 
 /** The longest message that the CRDs take. */
 const MAX_MESSAGE = 32_768;
 
 /**
- * These states as conditions, in their order, followed by conditions of other types, which other controllers keep there.
- * `lastTransitionTime` moves only when `status` does, so judging the same thing again changes nothing.
+ * These states as conditions, in their order, followed by conditions of other types, which belong to other controllers.
+ * `lastTransitionTime` moves only when `status` does, so a second evaluation changes nothing.
  */
 export function toConditions(
   evaluated: ReadonlyArray<ConditionState>,
@@ -32,7 +32,7 @@ export function toConditions(
   return [...ours, ...others];
 }
 
-/** RFC 3339 in UTC, whole seconds: what Kubernetes writes. */
+/** An instant as Kubernetes writes it: RFC 3339 in UTC, whole seconds. */
 export function toTimestamp(millis: Millis): string {
   return `${new Date(millis).toISOString().slice(0, 19)}Z`;
 }

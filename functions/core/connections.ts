@@ -4,7 +4,7 @@ import { decode } from './base64.ts';
 import { type DatabaseConnection, SSL_MODES, type StoreConnection } from './ports/backends.ts';
 import { err, ok, type Result } from './result.ts';
 
-/** Why a Secret's data is not a connection: `entry` names the data entry, `problem` says what is wrong and what to do. */
+/** The reason why a Secret's data is not a connection: `entry` names the data entry, `problem` says what is wrong and what to do. */
 export interface ConnectionProblem {
   readonly reason: 'SecretEntryMissing' | 'SecretEntryInvalid';
   readonly entry: string;

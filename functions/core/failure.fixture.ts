@@ -1,4 +1,4 @@
-// One example of every failure a client can be told of; a new arm does not compile without one.
+// One example of every failure that a client can see; a new arm does not compile without one.
 import type { Failure, FailureCode } from './failure.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 12);

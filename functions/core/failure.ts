@@ -59,16 +59,16 @@ type Named = Pick<ScopePolicy, 'kind' | 'name' | 'of'>;
 
 export type FailureCode = Failure['code'];
 
-/** What goes over the wire, and how loudly it is logged. A client learns less than the log. */
+/** The reply to a failure, and its log level. The reply contains less than the log. */
 export interface FailureReply {
   readonly status: number;
-  /** What the OpenAI clients already parse. */
+  /** The error object that OpenAI clients already parse. */
   readonly error: {
     readonly message: string;
     readonly type: string;
     readonly param: string | null;
     readonly code: FailureCode;
-    /** When a spent budget is whole again, in Unix seconds. */
+    /** The reset of an exceeded budget, in Unix seconds. */
     readonly resets_at?: number;
   };
   readonly headers: Readonly<Record<string, string>>;
@@ -92,7 +92,7 @@ export function toReply(failure: Failure): FailureReply {
   };
 }
 
-/** What a failure answers beside its message. */
+/** The members of a reply besides its message. */
 interface Row {
   readonly status: number;
   /** Absent: `info`. */
@@ -130,7 +130,7 @@ const ROWS: Readonly<Record<FailureCode, Row>> = {
   internal_error: { status: 500, level: 'error' },
 };
 
-/** What of a row depends on the request. */
+/** The members of a row that depend on the request. */
 function detailsOf(failure: Failure): Partial<Row> {
   if (failure.code === 'budget_exceeded') return resetOf(failure);
   if (failure.code === 'rate_limit_exceeded') return { retryAfter: seconds(failure.retryIn) };
@@ -142,7 +142,7 @@ function detailsOf(failure: Failure): Partial<Row> {
 
 type FailureOf<Code extends FailureCode> = Extract<Failure, { code: Code }>;
 
-/** Told to the client. */
+/** Messages to the client. */
 const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => string } = {
   invalid_api_key: () => 'Invalid API key. Send a live key in the header "Authorization: Bearer <key>".',
   expired_api_key: ({ at }) => `This API key expired at ${date(at)}. Ask for a new one or a longer duration.`,
@@ -187,7 +187,7 @@ const OWNER: Readonly<Record<ScopeKind, string>> = {
 /** Seconds for which a client may be told to wait for a budget. */
 const MAX_WAIT = 60;
 
-/** OpenAI's words for kinds of errors, by status: what its clients and their users already know. */
+/** OpenAI's error types, by status: its clients and their users already know them. */
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
   403: 'permission_error',
@@ -209,7 +209,7 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
   const needs = `this request, for which at least ${formatMoney(failure.needs)} dollars must be held`;
-  // A request can be too dear for a budget that is hardly touched: no wait makes it cheaper.
+  // A request can cost more than a budget that is hardly used: waiting does not help.
   if (failure.limit === 0n) return `${budget} is ${limit}: nothing may be spent. Raise ${field}.`;
   if (isHopeless(failure))
     return `${budget} is too small for ${needs}: it is ${limit}. No wait changes that; send less, or raise ${field}.`;
@@ -218,7 +218,7 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
     : `${budget} is exceeded: ${limit}. ${reset}; raise ${field} to go on before that.`;
 }
 
-/** When the budget is whole again; absent where no window is large enough. Agents wait as long as `retry-after` says, for days: a far reset is not in it. */
+/** The reset of the budget; none where no window is large enough. Agents wait for days if `retry-after` says so: a far reset is not in it. */
 function resetOf(failure: FailureOf<'budget_exceeded'>): Partial<Row> {
   if (isHopeless(failure)) return {};
   const wait = seconds(failure.resetAt - failure.now);
@@ -226,7 +226,7 @@ function resetOf(failure: FailureOf<'budget_exceeded'>): Partial<Row> {
   return wait > MAX_WAIT ? { resetsAt } : { resetsAt, retryAfter: wait };
 }
 
-/** Not even a whole window pays for it. */
+/** Whether not even a whole window pays for the request. */
 function isHopeless({ needs, limit }: FailureOf<'budget_exceeded'>): boolean {
   return needs > limit || limit === 0n;
 }
@@ -239,7 +239,7 @@ function whose({ kind, name, of }: Named): string {
 function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   const { scope, model, rate, limit, retryIn, needs } = failure;
   const again = `Try again in ${seconds(retryIn)} s.`;
-  // How much an entry takes is between the gateway and its provider.
+  // The rate of an entry is between the gateway and its provider.
   if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
   const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? ONE[rate] : ONE[rate].replace(' ', 's ')}.`;
   if (needs === undefined) return `${reached} ${again}`;
@@ -254,7 +254,7 @@ function keyBlocked({ kind, unpaid = '' }: FailureOf<'key_blocked'>): string {
   return `${whose} ${state}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;
 }
 
-/** What is wrong with whom a key, or its user, names, by the end of the reason that its conditions give. */
+/** The problem of the User or Team that a key or its user names, by the suffix of the reason in the key's conditions. */
 const UNPAID: Readonly<Record<string, string>> = {
   NotFound: 'is gone',
   OfOtherInstance: 'is not of this gateway',
@@ -276,7 +276,7 @@ function date(at: Millis): string {
   return new Date(at).toISOString();
 }
 
-/** A name out of a request, bounded: it may be as long as the body. */
+/** A name from a request, cut, because it may be as long as the body. */
 function quote(text: string): string {
   return JSON.stringify(text.length > 256 ? `${text.slice(0, 256)}…` : text);
 }

@@ -10,7 +10,7 @@ import type { Violation } from '#crds/violation.ts';
  */
 export type Effect = 'refuse' | 'refuse-unless-dry-run' | 'warn';
 
-/** A violation, or what is only unwise, with its effect. */
+/** A violation, or an unwise value, with its effect. */
 export interface Finding extends Violation {
   readonly effect: Effect;
 }
@@ -44,7 +44,7 @@ export function toProblem(findings: ReadonlyArray<Violation>) {
   return first === undefined ? undefined : { reason: first.rule, message: toText(findings) };
 }
 
-/** Maps and lists are not quoted: their author has them in the file. */
+/** Whether a value is a map or a list, which messages do not quote: its author has it in the file. */
 const isLarge = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
 function shorten(value: unknown): string {

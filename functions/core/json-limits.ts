@@ -1,6 +1,6 @@
 // Limits of a JSON body, checked before it is parsed: a small text may hold values for gigabytes.
 
-/** Parsing so many takes about a tenth of a second; ten times as many take seconds and gigabytes, whatever the body's bytes. */
+/** The maximum number of values: parsing them takes a tenth of a second; ten times as many take seconds and gigabytes, in any body. */
 export const MAX_VALUES = 500_000;
 
 const QUOTE = 0x22;

@@ -1,4 +1,4 @@
-// Readers of JSON of which nothing is promised: a member that is absent, or of another type, is undefined.
+// Readers of unvalidated JSON: a member that is absent, or of another type, is undefined.
 
 export function parseJson(json: string): unknown {
   try {

@@ -1,10 +1,10 @@
-// The scope of a key's budget for one model: it follows from the key's own, so that it needs no claim (decision 0014).
+// The scope of a key's budget for one model: derived from the key's own, so that no claim is needed (decision 0014).
 import type { Hash } from './ports/platform.ts';
 import type { ScopeId } from './ports/policy.ts';
 
 /**
- * The same for the same key and model, always: a UUID of version 8 (RFC 9562) out of a hash. It lives as long as the
- * key's claim does: rotation, adoption, and a budget that is taken out of the spec and put back, all keep what was spent.
+ * The scope id is always the same for the same key and model: a UUID of version 8 (RFC 9562) from a hash. The scope lives as long as the
+ * key's claim: rotation, adoption, and a budget that is removed from the spec and put back, all keep the spend.
  */
 export function modelScopeId(hash: Hash, key: ScopeId, model: string): ScopeId {
   const hex = hash(`model scope\n${key}\n${model}`);

@@ -11,7 +11,7 @@ export function keySecretName(key: string, template: string | undefined, hash: H
   return template ?? shorten(key, '-key', hash);
 }
 
-/** The ConfigMap that publishes a snapshot. An instance's name has at most 40 characters: it always fits. */
+/** The ConfigMap that publishes a snapshot. An instance's name has at most 40 characters, so this name always fits. */
 export function snapshotName(instance: string, hash: string): string {
   return `${instance}-${hash}`;
 }
@@ -21,7 +21,7 @@ export function gatewayName(instance: string): string {
   return `${instance}${GATEWAY}`;
 }
 
-/** Knative makes a plain Service of the same name, which must not meet the one beside the Deployment. */
+/** The Knative Service of a gateway. Knative makes a plain Service of the same name, which must differ from the one of the Deployment. */
 export function knativeServiceName(instance: string): string {
   return `${instance}${SERVING}`;
 }
@@ -35,7 +35,7 @@ export function instanceOfWorkload(kind: string, name: string): string | undefin
 const GATEWAY = '-gateway';
 const SERVING = '-serving';
 
-/** The same event about the same object has the same name, so that it is reported once. */
+/** The name of an event: the same for the same event about the same object, so that it is reported once. */
 export function eventName(object: string, uid: string, what: string, hash: Hash): string {
   return shorten(object, `.${hash(`${uid}/${what}`).slice(0, 16)}`, hash);
 }

@@ -1,4 +1,4 @@
-// Environment variables of a gateway's container that a spec may not set: where it listens, and what is mounted where.
+// Environment variables of a gateway's container that a spec may not set: its addresses, and the paths of its mounts.
 
 export const OWN_VARIABLES = [
   'PORT',

@@ -1,11 +1,11 @@
-// The price of a model entry: what its manifest says, and only where that says nothing, what its provider lists.
+// The price of a model entry: its manifest's, or without one the provider's listed price.
 import { modelOf, namesPrice, type PricedParams } from './entry-model.ts';
 import table from './price-table.json' with { type: 'json' };
 import { providerOf } from './providers.ts';
 import type { SnapshotEntry } from './snapshot.ts';
 
 export interface PriceRow {
-  /** The names that it means; see `toMatcher`. */
+  /** The pattern of model names; see `toMatcher`. */
   readonly match: string;
   /** Tokens of prompt and answer together; absent: unknown. */
   readonly window?: number;
@@ -18,7 +18,7 @@ type Lists = Readonly<Record<string, { readonly also: ReadonlyArray<string>; rea
 
 const LISTS: Lists = table.lists;
 
-/** A manifest that names any price is taken at its word: nothing is filled in from elsewhere, and half a price is none. */
+/** The price of an entry. A manifest that names any price is used alone, without the listed price, and half a price is none. */
 export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
   const isNamed = namesPrice(params);
   const { provider, model } = modelOf(params);
@@ -37,7 +37,7 @@ function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
   return input === undefined || output === undefined ? undefined : { input, output, cachedInput, cacheWrite };
 }
 
-/** What the list of a provider says of a model; undefined when it says nothing, or nothing that can be metered. */
+/** The row of a model in a provider's list; undefined without a row, or where the model cannot be metered. */
 export function listingOf(list: string, model: string): PriceRow | undefined {
   const name = model.trim().toLowerCase();
   const lists = [list, ...(LISTS[list]?.also ?? [])].values();
@@ -50,7 +50,7 @@ interface Matcher {
   means(name: string): boolean;
 }
 
-/** The table is a constant: each of its lists is taken apart once. */
+/** Matchers by list. The table is a constant, so each list is compiled once. */
 const matchers = new Map<string, ReadonlyArray<Matcher>>();
 
 function rowsOf(list: string): ReadonlyArray<Matcher> {
@@ -70,7 +70,7 @@ function toPart(part: string): Matcher['means'] {
   return toHolds === undefined ? () => false : toHolds(part.slice(1));
 }
 
-/** What the first letter of a part says of the rest. */
+/** Tests of a part's text, by the part's first letter. */
 const PARTS = new Map<string, (text: string) => Matcher['means']>([
   ['=', (text) => (name) => name === text],
   ['^', (text) => (name) => name.startsWith(text)],

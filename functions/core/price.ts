@@ -7,10 +7,10 @@ import type { Usage } from './usage.ts';
 /** Dollars per million tokens (`request`: per million requests), each as an integer of 10^-18 dollars. */
 export type Rates = Readonly<Record<keyof WrittenRates, bigint>>;
 
-/** The rates of a prompt of more than so many tokens; they hold for all of its tokens, and for the answer. */
+/** The rates of a prompt above a number of tokens, which hold for all of its tokens, and for the answer. */
 interface Tier {
   readonly above: bigint;
-  /** Where the next one begins; absent: nowhere. */
+  /** The beginning of the next tier; absent: there is none. */
   readonly end?: bigint | undefined;
   readonly rates: Rates;
   /** Of a token of text in the prompt, of any token in the prompt, of any in the answer. */
@@ -37,7 +37,7 @@ export interface PromptBound {
 /** The maximum that one request may hold or be charged: nine billion dollars, which every store and table can count. Absurd numbers end here. */
 export const MAX_COST: Nano = 9n * 10n ** 18n;
 
-/** What a reply with this usage costs. */
+/** The cost of a reply with this usage. */
 export function costOf(usage: Usage, price: Price): Nano {
   const { rates } = tierOf(price, BigInt(usage.input));
   return roundUp(
@@ -45,7 +45,7 @@ export function costOf(usage: Usage, price: Price): Nano {
   );
 }
 
-/** The maximum cost of such a prompt and so many tokens of output: by the highest rates of every tier the prompt may reach. */
+/** The maximum cost of this prompt and this output in tokens: by the highest rates of every tier that the prompt may reach. */
 export function maxCostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
   let max = 0n;
   for (const tier of reachable(prompt, price)) {
@@ -152,12 +152,12 @@ function outputCost(usage: Usage, rates: Rates): bigint {
   );
 }
 
-/** Most kinds are absent from most replies, and this is asked at every piece of a stream. */
+/** The product. Most counts are zero in most replies, and every piece of a stream needs it. */
 function times(count: number, rate: bigint): bigint {
   return count === 0 ? 0n : BigInt(count) * rate;
 }
 
-/** A part is never more than the whole, whatever the provider says of it, and never less than nothing. */
+/** A part is never more than the whole and never less than nothing, whatever the provider reports. */
 function part(count: number | undefined, whole: number): number {
   return Math.max(0, Math.min(count ?? 0, whole));
 }

@@ -4,15 +4,15 @@ export type DialectName = 'openai' | 'anthropic';
 
 export interface Provider {
   readonly dialect: DialectName;
-  /** What stands before `/chat/completions`; `{name}` is the value of that credential. Absent: only the entry's `apiBase` knows. */
+  /** The address before `/chat/completions`; `{name}` is the value of that credential. Absent: the entry's `apiBase` is needed. */
   readonly base?: string;
-  /** The header that carries the key; `authorization` as a bearer token unless said otherwise. */
+  /** The header that carries the key; `authorization` carries it as a bearer token. */
   readonly auth: 'authorization' | 'api-key';
-  /** What the limit of an answer is called: `max_tokens` where the newer name is refused, or passed over without a word. */
+  /** The name of the limit of an answer: `max_tokens` where the provider refuses the newer name, or ignores it silently. */
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
-  /** Its list in the price table; absent: there is none. */
+  /** The provider's list in the price table; absent: there is none. */
   readonly prices?: string;
-  /** False: refuses `stream_options`, and reports usage in streams without being asked. */
+  /** False: the provider refuses `stream_options`, and reports usage in streams without it. */
   readonly streamOptions: boolean;
 }
 
@@ -62,7 +62,7 @@ export const PRICE_LISTS: ReadonlyArray<string> = [
   ...new Set([...PROVIDERS.values()].flatMap(({ prices }) => prices ?? [])),
 ];
 
-/** Servers that took over the dialect before its limit had another name pass over the new one without a word. */
+/** An unknown provider: servers that adopted the dialect before its limit had another name ignore the new one silently. */
 const UNKNOWN: Provider = { ...OPENAI, ...MAX_TOKENS };
 
 /** The row of a provider. One that we do not know speaks the OpenAI dialect at the entry's own `apiBase`, or nowhere. */
@@ -93,7 +93,7 @@ export function partsOf({ base = '' }: Provider): ReadonlyArray<string> {
   return [...new Set([...base.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name))];
 }
 
-/** The provider's own address; undefined where it has none, or what it is made of is not there. */
+/** The provider's own address; undefined where it has none, or one of its credentials is absent. */
 export function ownAddress(provider: Provider, credentials: Readonly<Record<string, string>>): string | undefined {
   const { base } = provider;
   if (base === undefined || !base.includes('{')) return base;

@@ -43,7 +43,7 @@ function naiveCost(usage: Usage, price: Written): bigint {
     BigInt(usage.input - usage.cachedInput) * toNano(price.input) +
     BigInt(usage.cachedInput) * toNano(price.cachedInput) +
     BigInt(usage.output) * toNano(price.output);
-  // Nano-dollars for a million: what is left of a nano-dollar counts as a whole one.
+  // Nano-dollars for a million: a part of a nano-dollar counts as a whole one.
   return sum / 1_000_000n + (sum % 1_000_000n === 0n ? 0n : 1n);
 }
 

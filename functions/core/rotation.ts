@@ -7,13 +7,13 @@ import type { Millis } from './ports/money.ts';
 /** The overlap of a rotation that an annotation asks for where the spec has none: an hour. */
 const OVERLAP_ONCE: Millis = 3_600_000;
 
-/** What the annotation asks for; each new text is one rotation. One that is no text of 1 to 256 characters asks for nothing. */
+/** The text of the rotation annotation; each new text is one rotation. A value that is no text of 1 to 256 characters is ignored. */
 export function askedFor(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
   const asked = annotations?.[ROTATE_ANNOTATION];
   return asked !== undefined && isFreeText(asked) ? asked : undefined;
 }
 
-/** So long a value works beside the one that replaces it. */
+/** The time for which a value works beside the one that replaces it. */
 export function overlapOf(
   rotation: { readonly every: string; readonly overlap?: string | undefined } | undefined,
 ): Millis {
@@ -29,7 +29,7 @@ const UNITS = [
   ['s', 1],
 ] as const;
 
-/** A tenth of the period, at most a day. Undefined where nothing fits: a period that is no duration, or of less than two seconds. */
+/** The default overlap: a tenth of the period, at most a day. Undefined where the period is no duration, or less than two seconds. */
 export function defaultOverlap(every: unknown): string | undefined {
   const period = typeof every === 'string' ? parseDuration(every) : undefined;
   if (period === undefined || period < 2000) return undefined;

@@ -1,10 +1,10 @@
-// Snapshots: what a gateway knows of its instance. No Kubernetes types, no secret values (DESIGN 2 and 6).
+// Snapshots: the configuration of a gateway, without Kubernetes types and secret values (DESIGN 2 and 6).
 import * as z from 'zod';
 
 /** Decimal dollars, exact to 10^-18. */
 const Price = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/);
 
-/** Decimal dollars per million tokens. What is left out costs what it is a kind of: cached input, audio and pictures as input, reasoning as output. */
+/** Decimal dollars per million tokens. An absent rate is that of its general kind: cached input, audio and pictures as input, reasoning as output. */
 export const WrittenRates = z.object({
   input: Price,
   output: Price,
@@ -32,9 +32,9 @@ const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
 export const SnapshotEntry = z.object({
   modelName: z.string(),
   identifier: z.string(),
-  /** `customLLMProvider`, else what stands before the first slash of `gatewayParams.model`. Decides dialect and address. */
+  /** `customLLMProvider`, else the part before the first slash of `gatewayParams.model`. Decides dialect and address. */
   provider: z.string(),
-  /** What the provider calls the model: the rest after the first slash. */
+  /** The provider's name of the model: the rest after the first slash. */
   model: z.string(),
   /** `gatewayParams.apiBase` of an entry without credentials. */
   apiBase: z.string().optional(),

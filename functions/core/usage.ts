@@ -2,32 +2,32 @@
 import { countIn as count, member } from './json.ts';
 import type { Tokens } from './ports/books.ts';
 
-/** Tokens that are charged, and those of them that have prices of their own. An absent kind was not counted apart. */
+/** Tokens that are charged, and those of them that have prices of their own. An absent kind was not counted separately. */
 export interface Usage extends Tokens {
-  /** Of `cacheWrite`: kept for an hour, not for minutes. */
+  /** The part of `cacheWrite` that is kept for an hour, not for minutes. */
   readonly cacheWriteLong?: number | undefined;
-  /** Of the input, what came from the cache included. */
+  /** The part of the input, tokens from the cache included. */
   readonly inputAudio?: number | undefined;
   readonly inputImage?: number | undefined;
-  /** Of `cachedInput`. */
+  /** The part of `cachedInput`. */
   readonly cachedAudio?: number | undefined;
   readonly cachedImage?: number | undefined;
   /** Web searches that the provider made and bills beside the tokens. */
   readonly webSearches?: number | undefined;
-  /** Of the output. */
+  /** The part of the output. */
   readonly reasoning?: number | undefined;
   readonly outputAudio?: number | undefined;
   readonly outputImage?: number | undefined;
 }
 
-/** What is booked of it. */
+/** The tokens that are booked. */
 export function toTokens({ input, output, cachedInput, cacheWrite }: Usage): Tokens {
   return { input, output, cachedInput, cacheWrite };
 }
 
 /**
  * A `usage` object, or undefined where it is absent or does not count both sides: zero is a count, absent is
- * not. `prompt_tokens` includes what came from the cache, `completion_tokens` includes reasoning; providers that count
+ * not. `prompt_tokens` includes tokens from the cache, `completion_tokens` includes reasoning; providers that count
  * one of them beside that (their total gives it away) are corrected.
  */
 export function toUsage(usage: unknown): Usage | undefined {
@@ -43,7 +43,7 @@ export function toUsage(usage: unknown): Usage | undefined {
   const onTop = Math.max(0, total - prompted - completed);
   const input = onTop === cachedInput + cacheWrite ? prompted + onTop : prompted;
   const reported = count(answer, 'reasoning_tokens') ?? 0;
-  // What the total has beside prompt and answer was reasoning, also where the provider does not say so (Gemini, in OpenAI's dialect).
+  // Tokens of the total beyond prompt and answer were reasoning, also where the provider does not say so (Gemini, in OpenAI's dialect).
   const reasoning = Math.max(input > prompted ? 0 : onTop, reported > completed ? reported : 0);
   const cached = Math.min(cachedInput, input);
   const cachedDetails = member(prompt, 'cached_tokens_details');
@@ -63,7 +63,7 @@ export function toUsage(usage: unknown): Usage | undefined {
   };
 }
 
-/** As OpenRouter, Perplexity and xAI count them (the last by the sources it bills). */
+/** Web searches as OpenRouter, Perplexity and xAI count them (xAI by the sources that it bills). */
 function webSearchesIn(usage: unknown): number | undefined {
   return (
     count(member(usage, 'server_tool_use'), 'web_search_requests') ??
@@ -74,7 +74,7 @@ function webSearchesIn(usage: unknown): number | undefined {
 
 export const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
 
-/** A side that is left out, as some do with a zero, is what the total has beside the other. */
+/** The count of an absent side (some providers omit a zero): the total without the other side. */
 function besides(total: number, other: number | undefined): number | undefined {
   return other === undefined || other > total ? undefined : total - other;
 }

@@ -70,7 +70,7 @@ const ON_ITS_WAY: Millis = 20;
 export interface Acquire {
   /** Asks the store for the first time. The answer rejects when the store does not reply. */
   ask(attempt: Attempt): Asked;
-  /** The hold that a `held` answer stands for. */
+  /** The hold of a `held` answer. */
   taken(attempt: Attempt, asked: Asked, answer: HeldAnswer): Taken;
   /** Any other answer may change: the store is asked again until the answer is final. Throws when store or database do not reply. */
   acquireWithRetry(attempt: Attempt, asked: Asked): Promise<Result<Taken, HoldRefusal>>;

@@ -86,7 +86,7 @@ async function report(
 }
 
 /**
- * Scopes that spend in another instance now: their counters differ here without a fault. They are repaired all the same, since a key may
+ * Scopes that spend in another instance now: their counters differ here without a fault. The audit repairs them too, since a key may
  * come back. Without an answer from PostgreSQL every repair is reported.
  */
 async function elsewhere(

@@ -86,7 +86,7 @@ export function createHoldQueue(timer: Timer): HoldQueue {
   };
 }
 
-/** Wakes each request that asks for less than all before it: what is too little for it is too little for those behind it. */
+/** Wakes each request that asks for less than all before it: money that is too little for it is too little for those behind it. */
 function wakeFront({ requests }: Line): void {
   let min: Nano | undefined;
   for (const { amount, wake } of requests) {

@@ -1,4 +1,4 @@
-// Late expiries: holds whose lease ended before the store forgot, and was booked after they were registered again. They would count twice (LEDGER 6).
+// Late expiries: holds whose lease ended before the store forgot, and was booked after their new registration, so they count twice (LEDGER 6).
 import type { Booked, Reading } from '../ports/books.ts';
 import { counterKey, EMPTY_CALL, type Store, type StoreCall } from '../ports/store.ts';
 import { differencesIn, readCounterSums } from './counter-sums.ts';
@@ -10,14 +10,14 @@ export interface LateExpiryDependencies extends Pick<LedgerDependencies, 'instan
   readonly liveHolds: LiveHolds;
 }
 
-/** This many holds fit one call with their counters. */
+/** The number of holds that fit one call with their counters. */
 const MAX_PER_CALL = 16;
 
 type BookedOf = ReadonlyMap<string, ReadonlyArray<Booked>>;
 
 /**
  * Repairs a double count: another process knew of the expiry and had not booked it when this one registered the hold, so PostgreSQL has
- * the charge and the store the hold. Counters are repaired first, then the store is told and frees the hold. Costs one query per
+ * the charge and the store the hold. The counters are repaired first, then the store frees the hold. Costs one query per
  * heartbeat while a re-registered hold lives, nothing otherwise.
  */
 export async function repairLateExpiries(deps: LateExpiryDependencies, epoch: number): Promise<void> {
@@ -35,7 +35,7 @@ export async function repairLateExpiries(deps: LateExpiryDependencies, epoch: nu
   }
 }
 
-/** Frees only what the counters already show: a call that a frozen store runs late may lose its adjustment. */
+/** Frees only holds whose charge the counters already show: a call that a frozen store runs late may lose its adjustment. */
 async function repair(
   { store }: LateExpiryDependencies,
   epoch: number,

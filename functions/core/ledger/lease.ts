@@ -12,7 +12,7 @@ export interface LeaseDependencies extends Pick<LedgerDependencies, 'outbox' | '
 
 const BEAT: Millis = 1000;
 const RENEW: Millis = 15_000;
-/** The longest request (upstream.ts enforces it): a hold that is never ended does not keep headroom for longer. */
+/** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
 
 /** Starts the heartbeat of leases. Returns a function that stops it. */

@@ -17,9 +17,9 @@ import { withTimeout } from './timeout.ts';
 const GRACE: Millis = 5000;
 
 export interface StartableLedger extends Ledger {
-  /** Books what an earlier process left in the outbox. Requests wait for it within their deadlines. If it fails they are refused as unavailable, and it may be called again. */
+  /** Books the outbox of an earlier process. Requests wait within their deadlines; on failure they are refused, and `start` may be called again. */
   start(): Promise<void>;
-  /** Books everything that is counted and not booked, whichever process counted it, then audits every counter. Called by a sweep. */
+  /** Books every counted charge that is not booked, of all processes, then audits every counter. Called by a sweep. */
   maintain(): Promise<void>;
 }
 

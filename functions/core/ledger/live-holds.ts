@@ -15,7 +15,7 @@ export interface LiveHold {
   readonly since: Millis;
   /** The store's clock when the hold was taken. */
   readonly at: Millis;
-  /** The cost of the reply so far. It may fall, when the provider's own count arrives. */
+  /** The cost of the reply so far. The cost may fall when the provider's own count arrives. */
   known: (() => Nano) | undefined;
   /** Called when the lease may have ended. */
   lost: (() => void) | undefined;

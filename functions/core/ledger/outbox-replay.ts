@@ -19,7 +19,7 @@ export type Step =
   | { readonly step: 'done' }
   /** The hold was released; the store may not know. */
   | { readonly step: 'release' }
-  /** The store is told the cost, then these entries are booked. `entries` is given what the store charged meanwhile, if it did. */
+  /** The store gets the cost, then these entries are booked. `entries` gets the charge that the store made meanwhile, if any. */
   | {
       readonly step: 'settle';
       readonly operation: SettleOperation;
@@ -70,7 +70,7 @@ export function stepFor(unfinishedHold: UnfinishedHold, booked: ReadonlyArray<Bo
   return unsettledStep(toExpired(id, hold, known ?? hold.amount, now));
 }
 
-/** A completed reply. If its lease ended before the replay, the store says what it charged. */
+/** A completed reply. If its lease ended before the replay, the store answers with its charge. */
 function settleStep(settled: Entry, expired: Entry | undefined): Step {
   const operation = { id: settled.id, cost: settled.cost, counters: settled.charges };
   return {
@@ -101,7 +101,7 @@ function refundStep(id: string, note: HoldNote, charged: Nano, now: Millis): Ste
   };
 }
 
-/** The charge of a hold that was not settled: what was streamed, else its size. */
+/** The charge of a hold that was not settled: the cost streamed so far, else its size. */
 function unsettledStep(expired: Entry): Step {
   return {
     ...{ step: 'settle', isEndUnknown: true },

@@ -1,4 +1,4 @@
-// Rates of a request: what is asked of the store, what the client sees, and moves to a fallback entry (decision 0012).
+// Rates of a request: the question to the store, the view of the client, and moves to a fallback entry (decision 0012).
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit, RateRefusal, RateReply, RateRequest, RatesLeft } from '../ports/rates.ts';

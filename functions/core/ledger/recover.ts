@@ -78,7 +78,7 @@ function countersOf(steps: ReadonlyArray<Step>): ScopeWindow[] {
   return [...counters.values()];
 }
 
-/** Tells the store, and returns the entries to book. */
+/** Completes the step in the store, and returns the entries to book. */
 async function act(deps: RecoverDependencies, { id, hold }: UnfinishedHold, step: Step): Promise<Entry[]> {
   if (step.step === 'done') return [];
   if (step.step === 'release') {

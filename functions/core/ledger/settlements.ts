@@ -87,7 +87,7 @@ export function createSettlements(deps: SettlementsDependencies): Settlements {
     metrics.add('gateway_operator_ledger_settles_total', KINDS.released);
     if (answer.outcome === 'expired') {
       const now = storeClock.now();
-      // The process that corrects an expiry also books it: the store may forget before it reports it.
+      // The process that corrects an expiry also books it: the store may forget the expiry before reporting it.
       booking.add(toExpired(id, note, answer.charged, now), epoch);
       booking.add(toRefund(id, note, answer.charged, now), epoch);
     } else if (live?.isReRegistered === true) {
@@ -106,7 +106,7 @@ export function createSettlements(deps: SettlementsDependencies): Settlements {
         log.warn('a reply cost more than its hold', { id, held: `${live.amount}`, cost: `${settlement.cost}` });
       }
       live.outcome = settlement.cost;
-      // The stream is over. Kept here, its closures would outlive the collector's young generation (a Map's outgrown tables keep their contents).
+      // The stream is over. Its closures would outlive the collector's young generation (a Map's outgrown tables keep their contents).
       live.known = undefined;
       live.lost = undefined;
       live.ending = settleOnce(live, toSettled(id, live.note, settlement, storeClock.now()));

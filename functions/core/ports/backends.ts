@@ -15,7 +15,7 @@ export interface DatabaseConnection {
   readonly sslrootcert?: string;
 }
 
-/** What `sslmode` may say, as libpq means it. */
+/** Values of `sslmode`, with libpq's meaning. */
 export const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 
 export type SslMode = (typeof SSL_MODES)[number];
@@ -44,25 +44,25 @@ export type StoreHealth =
     };
 
 export interface Backends {
-  /** The database behind this connection; the same one is reused within the process. Nothing is dialled until it is asked. */
+  /** The database of this connection; a process reuses the same one. The first call connects. */
   database(connection: DatabaseConnection): Registry & Books;
   /** Whether the store really answers and can be trusted with counters. Gives up within 2 s. */
   probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
   /**
-   * Books what was settled and is not booked yet, by any process, so that sums are true; then compares every counter of the
+   * Books all settlements of any process that are not booked yet, so that sums are true; then compares every counter of the
    * store with its sum.
    */
   flush(instanceUid: string, store: StoreConnection, database: DatabaseConnection): Promise<void>;
-  /** The instance is gone: none of its keys stays in the store. */
+  /** Deletes all keys of a deleted instance from the store. */
   clearStore(instanceUid: string, store: StoreConnection): Promise<void>;
 }
 
-/** The database refused or kept silent. `message` says which and what to check, never a password. */
+/** The database refused or did not answer. `message` says which and what to check, never a password. */
 export class DatabaseUnreachable extends Error {
   override readonly name: string = 'DatabaseUnreachable';
 }
 
-/** The database answers and has no schema yet: the gateway can do nothing with it, reconcile makes the schema. */
+/** The database answers and has no schema yet: reconcile makes the schema; the gateway has to wait for it. */
 export class SchemaMissing extends DatabaseUnreachable {
   override readonly name = 'SchemaMissing';
 }

@@ -1,4 +1,4 @@
-// Time, ids, log and metrics, as pure code asks for them.
+// Time, ids, log and metrics: the ports of pure code.
 import type { Millis } from './money.ts';
 
 export interface Clock {

@@ -227,7 +227,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     test('nothing is created in a namespace that is being deleted: `terminating`', async () => {
       const name = fresh(`${subject.namespace}-dying`);
       const namespace = await made(RESOURCES.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-      // Something that stays for as long as its finalizer does, so that the namespace does too.
+      // An object that its finalizer keeps, so that the namespace stays too.
       await made(RESOURCES.configMaps, configMap('holder', { namespace: name, finalizers: ['example.com/hold'] }));
       await subject.cluster.delete(RESOURCES.namespaces, undefined, name, namespace.metadata.uid ?? '');
       const late = await subject.cluster.create(RESOURCES.configMaps, configMap('late', { namespace: name }));

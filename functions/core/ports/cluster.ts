@@ -1,4 +1,4 @@
-// The cluster: what admission and reconcile ask of a Kubernetes API server.
+// The cluster: the calls of admission and reconcile to a Kubernetes API server.
 import type { OwnerReference } from '#crds/object-meta.ts';
 
 /** Any Kubernetes object as JSON. Kind-specific shapes come from crds/. */
@@ -34,18 +34,18 @@ export interface Selection {
   readonly namespace?: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
-  /** At most so many objects, in one page. Absent: all, paged through. */
+  /** The maximum number of objects, in one page. Absent: all, page by page. */
   readonly limit?: number;
 }
 
-/** Why a write did not happen, as far as callers decide by it. Anything else throws `ClusterError`. */
+/** The reason why a write did not happen, as far as callers distinguish it. Other reasons throw `ClusterError`. */
 export type WriteRefusal = 'exists' | 'conflict' | 'gone' | 'terminating' | 'forbidden' | 'invalid';
 
 export type Written<T> =
   | { readonly ok: true; readonly object: T }
   | { readonly ok: false; readonly refusal: WriteRefusal; readonly message: string };
 
-/** The API server could not be asked, or answered what no caller decides by. `status` is the HTTP status, where there was one. */
+/** The API server could not be reached, or gave an answer that no caller expects. `status` is the HTTP status, where there was one. */
 export class ClusterError extends Error {
   override readonly name = 'ClusterError';
   readonly status: number | undefined;
@@ -55,12 +55,12 @@ export class ClusterError extends Error {
   }
 }
 
-/** Every call gives up within 10 s, obeys 429 with Retry-After, and keeps one connection alive. Throws when the API server cannot be asked. */
+/** Every call gives up within 10 s, obeys 429 with Retry-After, and keeps one connection alive. Throws when the API server is unreachable. */
 export interface Cluster {
   /** Undefined on 404. */
   get(resource: Resource, namespace: string | undefined, name: string): Promise<KubeObject | undefined>;
   list(resource: Resource, selection?: Selection): Promise<ReadonlyArray<KubeObject>>;
-  /** The same, page by page as they arrive, so that they are never all in memory. A list that must start anew tells its objects again. */
+  /** The same, page by page as they arrive, so that they are never all in memory. A list that must start again repeats its objects. */
   visit(resource: Resource, selection: Selection, page: (objects: ReadonlyArray<KubeObject>) => void): Promise<void>;
   create(resource: Resource, object: KubeObject): Promise<Written<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` or `metadata.uid` inside is a precondition (`conflict`). */
@@ -71,11 +71,11 @@ export interface Cluster {
     patch: Readonly<Record<string, unknown>>,
     subresource?: 'status',
   ): Promise<Written<KubeObject>>;
-  /** Server-side apply with our field manager, forced. `isDry`: only what would come of it. A `metadata.uid` inside is a precondition: nothing is made anew (`conflict`). */
+  /** Forced server-side apply with our field manager; a dry run with `isDry`. A `metadata.uid` is a precondition: never a new object (`conflict`). */
   apply(resource: Resource, object: KubeObject, how?: { readonly isDry: boolean }): Promise<Written<KubeObject>>;
   /** Deletes exactly this object (uid precondition). Already gone is `gone`, another uid `conflict`. */
   delete(resource: Resource, namespace: string | undefined, name: string, uid: string): Promise<Written<undefined>>;
-  /** Whether the API server serves this resource now: asked of its discovery. Throws when that does not answer. */
+  /** Whether the API server serves this resource now, by its discovery. Throws when discovery does not answer. */
   serves(resource: Resource): Promise<boolean>;
   /** Whether `user` may do this (SubjectAccessReview). */
   may(user: Requester, verb: string, resource: Resource, namespace: string, name: string): Promise<boolean>;

@@ -1,21 +1,21 @@
-// One HTTP exchange: a client's request, and the reply that is written to it. Each platform has a face of it (infra/node, infra/cloudflare).
+// One HTTP exchange: a client's request, and the reply to it. Each platform implements it (infra/node, infra/cloudflare).
 
-/** Why a body is read no further. */
+/** The reason why a body is read no further. */
 export type BodyRefusal = 'too large' | 'no room';
 
-/** All that the client sends, unless `accept`, which is told of each piece's bytes, refuses: then no more is read. `broken`: the client left before the end. */
+/** The whole body. `accept` gets the size of each piece; once it refuses, no more is read. `broken`: the client left before the end. */
 export type ReadBody = (
   accept: (bytes: number) => BodyRefusal | undefined,
 ) => Promise<Uint8Array | BodyRefusal | 'broken'>;
 
-/** To be called as its methods. After the client has left, what is written is dropped. */
+/** The methods need `this`. After the client has left, writes are dropped. */
 export interface HttpExchange {
   readonly method: string;
-  /** Without the query. */
+  /** The path without the query. */
   readonly path: string;
   /** A header of the request by its name in lower case. */
   header(name: string): string | undefined;
-  /** Once. */
+  /** Reads the body. May be called once. */
   readBody(...of: Parameters<ReadBody>): ReturnType<ReadBody>;
   /** Begins the reply; throws for a header that cannot be sent. The head goes out with the first bytes, or with `flush`. */
   begin(status: number, headers: Readonly<Record<string, string>>): void;
@@ -31,12 +31,12 @@ export interface HttpExchange {
   /** Breaks the reply off, so that no client takes it for a whole one. */
   destroy(): void;
   hasLeft(): boolean;
-  /** Tells the listener when the client leaves before its reply has ended, at most once; not of a client that has left before. */
+  /** Calls the listener when the client leaves before the end of the reply, at most once; never for a client that has left before. */
   onLeave(listener: () => void): void;
 }
 
 /**
- * Answers one exchange. Resolves when all that follows from it is done; never rejects. `path`: another than the request's own, where
+ * Answers one exchange. Resolves when all its work is done; never rejects. `path`: replaces the request's own, where
  * several handlers share an address.
  */
 export type HttpHandler = (exchange: HttpExchange, path?: string) => Promise<void>;

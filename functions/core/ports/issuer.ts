@@ -1,4 +1,4 @@
-// Certificates: who makes them, and who says whether one is good.
+// The issuer of certificates, which also inspects them.
 import type { Millis } from './money.ts';
 
 /** A certificate and its private key, as PEM texts. */
@@ -12,13 +12,13 @@ export interface Pair extends Signed {
   readonly ca: string;
 }
 
-/** When a certificate holds. */
+/** The time in which a certificate is valid. */
 export interface Validity {
   readonly from: Millis;
   readonly until: Millis;
 }
 
-/** `name` is the CA's common name: what people see who look at a certificate. */
+/** `name` is the CA's common name, which people see in a certificate. */
 export type AuthorityOrder = Validity & { readonly name: string };
 
 export interface Order extends Validity {
@@ -33,8 +33,8 @@ export interface Issuer {
   issueAuthority(order: AuthorityOrder): Promise<Signed>;
   /** A serving certificate that the CA signs. */
   issue(order: Order): Promise<Pair>;
-  /** When both certificates hold; undefined where it is no pair: something is no PEM, the CA did not sign it, the key is another's, a name is missing. */
+  /** The time in which both are valid; undefined for no pair: no PEM, not signed by the CA, the key of another certificate, a name is missing. */
   inspect(pair: Pair, names: ReadonlyArray<string>): Validity | undefined;
-  /** The certificates of a bundle, one PEM text each, in one form; what is none is left out. */
+  /** The certificates of a bundle, one PEM text each, in one form; other content is left out. */
   split(bundle: string): ReadonlyArray<string>;
 }

@@ -17,7 +17,7 @@ export interface HoldRequest {
   readonly model: string;
   /** `identifier` of the target with the maximum cost. */
   readonly identifier: string;
-  /** An estimate of the tokens it will use, for limits of tokens per minute; absent: none. */
+  /** An estimate of the tokens that the request will use, for limits of tokens per minute; absent: none. */
   readonly tokens?: number;
   /**
    * Rate limits of the candidate model entries, the best first, `undefined` for one without: the first that has room
@@ -90,7 +90,7 @@ export interface Ledger {
    */
   settle(hold: Hold, settlement: Settlement): Promise<void>;
   /**
-   * Releases a hold of which nothing was consumed. Changes nothing after a settlement. Never rejects: it is repeated until
+   * Releases a hold of which nothing was consumed. Changes nothing after a settlement. Never rejects: the release is repeated until
    * the store has it. `called`: a provider was called in vain, so the request counts in rates.
    */
   release(hold: Hold, how?: { readonly called: boolean }): Promise<void>;

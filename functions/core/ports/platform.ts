@@ -1,16 +1,16 @@
 // The platform that a function runs on: hashes, randomness, timers, and where gateways run.
 import type { KubeObject } from './cluster.ts';
 
-/** Hex SHA-256 of a text: how key values are looked up. */
+/** Hex SHA-256 of a text. Key values are looked up by it. */
 export type Hash = (text: string) => string;
 
 /** `count` random bytes from a cryptographic source. */
 export type Random = (count: number) => Uint8Array;
 
-/** Calls back after `millis`; answers how to cancel. */
+/** Calls back after `millis`; returns a function that cancels. */
 export type Timer = (millis: number, callback: () => void) => () => void;
 
-/** Milliseconds; what is more, JavaScript's own timers take for nothing and go off at once. */
+/** The maximum of JavaScript's own timers, in milliseconds: with more they fire immediately. */
 export const MAX_TIMER = 2 ** 31 - 1;
 
 export interface Platform {
@@ -18,7 +18,7 @@ export interface Platform {
   servedAt(instance: KubeObject): string | undefined;
   /** The image of gateways that name none. */
   readonly gatewayImage: string;
-  /** The version of this operator, `1.2.3`: what it writes for a gateway carries it, and what a later one wrote is left alone. */
+  /** The version of this operator, `1.2.3`. Objects that it writes for a gateway carry it; objects of a later version are left alone. */
   readonly version: string;
   /** Whether more than one process may serve an instance whose gateway runs elsewhere: then a `memory` store is refused (`StoreNotShared`). */
   readonly manyProcesses: boolean;

@@ -1,10 +1,10 @@
-// Policies: what a key may do, and which budgets pay for it. Written by reconcile, read by the gateway by hash (DESIGN 7).
+// Policies: the rights of a key, and the budgets that pay for it. Written by reconcile, read by the gateway by hash (DESIGN 7).
 import type { Millis, Nano, Window } from './money.ts';
 
 /** A claim row in PostgreSQL, never a Kubernetes uid (LEDGER 2). */
 export type ScopeId = string;
 
-/** What is claimed by an alias. */
+/** The kinds of scopes that an alias claims. */
 export type ClaimKind = 'key' | 'user' | 'team';
 
 /** `model`: a key's budget for one model. */
@@ -18,14 +18,14 @@ export interface Budget {
   readonly alignment: 'Rolling' | 'Calendar';
 }
 
-/** How fast a scope may go: per minute, and at the same time. What is absent is not limited. */
+/** The rate limits of a scope: per minute, and concurrent. An absent member is not limited. */
 export interface RateLimits {
   readonly rpmLimit?: number | undefined;
   readonly tpmLimit?: number | undefined;
   readonly maxParallelRequests?: number | undefined;
 }
 
-/** What is true of one scope. A scope without `budget` may spend what it likes. */
+/** The policy of one scope. A scope without `budget` may spend without limit. */
 export interface ScopePolicy {
   readonly scopeId: ScopeId;
   readonly kind: ScopeKind;
@@ -41,7 +41,7 @@ export interface ScopePolicy {
   readonly limits?: RateLimits | undefined;
   /** Creation of the claim: where rolling windows are counted from. */
   readonly anchor: Millis;
-  /** What a user is called. This, tags and metadata are for people only: nothing is decided by them. */
+  /** The alias of a user. Alias, tags and metadata are for people only: no decision depends on them. */
   readonly alias?: string | undefined;
   readonly tags?: ReadonlyArray<string> | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
@@ -55,11 +55,11 @@ export interface KeyPolicy extends ScopePolicy {
   /** The VirtualKey's namespace and name, for logs. */
   readonly object: { readonly namespace: string; readonly name: string };
   readonly charges: ReadonlyArray<ScopeId>;
-  /** Why neither a user nor a team pays for the key, so that it is blocked: a reason as in its conditions (`TeamNotFound`). Absent: one pays, or the key is blocked by hand. */
+  /** The reason why nobody pays for the key, so that it is blocked, as in its conditions (`TeamNotFound`). Absent: not blocked, or by hand. */
   readonly unpaid?: string | undefined;
   /** Budgets of this key for single models, which requests for these spend from too. Absent: none. */
   readonly modelScopes?: ReadonlyArray<ScopePolicy> | undefined;
-  /** The key outlives its object (`deletionPolicy: Retain`): name of the Secret in `object.namespace` that keeps it. The gateway does not care. */
+  /** The Secret in `object.namespace` of a key that outlives its object (`deletionPolicy: Retain`). The gateway does not use this. */
   readonly retained?: string;
 }
 

@@ -25,7 +25,7 @@ export interface RateRequest {
   readonly entries: ReadonlyArray<RateLimit | undefined>;
 }
 
-/** What is left of one limit. */
+/** The rest of one limit. */
 export interface RateLeft {
   readonly remaining: number;
   /** The time until the limit is whole again, if nothing more is used. */

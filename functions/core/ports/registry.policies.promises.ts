@@ -1,4 +1,4 @@
-// Promises of policies: what the gateway finds by the hash of a value.
+// Promises of policies, which the gateway finds by the hash of a value.
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   hash,

@@ -11,10 +11,10 @@ export const INSTANCE = { uid: 'instance-1', namespace: 'apps', name: 'gateway' 
 export const OTHER = { uid: 'instance-2', namespace: 'apps', name: 'other' };
 
 export const holder = (name: string): Holder => ({ uid: `uid-of-${name}`, namespace: 'apps', name });
-/** As long as a SHA-256 of it. */
+/** A text in place of its SHA-256, of the same length. */
 export const hash = (text: string) => text.padStart(64, text.slice(0, 1));
 
-/** With both instances open. */
+/** A registry with both instances open. */
 export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Promise<RegistryUnderTest> {
   const under = await make();
   await under.registry.openInstance(INSTANCE);
@@ -22,7 +22,7 @@ export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Pr
   return under;
 }
 
-/** `under` is asked anew for each call: each test has a registry of its own. */
+/** `under` is called for each operation: each test has its own registry. */
 export function registryScene(under: () => RegistryUnderTest) {
   const find = (value: string) => under().policies(INSTANCE.uid).find(value);
   const claims = () => under().registry.claims(INSTANCE.uid);
@@ -34,7 +34,7 @@ export function registryScene(under: () => RegistryUnderTest) {
     if (found === undefined) throw new Error(`${alias} is not listed`);
     return found;
   };
-  /** The scope of a claim once more, with what is changed of it. */
+  /** Writes the scope of a claim again, with these changes. */
   const put = (claimed: Claim, more: Partial<ScopeWrite> = {}) =>
     under().registry.putScope({ ...toWrite(claimed), ...more });
   const write = async (claimed: Claim, more: Partial<KeyPolicy>) => {
@@ -58,13 +58,13 @@ async function mustBeWritten(outcome: Promise<ScopeOutcome>): Promise<void> {
   if (ended !== 'written') throw new Error(`the scope is not written, but ${ended}`);
 }
 
-/** What a claim was written with. */
+/** The write that made a claim. */
 export function toWrite({ kind, alias, holder: by, policy }: Claim, instanceUid = INSTANCE.uid): ScopeWrite {
   if (policy === undefined) throw new Error(`${alias} has no policy`);
   return { instanceUid, kind, alias, holder: by, policy, generation: 1 };
 }
 
-/** Each of another scope. */
+/** A write of a new scope. */
 export function scopeWrite(
   alias: string,
   { kind = 'key', by = alias, value }: { kind?: ScopeWrite['kind']; by?: string; value?: ScopeWrite['value'] } = {},

@@ -10,8 +10,8 @@ export interface Holder {
 }
 
 /**
- * A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. `asked`: what the
- * annotation that asks for a rotation said when the value was made: what was asked for then is done.
+ * A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. `asked`: the text of the
+ * rotation annotation when the value was made, so that this rotation is done.
  */
 export interface LiveValue {
   readonly hash: string;
@@ -20,7 +20,7 @@ export interface LiveValue {
   readonly asked?: string;
 }
 
-/** One claimed alias of an instance: a scope with a ledger. `policy` is what the gateway acts on; absent until first written. */
+/** One claimed alias of an instance: a scope with a ledger. The gateway acts on `policy`, which is absent until first written. */
 export interface Claim {
   readonly scopeId: ScopeId;
   readonly kind: ClaimKind;
@@ -35,10 +35,10 @@ export interface Claim {
 
 export type Alias = Pick<Claim, 'kind' | 'alias'>;
 
-/** What a user or team that has no value can show: it is called and stands as the holder did. Reconcile decides when that is enough. */
+/** The proof of a user or team, which has no value: the holder's namespace and name. Reconcile decides when that is enough. */
 export const SAME_PLACE = 'same place';
 
-/** A policy to write, made of the spec that the holder had at `generation`: where a later one is written already, this one is passed over. */
+/** A policy to write, made of the holder's spec at `generation`. The policy of a later generation is not overwritten. */
 export interface PolicyWrite {
   readonly policy: ScopePolicy | KeyPolicy;
   readonly generation: number;
@@ -46,14 +46,14 @@ export interface PolicyWrite {
   readonly recounts?: ReadonlyArray<ScopeWindow>;
 }
 
-/** A scope as it is to be: whose alias it is, its policy, and one of its values. */
+/** The desired scope: the holder of its alias, its policy, and one of its values. */
 export interface ScopeWrite extends PolicyWrite {
   readonly instanceUid: string;
   readonly kind: ClaimKind;
   readonly alias: string;
   readonly holder: Holder;
   /**
-   * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN 10). Where nobody has
+   * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN 10). Where no object has
    * the alias, a retained claim with that value is taken over from wherever it is in this database, and gets the alias. A user
    * or team is taken over with `SAME_PLACE` by an object of the holder's namespace and name.
    */
@@ -61,10 +61,10 @@ export interface ScopeWrite extends PolicyWrite {
   readonly value?: ValueWrite;
 }
 
-/** A value to make live: known already, nothing; known from before, it keeps its age. */
+/** A value to make live. A value that is live already does not change; one that lived before keeps its age. */
 export interface ValueWrite {
   readonly hash: string;
-  /** What was asked for. Absent: what the value before it says stays. */
+  /** The text of the rotation annotation. Absent: that of the value before it stays. */
   readonly asked?: string | undefined;
   /** Nothing is written where this value lives in the claim: another run has published it meanwhile. */
   readonly unless?: string | undefined;
@@ -74,7 +74,7 @@ export interface ValueWrite {
  * | outcome | means |
  * |---|---|
  * | `written` | the alias is the holder's; the policy holds, unless a later one was there; the value lives |
- * | `taken` | somebody else has the alias, or the holder has it in another scope than the policy names |
+ * | `taken` | another object has the alias, or the holder has it in another scope than the policy names |
  * | `value taken` | the same as `written`, but another live scope has the value |
  * | `overtaken` | the value `unless` lives: nothing was written |
  */
@@ -88,24 +88,24 @@ export interface InstanceRow {
   readonly cluster?: string;
 }
 
-/** `same`: it is its own; `absent`: this database never heard of it; `adopted`: it goes on already, with the instance `by`. */
+/** `same`: the ledger is its own; `absent`: unknown in this database; `adopted`: the instance `by` continues the ledger already. */
 export type Adoption =
   | { readonly ok: true }
   | { readonly ok: false; readonly why: 'same' | 'absent' | 'open' }
   | { readonly ok: false; readonly why: 'adopted'; readonly by: string };
 
-/** `lost`: nobody can close it any more, for its cluster is gone: it counts as closed from now on. */
+/** `lost`: the instance's cluster is gone, so it cannot be closed any more and counts as closed from now on. */
 export interface Ledger {
   readonly uid: string;
   readonly lost: boolean;
 }
 
 export interface InstanceState {
-  /** Whether it is recorded here, in our schema, and not closed. */
+  /** Whether the instance is recorded here, in our schema, and not closed. */
   readonly isOpen: boolean;
-  /** What the database's clock says: the one that counts for `createdAt` and `notAfter`. */
+  /** The database's clock, which counts for `createdAt` and `notAfter`. */
   readonly now: Millis;
-  /** Whose ledger it went on with, and since when. */
+  /** The instance whose ledger this one continued, and since when. */
   readonly adopted?: { readonly from: string; readonly at: Millis };
 }
 
@@ -115,11 +115,11 @@ export interface InstanceState {
  * `DatabaseUnreachable` within 5 s.
  */
 export interface Registry {
-  /** Brings the schema to this version under an advisory lock, and answers it. A newer schema is left alone. */
+  /** Migrates the schema to this version under an advisory lock, and returns both versions. A newer schema is left alone. */
   migrate(): Promise<{ readonly from: number; readonly to: number }>;
   /**
-   * Records the instance (and reopens a row that was closed). With `ledger`, a closed instance of this database, it goes on with
-   * what lived there until then: claims, values, sums. Their keys work again when their policies are written (a retained
+   * Records the instance (and reopens a row that was closed). With `ledger`, a closed instance of this database, it continues
+   * all that was live there: claims, values, sums. Their keys work again when their policies are written (a retained
    * key at once). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
    */
   openInstance(instance: InstanceRow, ledger?: Ledger): Promise<Adoption>;
@@ -134,15 +134,15 @@ export interface Registry {
    * holder of an existing claim wins it again. Calls at the same time share statements; one that PostgreSQL refuses fails alone.
    */
   putScope(write: ScopeWrite): Promise<ScopeOutcome>;
-  /** Of an instance that is not recorded the clock alone. */
+  /** The state of the instance; only the clock where it is not recorded. */
   instance(uid: string): Promise<InstanceState>;
   /** The open instances of a cluster. */
   openInstances(cluster: string): Promise<ReadonlyArray<InstanceRow>>;
   /**
-   * These values no longer work; with `overlap`, from so much later on, by the database's clock. One that has an end already
+   * Ends these values; with `overlap`, after that time by the database's clock. A value that has an end already
    * keeps it.
    */
   retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, overlap?: Millis): Promise<void>;
-  /** The alias is free again and its values are dead; entries and sums stay. */
+  /** Frees the aliases and ends their values; entries and sums stay. */
   retire(scopeIds: ReadonlyArray<ScopeId>): Promise<void>;
 }

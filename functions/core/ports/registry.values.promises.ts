@@ -1,4 +1,4 @@
-// Promises of key values: which live, for how long, and whose they are.
+// Promises of key values: which of them are live, for how long, and in which scope.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { hash, INSTANCE, openedRegistry, type RegistryUnderTest, registryScene } from './registry.scene.promises.ts';
 import type { Registry } from './registry.ts';

@@ -1,6 +1,6 @@
 // The credentials of one gateway, and how it reaches an upstream.
 
-/** Values of credential Secrets, as the platform mounts them. Undefined: not there (yet). */
+/** Values of credential Secrets, as the platform mounts them. Undefined: not mounted (yet). */
 export interface Credentials {
   read(secret: string, entry: string): string | undefined;
 }
@@ -19,15 +19,15 @@ export interface UpstreamResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** Ends when the reply ends; throws `UpstreamBroke` when it breaks. Returning early cancels the upstream. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Whether all of the body has arrived, read or not: then it need not be read on for the connection's sake. Absent where that is not known. */
+  /** Whether the whole body has arrived, read or not: then the connection can be reused without reading on. Absent where that is not known. */
   readonly hasEnded?: (() => boolean) | undefined;
 }
 
-/** Speaks HTTP to a provider. Throws `UpstreamBroke` with what happened. */
+/** Sends an HTTP request to a provider. Throws `UpstreamBroke` with the kind of failure. */
 export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /**
- * `unsent`: stopped, or out of time, while there was no connection yet, so that surely no byte of the request has left. Where a platform does not tell
+ * `unsent`: stopped, or out of time, before there was a connection, so that no byte of the request can have left. Where a platform does not tell
  * when it connects (fetch), only a call that was stopped before it began is; any other may have been read, and is `broken` or `refused`.
  */
 export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent';

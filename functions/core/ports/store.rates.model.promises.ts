@@ -45,7 +45,7 @@ interface ModelUse {
   live: boolean;
   /** The tokens it used, and when that was reported. */
   used: number;
-  /** Unreported: as many as were reserved in each limit. */
+  /** The tokens are not reported: as many count as were reserved in each limit. */
   untold: boolean;
   usedAt: Millis;
 }

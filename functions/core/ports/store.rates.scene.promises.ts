@@ -8,7 +8,7 @@ export const rated = (limits: ReadonlyArray<RateLimit>, more: Partial<RateReques
   ...more,
 });
 
-/** As `storeScene`. */
+/** The scene over one store, as `storeScene`. */
 export function rateScene(under: () => StoreUnderTest) {
   const { counter, call, operation: holdOf, take } = storeScene(under);
 

@@ -45,7 +45,7 @@ export type HoldAnswer =
   | { readonly outcome: 'busy'; readonly counter: number; readonly rates?: RateReply }
   /** A window is not current on the store's clock: compute the windows again from the reply's `now`. */
   | { readonly outcome: 'window' }
-  /** These counters are not loaded: absent is not zero. */
+  /** Counters that are not loaded: absent is not zero. */
   | { readonly outcome: 'absent'; readonly counters: ReadonlyArray<number> }
   /** The deadline passed, the id was released, or its lease has ended: nothing is held. */
   | { readonly outcome: 'late' };
@@ -99,7 +99,7 @@ export type ReleaseAnswer =
   /** The lease had ended and `charged` was counted then; the counters no longer show it: book the difference as a correction. */
   | { readonly outcome: 'expired'; readonly charged: Nano };
 
-/** A live hold of an earlier epoch: it is held again whatever the limits say. */
+/** A live hold of an earlier epoch: held again regardless of the limits. */
 export interface Registration {
   readonly id: string;
   readonly amount: Nano;
@@ -182,7 +182,7 @@ export type Part = Pick<Entry, 'id' | 'kind' | 'cost'>;
 
 export interface Survey {
   readonly now: Millis;
-  /** One per counter asked for, in order. `parts`: charges that the counter contains, or would contain once loaded, beside PostgreSQL's sum. */
+  /** One per requested counter, in order. `parts`: charges that the counter contains, or would contain once loaded, beside PostgreSQL's sum. */
   readonly counters: ReadonlyArray<{ readonly spent: Nano | undefined; readonly parts: ReadonlyArray<Part> }>;
 }
 

@@ -1,9 +1,9 @@
-// Rules about what is somebody else's: an alias or e-mail address on an instance, a Secret or a VirtualKey of the wanted name. Nothing is ever taken over.
+// Conflicts with other objects: an alias or e-mail address on an instance, a Secret or a VirtualKey of the wanted name. None is ever taken over.
 import type { Finding } from '../finding.ts';
 import { type InstanceName, toPath } from './instance.ts';
 
 export interface TakenAlias {
-  /** Where the wanted alias stands. */
+  /** The path of the wanted alias. */
   readonly path: string;
   readonly alias: string;
   readonly instance: InstanceName;
@@ -16,7 +16,7 @@ export interface TakenAlias {
 
 export function aliasTaken({ path, alias, instance, from, holder, retained }: TakenAlias): Finding {
   const { kind, namespace, name } = holder;
-  // An object of another namespace is not named: not everybody may know it.
+  // An object of another namespace is not named, because the reader may not be allowed to know it.
   const isNear = namespace === from;
   const who = isNear ? `${kind} ${JSON.stringify(name)}` : `a ${kind} of another namespace`;
   const left = retained === undefined ? who : `${who}, deleted with its key retained,`;
@@ -38,7 +38,7 @@ export function secretConflict(key: string, template: string | undefined, wanted
   return { rule: 'SecretConflict', type: 'Invalid value', path, value: template ?? key, message, effect: 'refuse' };
 }
 
-/** A VirtualKey that the User does not own has the name that the User's key would get. It is left alone. */
+/** A VirtualKey that the User does not own has the name that the User's key would get. That VirtualKey is left alone. */
 export const keyConflict = (key: string): Finding => ({
   rule: 'KeyConflict',
   path: 'spec.autoCreateKey',

@@ -1,4 +1,4 @@
-// Rules about instances: the instance that an object names is there and admits it; an instance has entries, each with a Secret of its own.
+// Rules about instances: the instance that an object names exists and admits it; an instance has entries, each with a Secret of its own.
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { Finding } from '../finding.ts';
 
@@ -16,7 +16,7 @@ export const isSameInstance = (one: InstanceName, other: InstanceName): boolean 
 const reference = (instance: InstanceName) =>
   ({ rule: 'InstanceNotFound', path: 'spec.connectionRef.instanceRef', value: toPath(instance) }) as const;
 
-/** Also of an instance that does not admit the namespace: from there the two look alike. */
+/** The instance does not exist, or does not admit the namespace: the finding does not tell which. */
 export const instanceNotFound = (instance: InstanceName, from: string): Finding => ({
   ...reference(instance),
   type: 'Not found',
@@ -26,7 +26,7 @@ export const instanceNotFound = (instance: InstanceName, from: string): Finding 
   effect: 'refuse-unless-dry-run',
 });
 
-/** For a namespace that was admitted before, and so may know of the instance. */
+/** The instance no longer admits a namespace that was admitted before, and so may know of it. */
 export const namespaceNotAllowed = (instance: InstanceName, from: string): Finding => ({
   ...reference(instance),
   type: 'Invalid value',
@@ -35,7 +35,7 @@ export const namespaceNotAllowed = (instance: InstanceName, from: string): Findi
   effect: 'refuse',
 });
 
-/** For a namespace that is admitted, and so may know of the instance. */
+/** The instance is being deleted. The namespace is admitted, and so may know of it. */
 export const instanceIsDeleted = (instance: InstanceName): Finding => ({
   ...reference(instance),
   type: 'Invalid value',
@@ -56,7 +56,7 @@ interface Entry {
 }
 
 /**
- * No two entries share a credential Secret. `allowed` is what the annotation says that lets them. Of those that share, all
+ * No two entries share a credential Secret. `allowed` is the value of the annotation that permits it. Of those that share, all
  * but the first are named; the first is the entry that had the Secret `before`, else the first in the list. So the
  * finding names the entry that an edit changed, and an old violation stays the same when the list is reordered.
  */

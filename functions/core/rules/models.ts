@@ -22,10 +22,10 @@ export function modelsServed(
   });
 }
 
-/** What other gateways write for all models. */
+/** Names that mean all models in other gateways. */
 const ALL: ReadonlySet<string> = new Set(['*', 'all', 'any', 'all-models', 'all-proxy-models', 'all-team-models']);
 
-/** A comparison of hundreds of names with hundreds of others takes seconds: only the first are compared. */
+/** The advice. Comparing hundreds of names with hundreds of others takes seconds, so only the first are compared. */
 function remedy(model: string, index: number, served: ReadonlyArray<string>): string {
   if (index >= MAX_COMPARED) return '; correct the name, or add an entry to the instance';
   if (ALL.has(model)) return '; remove it: an empty list means every model of the instance';

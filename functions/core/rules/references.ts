@@ -1,23 +1,23 @@
-// The rule about Users and Teams that an object refers to: each is there, and of the same instance.
+// The rule about Users and Teams that an object refers to: each exists, and is of the same instance.
 import type { Finding } from '../finding.ts';
 import { type InstanceName, isSameInstance, toPath } from './instance.ts';
 
 export interface Reference {
   readonly kind: 'User' | 'Team';
-  /** Where the reference stands, and which name. */
+  /** The path of the reference's name. */
   readonly path: string;
   readonly name: string;
-  /** Of the object that refers, and so of what it refers to. */
+  /** The namespace of the referring object, and so of the User or Team. */
   readonly namespace: string;
 }
 
-/** What is known of the User or Team; `instance` is undefined where its own reference is malformed. */
+/** The facts about the User or Team; `instance` is undefined where its own reference is malformed. */
 export interface Referred {
   readonly instance: InstanceName | undefined;
   readonly isDeleted: boolean;
 }
 
-/** `instance` is what the object itself says; undefined where that cannot be compared (the instance is not found, which is a finding of its own). */
+/** `instance` is that of the referring object; undefined where it is not found (a finding of its own), so that it cannot be compared. */
 export function referenceFound(
   { kind, path, name, namespace }: Reference,
   found: Referred | undefined,

@@ -1,4 +1,4 @@
-// Rules about the Secrets of an instance: each is there, with every entry that the instance maps, and what they hold is an address.
+// Rules about the Secrets of an instance: each exists, with every entry that the instance maps, and the entries form an address.
 import type { GatewayInstanceSpec as Spec } from '#crds/gateway-instance.ts';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '../connections.ts';
 import type { Finding } from '../finding.ts';
@@ -8,16 +8,16 @@ import type { Result } from '../result.ts';
 export type SecretData = Readonly<Record<string, string>>;
 
 /**
- * A Secret as far as the reader of a finding may know of it: undefined where it is missing, or not theirs to read. `listed`: the reader
+ * A Secret as far as the reader of a finding may know it: undefined where it is missing, or the reader may not read it. `listed`: the reader
  * may see the names of its entries. Readers of a condition may not.
  */
 export type ReadSecret = { readonly data: SecretData; readonly listed: boolean } | undefined;
 
-/** The Secret is there, with every entry that the instance maps, and they are an address. */
+/** The Secret exists, with every entry that the instance maps, and the entries form an address. */
 export const checkDatabaseSecret = (ref: Spec['databaseSecretRef'], namespace: string, secret: ReadSecret): Finding[] =>
   checkAddress(toUse(ref, namespace, 'spec.databaseSecretRef'), secret, (data) => toDatabaseConnection(ref, data));
 
-/** The same. A store in memory has no port and no password, one at a URL no port: only what is missed is asked for. */
+/** The same. A store in memory has no port and no password, one at a URL no port: only entries that it needs are required. */
 export const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): Finding[] =>
   checkAddress(toUse(ref, namespace, 'spec.redisSecretRef'), secret, (data) => toStoreConnection(ref, data));
 
@@ -33,7 +33,7 @@ function checkAddress(
   return failure.reason === 'SecretEntryMissing' ? missingEntries(use, secret) : [invalidEntry(use, failure)];
 }
 
-/** The Secret of one model entry is there, with every entry that the model maps. */
+/** The Secret of one model entry exists, with every entry that the model maps. */
 export function checkCredentials(
   ref: SecretRef,
   { index, identifier }: { readonly index: number; readonly identifier: string },
@@ -60,7 +60,7 @@ interface Use extends SecretRef {
 
 const toUse = ({ nameRef, keys }: SecretRef, namespace: string, at: string): Use => ({ nameRef, keys, namespace, at });
 
-/** The message does not tell "missing" from "not yours to read". */
+/** The Secret is missing, or the reader may not read it: the message does not tell which. */
 const secretNotFound = ({ namespace, nameRef, at, entry }: Use): Finding => ({
   rule: 'SecretNotFound',
   type: 'Not found',
