@@ -20,7 +20,7 @@ export interface AdmissionDeps extends HandleDeps {
   readonly timer: Timer;
   /** Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other. */
   readonly pathSecrets: ReadonlyArray<string>;
-  /** Told of every review; the answer does not wait for what it promises. */
+  /** Records every review; the answer does not wait for the promise. */
   readonly record?: (review: Answered) => Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   const answer = async (context: Context, verb: Verb): Promise<Response> => {
     const startedAt = clock.now();
     const deadline = createDeadline(timer, context.req.query('timeout'));
-    // What a review needs, the schemas above all, is loaded with the first one.
+    // The modules of a review, mostly schemas, are loaded with the first review.
     handle ??= import('./handle.ts').then((module) => module.createHandle(deps));
     const handled = await (await handle)(verb, context.req.raw, deadline.signal).finally(deadline.stop);
     const recorded = record?.({ ...handled, verb, millis: clock.now() - startedAt });
@@ -44,11 +44,11 @@ export function createAdmission(deps: AdmissionDeps): Hono {
     .get('/readyz', (context) => context.text('ok'));
   const app = new Hono();
   app.route('/', probes);
-  // A request without the segment is answered before anything of it is read.
+  // A request without the segment is answered before its body is read.
   app.use('/:segment/:route', async (context, next) =>
     (await isAnyOf(pathSecrets, context.req.param('segment'))) ? next() : context.notFound(),
   );
-  // The local stack's address of the function has the segment in it, and its probes are looked for below that.
+  // The local stack's address of the function contains the segment, and the stack probes below that address.
   app.route('/:segment', probes);
   for (const verb of ['mutate', 'validate'] as const) {
     app.post(`/:segment/${verb}`, (context) => answer(context, verb));
@@ -57,17 +57,17 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   return app;
 }
 
-/** Compares with each in a time that says nothing about how much of a guess was right. */
+/** Compares with each secret in a time that does not depend on how much of a guess is right. */
 async function isAnyOf(secrets: ReadonlyArray<string>, segment: string): Promise<boolean> {
   const wanted = secrets.filter((secret) => secret !== '').map((secret) => timingSafeEqual(secret, segment));
   return (await Promise.all(wanted)).includes(true);
 }
 
-/** On Workers the platform waits for it; a Node process goes on anyway. */
+/** Work after the answer: a Worker must be told to wait for it; a Node process continues anyway. */
 function afterAnswer(context: Context, work: Promise<void>): void {
   try {
     context.executionCtx.waitUntil(work);
   } catch {
-    // No execution context: nothing ends the process after an answer.
+    // No execution context: the process does not end after an answer.
   }
 }

@@ -1,10 +1,10 @@
-// Bodies of reviews: one large one at a time, a bound on the bytes of all others, and nothing parsed that is no review.
+// Bodies of reviews: one large one at a time, a bound on the bytes of all others, and only reviews are parsed.
 import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
 
 /** The API server sends the object twice, and takes requests of up to 3 MiB itself. */
 export const MAX_BODY = 7 * 1024 * 1024;
-/** A larger body waits until no other large one is read or validated. */
+/** A body above this size waits until no other large one is read or validated. */
 const LARGE_BODY = 512 * 1024;
 /** Bytes of all smaller bodies that are read or validated concurrently. */
 const MAX_SMALL_BYTES = 8 * 1024 * 1024;
@@ -29,7 +29,7 @@ export interface NotAReview {
 export function createBodyReader() {
   const [large, small] = [createGate(1), createGate(MAX_SMALL_BYTES)];
   return async <T>(request: Request, signal: AbortSignal, use: (body: Body) => Promise<T>): Promise<T> => {
-    // HTTP delivers exactly as much as it promised; without a promise it may be anything.
+    // A body with a `content-length` has exactly that length; without one it may have any.
     const size = Number(request.headers.get('content-length') ?? Number.POSITIVE_INFINITY);
     if (size > MAX_BODY && size < Number.POSITIVE_INFINITY) return use(TOO_LARGE);
     const leave = await (size > LARGE_BODY ? large(1, signal) : small(size, signal));
@@ -45,7 +45,7 @@ const TOO_LARGE = err<NotAReview>({ status: 413, problem: `the body is larger th
 export const notAReview = (problem: string) => err<NotAReview>({ status: 400, problem });
 
 async function bodyOf(request: Request, size: number, signal: AbortSignal): Promise<Body> {
-  // Read whole, which is several times as fast as piece by piece.
+  // Reading the body whole is several times as fast as piece by piece.
   const bytes =
     size <= LARGE_BODY ? new Uint8Array(await request.arrayBuffer()) : await readPieces(request, size, signal);
   if (bytes === undefined || bytes.length > MAX_BODY) return TOO_LARGE;
@@ -55,13 +55,13 @@ async function bodyOf(request: Request, size: number, signal: AbortSignal): Prom
   return ok(bytes);
 }
 
-/** Whether the beginning is that of a map which says that it is a review. */
+/** Whether the first bytes are those of a map that names `AdmissionReview`. */
 function isLikeReview(bytes: Uint8Array): boolean {
   const head = UTF_8.decode(bytes.subarray(0, HEAD));
   return /^\s*\{/.test(head) && head.includes('"AdmissionReview"');
 }
 
-/** The whole body, or as much of it as shows no review. Undefined: larger than `MAX_BODY`. */
+/** The whole body, or its beginning where that is not a review. Undefined: larger than `MAX_BODY`. */
 async function readPieces({ body }: Request, size: number, signal: AbortSignal): Promise<Uint8Array | undefined> {
   const reader = body?.getReader();
   const cancel = () => void reader?.cancel().catch(() => undefined);
@@ -77,7 +77,7 @@ async function readPieces({ body }: Request, size: number, signal: AbortSignal):
   }
   signal.removeEventListener('abort', cancel);
   signal.throwIfAborted();
-  // What was not read stays with the server, which takes it off the connection: its sender still hears the answer.
+  // The server drains unread bytes from the connection, so the sender still receives the answer.
   reader?.releaseLock();
   return length > MAX_BODY ? undefined : bytes.subarray(0, length);
 }

@@ -10,10 +10,10 @@ import * as ofUser from './checks/user.ts';
 import { type Ask, instanceFacts, keyFacts, teamFacts, userFacts } from './facts.ts';
 import type { Draft } from './subject.ts';
 
-/** Findings about an object: by itself, and, where the cluster may be asked, with what it refers to. */
+/** Findings about an object: by itself, and, where the cluster may be asked, with the objects that it refers to. */
 export type Find = (object: Draft, old: Draft | undefined, ask: Ask | undefined) => Promise<ReadonlyArray<Finding>>;
 
-/** What a key, a user and a team have in common. */
+/** Checks that keys, users and teams have in common. */
 const OF_MEMBERS = [
   ofMember.instanceExists, //         there is such an instance, and it admits this namespace
   ofMember.modelsServed, //           the instance has an entry for every model
@@ -32,7 +32,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
       ofInstance.databaseSecret, //      the Secret and its mapped entries are there
       ofInstance.storeSecret, //         the same for the key-value store
       ofInstance.modelCredentials, //    the same for the credentials of each entry
-      ofInstance.modelsInUse, //         warns: a model goes that keys are restricted to
+      ofInstance.modelsInUse, //         warns: keys are restricted to a removed model
       ofInstance.someModels, //          warns: an instance without entries serves nothing
       ofInstance.prices, //              warns: no key can use a model without a price
       ofInstance.credentialNames, //     warns: no provider reads a credential of this name
@@ -52,7 +52,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
     gather: userFacts,
     together: [
       ...OF_MEMBERS,
-      ofUser.keyNameFree, //             warns: a VirtualKey of the user's name stands in the way
+      ofUser.keyNameFree, //             warns: another VirtualKey has the user's name
       ofUser.keyReplaced, //             warns: this edit gives the user's key a new value
       ofMember.zeroBudget, //            warns: a budget of zero means never
     ],
@@ -68,13 +68,13 @@ interface Checks<Spec, Facts> {
   /** The schemas of the kind, built with its first review: those of the other kinds would cost a cold start 15 ms. */
   readonly load: () => Promise<{ readonly schemas: Schemas<Spec> }>;
   readonly gather: (of: Readable<Spec>, ask: Ask) => Promise<Facts>;
-  /** By /mutate, and by /validate again. */
+  /** Checks of the object alone: by /mutate, and by /validate again. */
   readonly alone?: ReadonlyArray<Check<Spec>>;
-  /** By /validate only. */
+  /** Checks with facts: by /validate only. */
   readonly together: ReadonlyArray<Check<Spec, Facts>>;
 }
 
-/** The schema speaks first; a spec that is not readable is checked no further. */
+/** The schema comes first; a spec that is not readable is not checked further. */
 function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together }: Checks<Spec, Facts>): Find {
   let loading: ReturnType<typeof load> | undefined;
   return async ({ metadata, spec: given }, old, ask) => {

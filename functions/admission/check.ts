@@ -4,9 +4,9 @@ import type { Metadata } from './subject.ts';
 
 export interface Readable<Spec> {
   readonly metadata: Metadata;
-  /** As the schema reads it, defaults included. */
+  /** The spec as the schema reads it, defaults included. */
   readonly spec: Spec;
-  /** The stored spec, on update; read when it is asked for. */
+  /** The stored spec, on update; read on first use. */
   readonly old: () => Spec | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The deadline of a review: the API server says in `?timeout=` how long it waits, and an answer after that is worth nothing.
+// The deadline of a review: the API server gives its timeout in `?timeout=`, and ignores a later answer.
 import type { Timer } from '#core/ports/platform.ts';
 
 /** The default of admission.k8s.io/v1; its maximum is 30 s. */
@@ -13,13 +13,13 @@ export function toMillis(timeout: string | undefined): number {
 
 const TOO_LATE = 'the review could not be answered in time';
 
-/** A signal that aborts then; `stop` ends the timer. */
+/** A signal that aborts at the deadline; `stop` ends the timer. */
 export function createDeadline(timer: Timer, timeout: string | undefined) {
   const controller = new AbortController();
   return { signal: controller.signal, stop: timer(toMillis(timeout), () => controller.abort(new Error(TOO_LATE))) };
 }
 
-/** Rejects when the signal aborts first: nothing is decided on half of the facts. */
+/** The work's outcome. Rejects when the signal aborts first: no decision is made on half of the facts. */
 export function inTime<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(signal.reason);

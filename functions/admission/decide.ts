@@ -35,7 +35,7 @@ export function refusalOf({ refused }: Decision, { kind, object }: Subject): str
   return `${kind.kind}${name === undefined ? '' : ` ${JSON.stringify(name)}`} is invalid:\n${toText(refused)}`;
 }
 
-/** Rule, value and place in one text, with list entries named by their key: the same finding keeps it when its list is reordered. */
+/** Rule, value and path in one text, with list entries named by their key: a finding keeps its identity when its list is reordered. */
 export function identityOf({ rule, path, value }: Finding, spec: unknown): string {
   return JSON.stringify([rule, placeOf(path, spec), value ?? null]);
 }

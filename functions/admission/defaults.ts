@@ -9,22 +9,22 @@ type Default = (object: Json, subject: Subject) => Json;
 
 const DEFAULTS: Readonly<Record<string, ReadonlyArray<Default>>> = {
   GatewayInstance: [],
-  // Who asked for the key; how long a replaced value goes on working.
+  // The user that requested the key; the overlap of a replaced value.
   VirtualKey: [requestedBy, rotationOverlap],
-  // What the user is called; who asked for the key that the user owns.
+  // The user's alias; the user that requested the owned key.
   User: [userAlias, requestedBy],
   Team: [],
 };
 
-/** The object with its defaults. Doing it twice changes nothing more. */
+/** The object with its defaults. A second call changes nothing more. */
 export function withDefaults(subject: Subject): Json {
   const defaults = DEFAULTS[subject.kind.kind] ?? [];
   return defaults.reduce((object, next) => next(object, subject), subject.object.json);
 }
 
 /**
- * On create always the review's user, whatever the file says; ever after what is stored, so nobody can forge it later. A User has it
- * while it asks for a key, which copies it: it names the user that switched `autoCreateKey` on.
+ * The requester: on create always the review's user, whatever the file says; on update the stored one, so that it cannot be forged. A User
+ * has the annotation while `autoCreateKey` is on, and its key copies it: the annotation names the user that switched it on.
  */
 function requestedBy(object: Json, { kind, old, user }: Subject): Json {
   const wantsKey = (spec: unknown) => kind.kind === 'VirtualKey' || (isMap(spec) && spec.autoCreateKey === true);
@@ -42,7 +42,7 @@ function withRequestedBy(object: Json, username: string | undefined): Json {
   return { ...object, metadata: { ...metadata, annotations: wanted } };
 }
 
-/** What stands before the `@`. */
+/** The alias: the part of the e-mail address before the `@`. */
 function userAlias(object: Json): Json {
   const { spec } = object;
   if (!isMap(spec) || typeof spec.userEmail !== 'string' || (spec.userAlias ?? '') !== '') return object;
@@ -50,7 +50,7 @@ function userAlias(object: Json): Json {
   return alias === '' ? object : { ...object, spec: { ...spec, userAlias: alias } };
 }
 
-/** A tenth of the period, at most a day. One that was defaulted follows a new period; one that was written stays. */
+/** The overlap: a tenth of the period, at most a day. A defaulted overlap follows a new period; a written one stays. */
 function rotationOverlap(object: Json, { old }: Subject): Json {
   const { spec } = object;
   const [now, before] = [rotationOf(spec), rotationOf(old?.spec)];

@@ -1,4 +1,4 @@
-// Facts about what an object refers to, gathered once and side by side: the only file of admission that asks the cluster.
+// Facts about the objects that an object refers to, gathered once and concurrently: the only file of admission that asks the cluster.
 import { admitsNamespace, needsLabels } from '#core/allowed-namespaces.ts';
 import { keySecretName } from '#core/names.ts';
 import {
@@ -26,7 +26,7 @@ import type { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Readable } from './check.ts';
 import type { Metadata } from './subject.ts';
 
-/** The cluster that is asked, and the user on whose behalf. */
+/** The cluster to ask, and the user on whose behalf. */
 export interface Ask {
   readonly cluster: Pick<Cluster, 'get' | 'list' | 'may'>;
   readonly hash: Hash;
@@ -38,11 +38,11 @@ export const MAX_KEYS = 500;
 const INSTANCE_FIELD = 'spec.connectionRef.instanceRef.name';
 
 export interface InstanceFacts {
-  /** By name; what the user may not read is missing. */
+  /** Secrets by name, without those that the user may not read. */
   readonly secrets: ReadonlyMap<string, ReadSecret>;
-  /** Models that this update takes away. */
+  /** Models that this update removes. */
   readonly removedModels: ReadonlySet<string>;
-  /** Keys of the instance, at most a page of them; none where no model goes. */
+  /** Keys of the instance, at most a page of them; none where no model is removed. */
   readonly keys: ReadonlyArray<KubeObject>;
   /** Indexes of entries that have no price, neither of their own nor a listed one. */
   readonly unpriced: ReadonlySet<number>;
@@ -63,13 +63,13 @@ export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: Ask)
 }
 
 export interface MemberFacts {
-  /** Undefined: the instance is not there, or does not admit the namespace; findings do not tell which. */
+  /** Undefined: the instance does not exist, or does not admit the namespace; findings do not tell which. */
   readonly instance: { readonly served: ReadonlySet<string>; readonly isDeleted: boolean } | undefined;
-  /** Wanted aliases and addresses that another object of the instance has. Advice: two creates race, and the claim decides. */
+  /** Wanted aliases and addresses that another object of the instance has. Only advice: two creates race, and the claim decides. */
   readonly taken: ReadonlyArray<TakenAlias>;
   /** Users and Teams that the object names, in its order. */
   readonly references: ReadonlyArray<readonly [Reference, Referred | undefined]>;
-  /** The Secret or VirtualKey of the name that one of ours would get, where it is not ours; a Secret as far as the user may read it. */
+  /** The name that our Secret or VirtualKey would get, where a foreign one has it; a Secret only where the user may read it. */
   readonly foreign: string | undefined;
 }
 
@@ -86,7 +86,7 @@ export function keyFacts(key: Readable<VirtualKeySpec>, ask: Ask): Promise<Membe
 }
 
 export function userFacts({ metadata, spec, ...user }: Readable<UserSpec>, ask: Ask): Promise<MemberFacts> {
-  // A User's VirtualKey is called like the User.
+  // The VirtualKey of a User has the User's name.
   const key = spec.autoCreateKey ? metadata.name : undefined;
   const keyAlias = spec.autoCreateKey ? spec.keyAlias : undefined;
   return memberFacts({ metadata, spec, ...user }, ask, {
@@ -111,7 +111,7 @@ interface Member {
 
 interface WantedAlias {
   readonly resource: Resource;
-  /** A selectable field of the resource, and the place in the object that wants the alias. */
+  /** The path of the alias: a selectable field of the resource, and a field of the object that wants the alias. */
   readonly path: string;
   readonly alias: string | undefined;
   /** The object of the same namespace that may have it. */
@@ -128,7 +128,7 @@ async function memberFacts(member: Member, ask: Ask, wanted: Wanted): Promise<Me
   const { namespace } = member.metadata;
   const findTaken = async () => {
     const instance = await findInstance(member, ask);
-    // Nothing else about an instance is looked up where it does not admit the namespace.
+    // An instance that does not admit the namespace is not looked at further.
     const taken = instance && (await Promise.all(wanted.aliases.map((alias) => findHolder(alias, member, ask))));
     return { instance, taken: (taken ?? []).filter((alias) => alias !== undefined) };
   };
@@ -156,7 +156,7 @@ async function findInstance({ metadata, spec: { connectionRef } }: Member, { clu
   return { served: servedBy(spec), isDeleted: instance.metadata.deletionTimestamp !== undefined };
 }
 
-/** What an instance serves: the `modelName`s of its entries. */
+/** The models that an instance serves: the `modelName`s of its entries. */
 const servedBy = ({ models }: Json | GatewayInstanceSpec): ReadonlySet<string> =>
   new Set(
     listOf(models).flatMap((entry) => (isMap(entry) && typeof entry.modelName === 'string' ? entry.modelName : [])),
@@ -182,13 +182,13 @@ async function findReferred({ kind, namespace, name }: Reference, { cluster }: A
   return found && { instance: connectionOf(found), isDeleted: !isLive(found) };
 }
 
-/** Undefined: the Secret is missing, or not the user's to read; findings do not tell which. */
+/** Undefined: the Secret is missing, or the user may not read it; findings do not tell which. */
 async function findSecret(namespace: string, name: string, { cluster, user }: Ask): Promise<KubeObject | undefined> {
   const may = await cluster.may(user, 'get', RESOURCES.secrets, namespace, name);
   return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
 }
 
-/** A user who may read a Secret may be told the names of its entries. */
+/** The Secrets by name. A user who may read a Secret may see the names of its entries. */
 async function findSecrets(namespace: string, names: ReadonlyArray<string>, ask: Ask) {
   const found = names.map(async (name) => {
     const secret = await findSecret(namespace, name, ask);
@@ -205,7 +205,7 @@ async function findForeignSecret({ namespace, name: key }: Metadata, template: s
   if (secret === undefined) return undefined;
   const { labels, ownerReferences = [] } = secret.metadata;
   const owners = ownerReferences.filter(({ kind }) => kind === 'VirtualKey');
-  // Ours by its label, and no other key's. One without an owner was retained: its value decides, at reconcile.
+  // A Secret of ours has our label and no other owner. One without an owner was retained: its value decides, at reconcile.
   const isOurs = labels?.[OWNED_LABEL] === OWNED && (owners.length === 0 || owners.some(({ name }) => name === key));
   return isOurs ? undefined : wanted;
 }
@@ -223,7 +223,7 @@ async function findKeys({ namespace, name }: Metadata, { cluster }: Ask): Promis
   return found.filter((key) => isOf(key, { namespace, name }));
 }
 
-/** The table of listed prices is large: it is loaded with the first entry that leaves its price to it. */
+/** Indexes of entries without a price. The price table is large: it is loaded with the first entry that names no price. */
 async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySet<number>> {
   const unsaid = models.flatMap(({ gatewayParams: { inputCostPerMillionTokens: input, ...params } }, index) =>
     input === undefined || params.outputCostPerMillionTokens === undefined ? index : [],

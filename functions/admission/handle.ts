@@ -24,11 +24,11 @@ export interface Handled {
   readonly result: 'allowed' | 'refused' | 'malformed' | 'failed';
   /** Absent where the body is no review. */
   readonly request?: ReviewRequest;
-  /** Absent where there was nothing to decide: an object of others, a deletion, a status, a write of our own. */
+  /** The decision; absent for an object of others, a deletion, a status, a write of our own. */
   readonly decision?: Decision;
-  /** Where reconcile should look: an object was let in for good, or is about to go. */
+  /** The object that reconcile should look at: one that was let in (not as a dry run), or is about to be deleted. */
   readonly hint?: Hint | undefined;
-  /** Why it failed. */
+  /** Why the review failed. */
   readonly error?: string;
 }
 
@@ -58,7 +58,7 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
     }
   }
 
-  /** Defaults first: what is filled in is validated too. Warnings come from /validate, which validates again. */
+  /** Defaults are filled in first, so that they are validated too. Warnings come from /validate, which validates again. */
   async function mutate(request: ReviewRequest, subject: Subject): Promise<Handled> {
     const filled = withObject(subject, withDefaults(subject));
     const decision = await decide(filled);
@@ -77,7 +77,7 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
     try {
       return await readBody(request, signal, (body) => review(verb, body, signal));
     } catch (error) {
-      // The time is over, or the client left while it was still sending.
+      // The deadline has passed, or the client left while it was still sending.
       return problem(500, 'failed', reasonOf(error));
     }
   };

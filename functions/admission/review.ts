@@ -8,12 +8,12 @@ const API_VERSION = 'admission.k8s.io/v1';
 const MAX_WARNING = 256;
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Which of the two webhooks asks. */
+/** The webhook that the review came to. */
 export type Verb = 'mutate' | 'validate';
 
 const text = z.string().nullish();
 
-/** As much of a review as is read. null and absent say the same in this API. */
+/** The members of a review that are read. null and absent mean the same in this API. */
 const Review = z.object({
   apiVersion: z.literal(API_VERSION),
   kind: z.literal('AdmissionReview'),
@@ -39,7 +39,7 @@ const Review = z.object({
 });
 export type ReviewRequest = z.output<typeof Review>['request'];
 
-/** The request of a review, or what is wrong with the envelope. What is inside `object` is validated later. */
+/** The request of a review, or what is wrong with the envelope. The content of `object` is validated later. */
 export function readReview(body: Uint8Array): Result<ReviewRequest, NotAReview> {
   let json: unknown;
   try {
@@ -59,7 +59,7 @@ export type Operation =
   | { readonly op: 'remove'; readonly path: string };
 
 export interface Answer {
-  /** Why the object is not let in; undefined: it is. */
+  /** Why the object is refused; undefined: it is let in. */
   readonly refusal?: string | undefined;
   readonly warnings?: ReadonlyArray<string>;
   /** Of an object that is let in. */
@@ -67,9 +67,9 @@ export interface Answer {
 }
 
 /**
- * Exactly what the API server takes: the same uid; `patch` and `patchType` together or not at all (an empty patch is
- * none); a denial with 422, because clients retry a 409 for seconds, and `Forbidden`, because `kubectl edit` says only of what is
- * invalid, as a 422 without a reason is, that it is.
+ * The form that the API server accepts: the same uid; `patch` and `patchType` together or not at all (an empty patch is
+ * left out); a denial with 422, because clients retry a 409 for seconds, and `Forbidden`, because a 422 without a reason means
+ * an invalid object, and `kubectl edit` then shows no message.
  */
 export function toReview(uid: string, { refusal, warnings = [], patch = [] }: Answer) {
   const lines = warnings.flatMap(toLines);
@@ -88,7 +88,7 @@ export function toReview(uid: string, { refusal, warnings = [], patch = [] }: An
 const patchOf = (patch: ReadonlyArray<Operation>) =>
   patch.length === 0 ? {} : { patchType: 'JSONPatch', patch: encode(JSON.stringify(patch)) };
 
-/** One line each and at most 256 characters, as the API asks for: a longer one goes on in the next, at a blank. */
+/** Lines of at most 256 characters, as the API requires: a longer warning continues in the next line, split at a blank. */
 function toLines(warning: string): string[] {
   const lines: string[] = [];
   let rest = [...warning.replaceAll(/[\r\n]+/g, ' ').trim()];

@@ -1,4 +1,4 @@
-// The subject of a review: an object of one of our kinds, out of a review whose inside may be anything.
+// The subject of a review: an object of one of our kinds, read from a review that may contain anything.
 import type { Requester } from '#core/ports/cluster.ts';
 import { type KindResource, resources } from '#crds/resources.ts';
 import { isMap, type Json } from '#crds/shapes.ts';
@@ -22,13 +22,13 @@ export interface Draft {
 export interface Subject {
   readonly kind: KindResource;
   readonly object: Draft;
-  /** What is stored, on update. */
+  /** The stored object, on update. */
   readonly old: Draft | undefined;
   readonly user: Requester;
   readonly dryRun: boolean;
 }
 
-/** "Look here": the object that was let in, or is about to be deleted, for reconcile. */
+/** A hint for reconcile: the object that was let in, or is about to be deleted. */
 export interface Hint {
   readonly apiVersion: string;
   readonly kind: string;
@@ -36,7 +36,7 @@ export interface Hint {
   readonly name: string;
 }
 
-/** Without a subject there is nothing to validate: it is let in, or refused at once. `hint`: an object of ours is about to go. */
+/** A review without a subject is allowed, or refused immediately. `hint`: an object of ours is about to be deleted. */
 export interface ReadSubject {
   readonly subject?: Subject;
   readonly refusal?: string;
@@ -72,7 +72,7 @@ export const withObject = (subject: Subject, json: Json): Subject => ({
   object: toDraft(json, subject.object.metadata),
 });
 
-/** Reconcile looks at what was let in for good. */
+/** The hint about an object that was let in; none on a dry run. */
 export const hintOf = ({ kind, object, dryRun }: Subject): Hint | undefined => toHint(kind, object.metadata, dryRun);
 
 /** A collection that is deleted has no name; its objects are reviewed one by one. */
