@@ -95,7 +95,11 @@ export const mutant: fc.Arbitrary<Mutant> = fc
       value: fc.constantFrom(...hostile),
     }),
   )
-  .map(({ kind, object, path, value }) => ({ kind, path, value, object: edited(object, { [path]: value }) }));
+  // As JSON: a member that is undefined is absent, an entry of a list that is undefined is null.
+  .map(({ kind, object, path, value }) => {
+    const mutated = JSON.parse(JSON.stringify(edited(object, { [path]: value })));
+    return { kind, path, value, object: mutated };
+  });
 
 function pathsOf(value: unknown, path: string): string[] {
   if (typeof value !== 'object' || value === null) return [path];
