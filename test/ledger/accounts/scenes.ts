@@ -23,7 +23,7 @@ const SHARED = {
 
 const scene = (faults: Partial<Faults>, of = LAST): Scene => ({ ...of, faults });
 
-/** At most a hundred thousand states each. */
+/** Seconds each. */
 export const SCENES: ReadonlyArray<Scene> = [
   scene({}),
   scene({}, SHARED),
@@ -37,6 +37,8 @@ export const SCENES: ReadonlyArray<Scene> = [
 
 /** Minutes and gigabytes: tried with FAULT_STATES=all. */
 export const LARGE_SCENES: ReadonlyArray<Scene> = [
+  { died: 1, lost: 1 },
+  { stopped: 1, lost: 1 },
   { crashed: 1, lost: 1 },
   { crashed: 1, wiped: 1 },
   { crashed: 1, slept: 1 },
