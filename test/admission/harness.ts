@@ -77,7 +77,7 @@ export async function openHarness(
   };
 }
 
-/** Of whoever runs `kubectl edit`: writes what no budget is. */
+/** Of the person who runs `kubectl edit`: writes what no budget is. */
 const KUBE_EDITOR = `sed -i 's/maxBudget: .*/maxBudget: "ten"/'`;
 
 async function start(name: ClusterName): Promise<Started> {
