@@ -223,6 +223,28 @@ test('no token, a wrong token and a wrong port get one clear answer', async () =
   await server.stop();
 });
 
+test('an object that is nested too deeply is refused, and the server goes on', async () => {
+  const server = await open();
+  const client = server.client();
+  const deep = `{"metadata":{"name":"deep"},"x":${'['.repeat(9000)}${']'.repeat(9000)}}`;
+  expect(await client.call('POST', configMaps, deep)).toMatchObject({
+    code: 400,
+    body: { reason: 'BadRequest', message: expect.stringContaining('nested too deeply') },
+  });
+  expect(await client.call('POST', configMaps, named('plain'))).toMatchObject({ code: 201 });
+  await server.stop();
+});
+
+test('server-side apply owns what was applied, and no more', async () => {
+  const server = await open();
+  const applied = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'owned' }, data: { a: 'b' } };
+  const path = `${configMaps}/owned?fieldManager=someone`;
+  const { body } = await server.client().call('PATCH', path, applied, 'application/apply-patch+yaml');
+  const [entry] = body.metadata.managedFields as ReadonlyArray<{ readonly fieldsV1: object }>;
+  expect(entry?.fieldsV1).toEqual({ 'f:data': { 'f:a': {} } });
+  await server.stop();
+});
+
 test('ten thousand objects are written, listed and selected, and there after a restart', async () => {
   const server = await open();
   const client = server.client();

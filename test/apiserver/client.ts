@@ -5,7 +5,8 @@ import type { JsonObject } from '../../infra/apiserver/schema/json.ts';
 export type Answer = { readonly code: number; readonly body: JsonObject & { readonly metadata: JsonObject } };
 
 export type Client = {
-  call(method: string, path: string, body?: object, contentType?: string): Promise<Answer>;
+  /** A text is sent as it is. */
+  call(method: string, path: string, body?: object | string, contentType?: string): Promise<Answer>;
   /** The events of a watch so far; `ended` resolves when the server ends it. */
   watch(path: string): {
     events: ReadonlyArray<{ type: string; object: JsonObject & { metadata: JsonObject } }>;
@@ -34,7 +35,7 @@ export function createClient({ url, ca, token }: { url: string; ca: string; toke
           },
         );
         sent.on('error', reject);
-        sent.end(body === undefined ? undefined : JSON.stringify(body));
+        sent.end(typeof body === 'object' ? JSON.stringify(body) : body);
       }),
     watch(path) {
       const events: Array<{ type: string; object: JsonObject & { metadata: JsonObject } }> = [];

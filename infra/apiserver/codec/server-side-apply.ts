@@ -65,7 +65,7 @@ export function serverSideApply({ live, applied, manager, schema, time, subresou
 /** Every field but those that name the object. */
 function ownedFields({ apiVersion: _, kind: __, metadata, ...rest }: JsonObject, schema: Schema): Fields {
   const { name: ___, namespace: ____, ...owned } = isObject(metadata) ? metadata : {};
-  return fieldsOf({ ...rest, metadata: owned }, schema);
+  return fieldsOf(Object.keys(owned).length === 0 ? rest : { ...rest, metadata: owned }, schema);
 }
 
 type Node = {

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { type ApiError, internalError } from '../api-error.ts';
+import { type ApiError, badRequest, internalError } from '../api-error.ts';
 import { respond, type Serving } from './respond.ts';
 import { streamEvents, writeResponse } from './write-response.ts';
 
@@ -58,7 +58,9 @@ async function serve(serving: Serving, { message, response, stopping }: Exchange
   else writeResponse(response, answer, warnings);
 }
 
-/** The error as clients see it; the log has the rest. */
-function unexpected({ message, cause }: Error): ApiError {
+/** The error as clients see it; the log has the rest. A stack overflow is the request's fault: nothing else here is that deep. */
+function unexpected(error: Error): ApiError {
+  const { message, cause } = error;
+  if (error instanceof RangeError) return badRequest('the object is nested too deeply, or contains itself');
   return internalError(cause instanceof Error ? `${message}: ${cause.message}` : message);
 }

@@ -128,6 +128,9 @@ function appliedBody(request: ApiRequest): Outcome<JsonObject> {
 /** The part of a configuration that the request can write: the status has a subresource of its own, which writes nothing else. */
 function writable({ resource, subresource }: ApiRequest, { status, ...rest }: JsonObject): JsonObject {
   const { apiVersion, kind } = rest;
-  if (subresource !== 'status') return resource.subresources.includes('status') ? rest : { ...rest, status };
+  if (subresource !== 'status') {
+    const isOwn = status === undefined || resource.subresources.includes('status');
+    return isOwn ? rest : { ...rest, status };
+  }
   return { apiVersion, kind, status };
 }
