@@ -157,7 +157,10 @@ function typeMessage({ expected, path }: z.core.$ZodIssueInvalidType, value: unk
   if (expected === 'array') return `${must}; write its entries below it, a line for each, with \`- \` before them`;
   if (expected === 'object' || expected === 'record')
     return `${must}; write its fields below it, indented, as \`name: value\``;
-  return `${must}; write it without quotes`;
+  // Quotes are to blame for a number or a boolean that came as text, and for nothing else.
+  const isQuoted =
+    typeof value === 'string' && (expected === 'boolean' || (value.trim() !== '' && !Number.isNaN(Number(value))));
+  return isQuoted ? `${must}; write it without quotes` : must;
 }
 
 /** Fields in which a number alone, in quotes or not, has no meaning. */

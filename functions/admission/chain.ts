@@ -44,6 +44,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
     together: [
       ...OF_MEMBERS,
       keySecretFree, //                  the Secret is not another's
+      ofMember.modelBudgets, //          warns: a model's budget limits nothing, as nothing serves the model
       ofMember.zeroBudget, //            warns: a budget of zero means never
     ],
   }),

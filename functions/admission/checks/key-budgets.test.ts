@@ -25,6 +25,16 @@ describe('a key', () => {
     });
   });
 
+  test('with a budget for a model that the instance does not serve is warned about', async () => {
+    const modelMaxBudget = { 'gpt-4': { maxBudget: '1', budgetDuration: '1d' } };
+    expect(await key({ models: [], modelMaxBudget })).toEqual({
+      refused: [],
+      warnings: [
+        'spec.modelMaxBudget["gpt-4"]: "gpt-4": is no modelName of the instance, so this budget limits nothing; did you mean "gpt-4o"?',
+      ],
+    });
+  });
+
   test('with a budget of zero is warned about', async () => {
     expect((await key({ maxBudget: '0.00' })).warnings).toEqual([
       'spec.maxBudget: "0.00": a budget of zero is used up from the start, so nothing that it pays for works, free models included; raise it',

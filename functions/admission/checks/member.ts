@@ -3,7 +3,7 @@ import type { Finding } from '#core/finding.ts';
 import { parseMoney } from '#core/money.ts';
 import { aliasTaken } from '#core/rules/conflicts.ts';
 import { instanceIsDeleted, instanceNotFound } from '#core/rules/instance.ts';
-import { modelsServed as findUnserved } from '#core/rules/models.ts';
+import { modelsServed as findUnserved, modelBudgetsServed } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';
 import type { ConnectionRef } from '#crds/fragments.ts';
 import type { Check } from '../check.ts';
@@ -25,6 +25,9 @@ export const instanceExists: MemberCheck = ({ metadata, spec, facts: { instance 
 
 export const modelsServed: MemberCheck = ({ spec, facts: { instance } }) =>
   instance === undefined ? [] : findUnserved(spec, spec.connectionRef.instanceRef, instance.served);
+
+export const modelBudgets: MemberCheck = ({ spec, facts: { instance } }) =>
+  instance === undefined ? [] : modelBudgetsServed(spec, instance.served);
 
 export const aliasesFree: MemberCheck = ({ facts: { taken } }) => taken.map(aliasTaken);
 

@@ -22,6 +22,19 @@ export function modelsServed(
   });
 }
 
+/** Budgets of models that the instance does not serve limit nothing: a typo would cost money. */
+export function modelBudgetsServed(
+  { modelMaxBudget = {} }: { readonly modelMaxBudget?: object | undefined },
+  served: ReadonlySet<string>,
+): ReadonlyArray<Finding> {
+  return Object.keys(modelMaxBudget).flatMap((model, index): Finding[] => {
+    if (served.has(model)) return [];
+    const message = `is no modelName of the instance, so this budget limits nothing${remedy(model, index, [...served])}`;
+    const path = `spec.modelMaxBudget[${JSON.stringify(model)}]`;
+    return [{ rule: 'ModelBudgetNotServed', path, value: model, message, effect: 'warn' }];
+  });
+}
+
 /** Names that mean all models in other gateways. */
 const ALL: ReadonlySet<string> = new Set(['*', 'all', 'any', 'all-models', 'all-proxy-models', 'all-team-models']);
 
