@@ -52,6 +52,20 @@ describe('a Deployment', () => {
     expect(harness.cluster.objects()).toEqual(before);
   });
 
+  test('whose controller numbers its revision meanwhile is as it should be', async () => {
+    await running({ type: 'Deployment', scale: { min: 1, max: 1 } });
+    let revision = 1;
+    harness.cluster.inject(async ({ verb, resource }) => {
+      if (verb !== 'apply' || resource.kind !== 'Deployment') return undefined;
+      revision += 1;
+      const annotations = { 'deployment.kubernetes.io/revision': `${revision}` };
+      await harness.cluster.patch(PARTS.Deployment, 'default', 'main-gateway', { metadata: { annotations } });
+      return undefined;
+    });
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(revision).toBeGreaterThan(1);
+  });
+
   test('follows each field of spec.workload with one write, and its clearing with one more', async () => {
     await redis();
     await running();

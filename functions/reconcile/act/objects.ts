@@ -156,5 +156,8 @@ export async function findUnchanged(
   return same.flat();
 }
 
-const stated = ({ metadata: { labels, annotations, ownerReferences }, spec }: KubeObject): string =>
-  JSON.stringify([labels, annotations, ownerReferences, spec]);
+/** Labels, annotations, owners and spec, without the revision that the cluster's controller may write at any time. */
+function stated({ metadata: { labels, annotations = {}, ownerReferences }, spec }: KubeObject): string {
+  const { 'deployment.kubernetes.io/revision': _, ...own } = annotations;
+  return JSON.stringify([labels, own, ownerReferences, spec]);
+}
