@@ -14,7 +14,7 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Epochs
     const { epoch, isOpen, raisedAt } = current;
     const living = [...processes.values()].filter(({ seenAt }) => seenAt > now - ALIVE);
     const awaited = living.filter((each) => each.joined < epoch).length;
-    return { epoch, isOpen, age: now - raisedAt, awaited, marks: new Map() };
+    return { epoch, isOpen, age: now - raisedAt, awaited, marks: new Map(), calls: 0 };
   };
   return {
     beat(process, joined) {

@@ -3,7 +3,7 @@ import type { Marks } from '#core/ports/books.ts';
 import type { EpochState, Epochs } from '#core/ports/epochs.ts';
 import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
-interface StateRow extends Omit<EpochState, 'marks'> {
+interface StateRow extends Omit<EpochState, 'marks' | 'calls'> {
   readonly marks: Readonly<Record<string, number>> | null;
 }
 
@@ -66,7 +66,7 @@ update gateway_operator.gateway_process set left_at = clock_timestamp() where in
 async function readState(query: Query, instanceUid: string): Promise<EpochState> {
   const [row] = await query<StateRow>(STATE, [instanceUid]);
   if (row === undefined) throw new Error('the epoch was not told');
-  return { ...row, marks: new Map(Object.entries(row.marks ?? {})) };
+  return { ...row, marks: new Map(Object.entries(row.marks ?? {})), calls: 0 };
 }
 
 /** Only of processes that have joined this epoch. Answers the one that holds now. */

@@ -1,0 +1,228 @@
+// The store of accounts: what each process has set aside, has at risk and has not booked, per counter (LEDGER 3 to 6).
+import type { Millis, Nano } from './money.ts';
+import type { ScopeSpend, ScopeWindow } from './policy.ts';
+import type { RateRefusal, RateReply, RateRequest } from './rates.ts';
+
+/** The figures of one counter in a call. A counter that did not change is left out; an ask names its counters here too. */
+export interface CounterLine extends ScopeWindow {
+  /** The limit of its scope. Absent: the scope spends without a limit, and no escrow is ever needed. */
+  readonly limit?: Nano | undefined;
+  /** Spend since the last call; it belongs to the call's batch. Negative where corrections outweigh it. Escrow of the same amount, as far as there is any, turns into spend. */
+  readonly spend: Nano;
+  /** The charge if the account is closed by another: sizes of live holds; of streams, the cost so far. Replaces the earlier figure. */
+  readonly risk: Nano;
+  /** Escrow given back, never more than the account has beside `spend`. */
+  readonly returned: Nano;
+  /** Live holds that are held again whatever the limit says: the first call of a process that was away. Also taken in an absent counter. */
+  readonly registered: Nano;
+  /**
+   * Escrow wanted ahead of requests. Granted whole or not at all: while no ask of the call was refused in this counter, nobody is refused in it
+   * elsewhere (`isWanted`), and 16 × live accounts × the idle escrow with it fits into what spend and escrow leave of the limit.
+   */
+  readonly ahead: Nano;
+}
+
+/** One request that needs the store: its whole amount from all its counters, or nothing. */
+export interface Ask {
+  /** Indexes of its counters in `lines`. */
+  readonly lines: ReadonlyArray<number>;
+  /** The size of the hold. 0n: a free model, refused only by spend that has reached a limit. */
+  readonly amount: Nano;
+  /** The smallest useful amount: spend that leaves less refuses, spend that leaves more clamps. */
+  readonly minAmount: Nano;
+  /** Rates, taken together with the money or not at all; absent where nothing is limited. */
+  readonly rates?: RateRequest | undefined;
+}
+
+/** What a request that has ended changes in its rates. */
+export interface RateUse {
+  readonly id: string;
+  /** -1: no provider was called. */
+  readonly requests: number;
+  /** The true number of tokens less the reserved one. */
+  readonly tokens: number;
+  /** -1: it is no longer in flight. */
+  readonly parallel: number;
+}
+
+/** At most this many lines and asks in one call (LEDGER 3). */
+export const MAX_LINES = 256;
+export const MAX_ASKS = 64;
+
+/** One numbered call. Numbers of an account begin with 1; a call is repeated unchanged until its outcome is known. */
+export interface AccountCall {
+  readonly epoch: number;
+  /** A UUID, drawn by its process. */
+  readonly account: string;
+  readonly number: number;
+  /** How long the account lives without a call. */
+  readonly lease: Millis;
+  /** On the store's clock: a call that arrives later grants nothing (asks answer `late`), the rest is done. */
+  readonly deadline: Millis;
+  /** The batch that `spend` belongs to, and the last one that PostgreSQL has. */
+  readonly batch: number;
+  readonly booked: number;
+  readonly lines: ReadonlyArray<CounterLine>;
+  readonly asks: ReadonlyArray<Ask>;
+  readonly uses: ReadonlyArray<RateUse>;
+  /** Earlier accounts of the same process, closed in PostgreSQL: charged and forgotten in the same step. */
+  readonly ends: ReadonlyArray<string>;
+  /** The account ends with this call, which leaves nothing in it. */
+  readonly isLast: boolean;
+}
+
+/** A counter after a call. */
+export interface LineState {
+  readonly spent: Nano;
+  /** Escrow of all accounts. */
+  readonly held: Nano;
+  /** Escrow of this account. */
+  readonly escrow: Nano;
+  /** Another account's ask was refused here within the last second because of escrow: idle escrow goes back at once. */
+  readonly isWanted: boolean;
+}
+
+/** The answer to an ask. `rates` are present where rates were asked for. */
+export type AskAnswer =
+  /** Held, and part of the risk: `amount` is less than asked when clamped. */
+  | { readonly outcome: 'held'; readonly amount: Nano; readonly rates?: RateReply | undefined }
+  /** Spend alone leaves too little in this counter (an index in the ask's `lines`). Takes precedence over `limited` and `busy`. */
+  | {
+      readonly outcome: 'exceeded';
+      readonly counter: number;
+      readonly spent: Nano;
+      readonly rates?: RateReply | undefined;
+    }
+  /** Spend leaves enough, a rate does not. Takes precedence over `busy`. */
+  | ({ readonly outcome: 'limited'; readonly rates: RateReply } & RateRefusal)
+  /** Spend leaves enough, escrow does not. */
+  | { readonly outcome: 'busy'; readonly counter: number; readonly rates?: RateReply | undefined }
+  /** The deadline has passed: nothing is held. */
+  | { readonly outcome: 'late' };
+
+interface Answered {
+  /** The store's clock, the only one of leases, deadlines and windows. */
+  readonly now: Millis;
+  /** Calls of all accounts that this store has done in its epoch: a store that shows fewer than before has gone back in time. */
+  readonly calls: number;
+}
+
+export type AccountReply =
+  | (Answered & {
+      readonly outcome: 'done';
+      /** Live accounts, this one included. */
+      readonly accounts: number;
+      /** One per line, in order. */
+      readonly lines: ReadonlyArray<LineState>;
+      readonly asks: ReadonlyArray<AskAnswer>;
+      /** Other accounts whose lease has ended, some of them: somebody should close them. */
+      readonly ended: ReadonlyArray<string>;
+    })
+  /** These lines are not loaded and would be spent or asked in: nothing was done, and the number is used up. */
+  | (Answered & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
+  /** The window of a line that is asked in is not current on the store's clock: nothing was done, and the number is used up. */
+  | (Answered & { readonly outcome: 'window' })
+  /** Nothing was done. `closed`: another has marked or forgotten the account. `behind`: the store has an earlier number than the call's predecessor, or none. */
+  | (Answered & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })
+  | StaleStore;
+
+/** The answer of a store in another epoch, or in none (0): nothing was done. */
+export interface StaleStore {
+  readonly outcome: 'epoch';
+  readonly now: Millis;
+  readonly epoch: number;
+}
+
+/** What an account has in a counter. */
+export interface AccountFigures extends ScopeWindow {
+  readonly escrow: Nano;
+  readonly risk: Nano;
+  /** Spend by batch, not known to be booked. */
+  readonly unbooked: ReadonlyArray<{ readonly batch: number; readonly spend: Nano }>;
+}
+
+export type Marking =
+  /** Frozen: from now on its calls are stale. Repeated, the same figures again. */
+  | {
+      readonly outcome: 'marked';
+      readonly now: Millis;
+      /** The number of its last call. */
+      readonly number: number;
+      readonly figures: ReadonlyArray<AccountFigures>;
+    }
+  /** The store has no such account; a late first call of it is refused from now on. */
+  | { readonly outcome: 'none'; readonly now: Millis }
+  /** Its lease has not ended: nothing was done. */
+  | { readonly outcome: 'live'; readonly now: Millis }
+  /** Counters that it has something in are not loaded: load them first (never told of an account of one's own). Nothing was done. */
+  | { readonly outcome: 'absent'; readonly now: Millis; readonly counters: ReadonlyArray<ScopeWindow> }
+  | StaleStore;
+
+/** What PostgreSQL has of an account (`AccountBooks.rows`). */
+export interface AccountRow {
+  /** The last batch that was booked; 0: none. */
+  readonly booked: number;
+  /** The number of its last answered call when that was booked. */
+  readonly number: number;
+  readonly isClosed: boolean;
+  /** `expired` entries were written in its name. */
+  readonly isCharged: boolean;
+}
+
+export interface Audited {
+  readonly outcome: 'done';
+  readonly now: Millis;
+  /** Counters that were repaired, and by how much. */
+  readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
+  /** Accounts of which a batch left the store after PostgreSQL was read, or that are not in `rows`: nothing was repaired, read again. */
+  readonly moved: ReadonlyArray<string>;
+}
+
+/**
+ * Memory, Redis over TCP, Upstash over HTTPS: one promise suite (accounts.promises.ts). Throws when the store is away or its
+ * answer is lost: then it is unknown whether the work was done, and all of it may be repeated. Every method is one atomic step.
+ *
+ * A counter is { spent, held }; held is the sum of the accounts' escrow. An absent counter is not zero: it is loaded before anything is told,
+ * asked or charged in it. It leaves the store when its window is over and no account has anything in it.
+ */
+export interface Accounts {
+  call(call: AccountCall): Promise<AccountReply>;
+  /** Sets absent counters to PostgreSQL's sums and the escrow that accounts have in them; loaded ones stay. `epoch`: in which PostgreSQL was read. */
+  load(epoch: number, sums: ReadonlyArray<ScopeSpend>): Promise<void>;
+  /** These counters now; undefined when not loaded. */
+  read(
+    counters: ReadonlyArray<ScopeWindow>,
+  ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly held: Nano } | undefined>>;
+  /**
+   * Freezes an account before it is closed. Another's: only when its lease has ended and all its counters are loaded; its idle escrow (beyond the risk)
+   * is freed. `isOwn`: at once, and the escrow stays until `ends` of the process's next account. `isRebuild`: counters may be absent,
+   * because nobody reads sums before the epoch is open.
+   */
+  mark(epoch: number, account: string, how: { readonly isOwn: boolean; readonly isRebuild: boolean }): Promise<Marking>;
+  /** Forgets a marked account whose closing PostgreSQL has. Charged: its risk becomes spend. Its unbooked spend stays counted. Repeated: nothing. */
+  finish(epoch: number, account: string, isCharged: boolean): Promise<void>;
+  /** Accounts, by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`: the highest batch that is not known to be booked, 0: none. */
+  accounts(
+    isEnded: boolean,
+    max: number,
+  ): Promise<ReadonlyArray<{ readonly account: string; readonly number: number; readonly unbooked: number }>>;
+  /** Loaded counters, a page of them, and the start of the next; counters loaded meanwhile may be missed. */
+  loaded(
+    from: string,
+    max: number,
+  ): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly next?: string | undefined }>;
+  /**
+   * Sets loaded counters to `spent` plus what accounts have unbooked beyond their row; of a row that is closed and charged its risk is subtracted,
+   * and of any closed row no unbooked is added. After the deadline (store's clock) nothing is done.
+   */
+  audit(
+    epoch: number,
+    sums: ReadonlyArray<ScopeSpend>,
+    rows: ReadonlyMap<string, AccountRow>,
+    deadline: Millis,
+  ): Promise<Audited | StaleStore>;
+  /** Moves the store to this epoch: empty, unless it is there already. Returns the epoch: a higher one stays. */
+  begin(epoch: number): Promise<number>;
+  /** Deletes everything of the instance. */
+  clear(): Promise<void>;
+}
