@@ -34,7 +34,10 @@ export interface Ask {
   readonly rates?: RateRequest | undefined;
 }
 
-/** What a request that has ended changes in its rates. */
+/**
+ * What a request that has ended changes in its rates. Requests and tokens count in the minute of the store's clock; the minute before counts for the
+ * share of it that the last 60 s still cover. A use changes the present minute, and the minute before by what would fall below zero there.
+ */
 export interface RateUse {
   readonly id: string;
   /** -1: no provider was called. */
@@ -57,7 +60,7 @@ export interface AccountCall {
   readonly number: number;
   /** How long the account lives without a call. */
   readonly lease: Millis;
-  /** On the store's clock: a call that arrives later grants nothing (asks answer `late`), the rest is done. */
+  /** On the store's clock: a call that arrives later grants nothing (asks answer `late`), the rest is done. A first call that arrives later opens no account (`closed`). */
   readonly deadline: Millis;
   /** The batch that `spend` belongs to, and the last one that PostgreSQL has. */
   readonly batch: number;
