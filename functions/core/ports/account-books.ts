@@ -51,6 +51,6 @@ export interface AccountBooks extends Reading {
   ): Promise<{ readonly outcome: 'closed'; readonly row: AccountRow } | { readonly outcome: 'epoch' }>;
   /** Rows of these accounts; unknown ones are left out. */
   rows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;
-  /** What was charged in the name of these accounts, and not corrected yet. */
+  /** Charges made in the name of these accounts, and not corrected yet. */
   charges(accounts: ReadonlyArray<string>): Promise<ReadonlyArray<AccountCharge>>;
 }

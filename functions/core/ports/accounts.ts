@@ -136,7 +136,7 @@ export interface StaleStore {
   readonly epoch: number;
 }
 
-/** What an account has in a counter. */
+/** Figures of an account in one counter. */
 export interface AccountFigures extends ScopeWindow {
   readonly escrow: Nano;
   readonly risk: Nano;
@@ -161,7 +161,7 @@ export type Marking =
   | { readonly outcome: 'absent'; readonly now: Millis; readonly counters: ReadonlyArray<ScopeWindow> }
   | StaleStore;
 
-/** What PostgreSQL has of an account (`AccountBooks.rows`). */
+/** PostgreSQL's row of an account (`AccountBooks.rows`). */
 export interface AccountRow {
   /** The last batch that was booked; 0: none. */
   readonly booked: number;
