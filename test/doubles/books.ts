@@ -9,6 +9,10 @@ import { timeOf } from '../../infra/adapters/ids.ts';
 export interface MemoryBooks extends Books {
   /** All booked entries, in order. */
   entries(): ReadonlyArray<Entry>;
+  /** Entries that were refused, in order. */
+  refused(): ReadonlyArray<Entry>;
+  /** Books these entries in one step; returns the refused ids. */
+  insert(entries: ReadonlyArray<Entry>): ReadonlyArray<string>;
   /** Computes the window's sum from the entries held inside it; later entries of that time count there too. */
   recount(scopeId: ScopeId, window: Window): void;
   /** Gives the scope to this instance. */
@@ -18,6 +22,7 @@ export interface MemoryBooks extends Books {
 /** `timer` releases the lock of a holder that stops answering, as PostgreSQL does; without a timer the lock is kept. */
 export function createMemoryBooks(timer?: Timer): MemoryBooks {
   const entries = new Map<string, Entry>();
+  const aside = new Map<string, Entry>();
   const sums = new Map<string, Nano>();
   const recounted = new Map<ScopeId, Window>();
   const moved = new Map<ScopeId, string>();
@@ -34,6 +39,13 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
       const also = { scopeId: of.scopeId, window };
       if (counterKey(also) !== counterKey(of) && isInside(entry, window)) charge(also, entry.cost);
     }
+  };
+
+  const insert = (batch: ReadonlyArray<Entry>): ReadonlyArray<string> => {
+    const refused = batch.filter(isRefused);
+    for (const entry of refused) aside.set(`${entry.id}/${entry.kind}`, entry);
+    for (const entry of batch) if (!isRefused(entry)) enter(entry);
+    return refused.map(({ id }) => id);
   };
 
   let locked: Promise<unknown> = Promise.resolve();
@@ -63,9 +75,7 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
     },
     async book(_instanceUid, batch) {
       await locked;
-      const refused = batch.filter(isRefused);
-      for (const entry of batch) if (!isRefused(entry)) enter(entry);
-      return { rejected: refused.map(({ id }) => id) };
+      return { rejected: insert(batch) };
     },
   };
 
@@ -80,6 +90,8 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
       return new Set(scopes.filter((scopeId) => (moved.get(scopeId) ?? instanceUid) !== instanceUid));
     },
     entries: () => [...entries.values()],
+    refused: () => [...aside.values()],
+    insert,
     moved: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
     recount(scopeId, window) {
       recounted.set(scopeId, window);
@@ -104,6 +116,6 @@ const MAX_COST = 2n ** 63n - 1n;
 
 /** Whether PostgreSQL would refuse the entry. */
 function isRefused({ kind, cost, model, identifier }: Entry): boolean {
-  if (cost < 0n && kind !== 'correction') return true;
+  if (cost < 0n && kind === 'settled') return true;
   return cost > MAX_COST || cost < -MAX_COST || `${model}${identifier}`.includes('\u0000');
 }

@@ -5,16 +5,23 @@ import type { Millis } from '#core/ports/money.ts';
 
 const ALIVE: Millis = 5000;
 
+export interface MemoryEpochs extends Epochs {
+  /** The epoch as a transaction of the same database sees it. */
+  current(): { readonly epoch: number; readonly isOpen: boolean };
+  /** A booking's count of the store's calls. */
+  record(epoch: number, calls: number): void;
+}
+
 /** The epochs of one instance, shared by its processes. */
-export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Epochs {
+export function createMemoryEpochs({ clock }: { readonly clock: Clock }): MemoryEpochs {
   const processes = new Map<string, { readonly joined: number; readonly seenAt: Millis }>();
-  let current = { epoch: 0, isOpen: false, raisedAt: clock.now() };
+  let current = { epoch: 0, isOpen: false, raisedAt: clock.now(), calls: 0 };
   const state = async () => {
     const now = clock.now();
-    const { epoch, isOpen, raisedAt } = current;
+    const { epoch, isOpen, raisedAt, calls } = current;
     const living = [...processes.values()].filter(({ seenAt }) => seenAt > now - ALIVE);
     const awaited = living.filter((each) => each.joined < epoch).length;
-    return { epoch, isOpen, age: now - raisedAt, awaited, marks: new Map(), calls: 0 };
+    return { epoch, isOpen, age: now - raisedAt, awaited, marks: new Map(), calls };
   };
   return {
     beat(process, joined) {
@@ -22,9 +29,13 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Epochs
       return state();
     },
     state,
+    current: () => current,
+    record(epoch, calls) {
+      if (current.epoch === epoch) current = { ...current, calls: Math.max(current.calls, calls) };
+    },
     async raise(from, above) {
       if (current.epoch !== from) return;
-      current = { epoch: Math.max(from, above) + 1, isOpen: false, raisedAt: clock.now() };
+      current = { epoch: Math.max(from, above) + 1, isOpen: false, raisedAt: clock.now(), calls: 0 };
     },
     async open(epoch) {
       if (current.epoch === epoch) current = { ...current, isOpen: true };

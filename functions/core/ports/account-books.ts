@@ -2,11 +2,14 @@
 import type { AccountFigures, AccountRow } from './accounts.ts';
 import type { Entry, Reading } from './books.ts';
 import type { Millis } from './money.ts';
-import type { ScopeSpend } from './policy.ts';
+import type { ScopeSpend, ScopeWindow } from './policy.ts';
 
 export interface Batch {
   readonly epoch: number;
-  /** Absent: entries of a process that is between two accounts, booked by their ids alone; only while the epoch is not open. */
+  /**
+   * Batches are numbered from 1, and a number stands for the same entries for ever; `number` is that of the account's last answered call.
+   * Absent: entries of a process that is between two accounts, booked by their ids alone; only while the epoch is not open.
+   */
   readonly account?: { readonly id: string; readonly batch: number; readonly number: number } | undefined;
   /** Closes the account in the same transaction, with nothing charged: a clean stop. Then its epoch does not matter. */
   readonly isLast?: boolean | undefined;
@@ -37,9 +40,11 @@ export interface AccountCharge extends ScopeSpend {
  * One instance's. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away.
  */
 export interface AccountBooks extends Reading {
+  /** Sums as of `Reading`, with what lies in `entry_rejected`: a rejected entry counts as spent until a person decides (LEDGER 6). */
+  sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
   /**
    * Books entries and their sums in one transaction, each (id, kind) once, and records the batch in the account's row: only in its epoch and while
-   * the account is not closed. A batch that was booked before is done again without effect.
+   * the account is not closed. A batch that was booked before is done again without effect, and is still `booked` where the account was closed afterwards.
    */
   bookBatch(batch: Batch): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }>;
   /**
@@ -51,6 +56,6 @@ export interface AccountBooks extends Reading {
   ): Promise<{ readonly outcome: 'closed'; readonly row: AccountRow } | { readonly outcome: 'epoch' }>;
   /** Rows of these accounts; unknown ones are left out. */
   rows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;
-  /** Charges made in the name of these accounts, and not corrected yet. */
+  /** Charges made in the name of these accounts, and not corrected yet. Negative where unbooked corrections outweighed the rest. */
   charges(accounts: ReadonlyArray<string>): Promise<ReadonlyArray<AccountCharge>>;
 }

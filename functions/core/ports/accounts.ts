@@ -168,7 +168,7 @@ export interface AccountRow {
   /** The number of its last answered call when that was booked. */
   readonly number: number;
   readonly isClosed: boolean;
-  /** `expired` entries were written in its name. */
+  /** Closed by `AccountBooks.close`: what it had at risk and unbooked was charged in its name, possibly nothing. */
   readonly isCharged: boolean;
 }
 

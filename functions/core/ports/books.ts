@@ -19,7 +19,7 @@ export interface Entry {
   readonly kind: EntryKind;
   /** All scopes that pay, with or without a limit. */
   readonly charges: ReadonlyArray<ScopeWindow>;
-  /** The cost; only a correction may be negative. */
+  /** The cost; never negative where a request settled it. */
   readonly cost: Nano;
   readonly tokens: Tokens;
   readonly model: string;

@@ -1,0 +1,93 @@
+// The double of the books of accounts: rows and their charges, over the doubles of books and epochs.
+import type { AccountBooks, Batch, BatchOutcome, Closing } from '#core/ports/account-books.ts';
+import type { AccountRow } from '#core/ports/accounts.ts';
+import type { Random } from '#core/ports/platform.ts';
+import { counterKey } from '#core/ports/store.ts';
+import { expiredEntries } from '../../infra/adapters/postgres/expired-entries.ts';
+import { createMemoryBooks, type MemoryBooks } from './books.ts';
+import type { MemoryEpochs } from './epochs.ts';
+
+interface Deps {
+  readonly epochs: MemoryEpochs;
+  /** Absent: books of their own. */
+  readonly books?: MemoryBooks;
+  readonly random?: Random;
+}
+
+export interface MemoryAccountBooks extends AccountBooks {
+  /** Where the entries are: all that were booked, recounts, refused ones. */
+  readonly books: MemoryBooks;
+}
+
+const NEW: AccountRow = { booked: 0, number: 0, isClosed: false, isCharged: false };
+
+/** The books of one instance's accounts. Each call is one step, as a transaction of PostgreSQL is. */
+export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), random }: Deps): MemoryAccountBooks {
+  const rows = new Map<string, AccountRow>();
+  const charged = new Map<string, ReadonlyArray<string>>();
+  const drawn: Random = random ?? ((count) => crypto.getRandomValues(new Uint8Array(count)));
+
+  /** The refusal of a batch; `booked` where it was booked before its account was closed; undefined: it may be booked. */
+  const outcomeOf = ({ epoch, account, isLast }: Batch): BatchOutcome | undefined => {
+    const current = epochs.current();
+    if (current.epoch !== epoch && !(isLast && account !== undefined)) return 'epoch';
+    if (account === undefined) return current.isOpen ? 'closed' : undefined;
+    const row = rows.get(account.id) ?? NEW;
+    if (!row.isClosed) return undefined;
+    return account.batch <= row.booked ? 'booked' : 'closed';
+  };
+
+  const close = ({ account, ...closing }: Closing): AccountRow => {
+    const row = rows.get(account) ?? NEW;
+    if (row.isClosed) return row;
+    const entries = expiredEntries({ account, ...closing }, row.booked, drawn);
+    books.insert(entries);
+    charged.set(
+      account,
+      entries.map(({ id }) => id),
+    );
+    const closed = { ...row, isClosed: true, isCharged: true };
+    rows.set(account, closed);
+    return closed;
+  };
+
+  return {
+    books,
+    bookedOf: books.bookedOf,
+    async bookBatch(batch) {
+      const outcome = outcomeOf(batch);
+      if (outcome !== undefined) return { outcome, rejected: [] };
+      const { account, isLast, epoch, calls, entries } = batch;
+      if (account !== undefined) {
+        const { booked, number, isCharged } = rows.get(account.id) ?? NEW;
+        const latest = { booked: Math.max(booked, account.batch), number: Math.max(number, account.number) };
+        rows.set(account.id, { ...latest, isClosed: isLast === true, isCharged });
+      }
+      epochs.record(epoch, calls);
+      return { outcome: 'booked', rejected: books.insert(entries) };
+    },
+    async close(closing) {
+      if (epochs.current().epoch !== closing.epoch) return { outcome: 'epoch' };
+      return { outcome: 'closed', row: close(closing) };
+    },
+    async rows(accounts) {
+      return new Map(accounts.flatMap((account) => (rows.has(account) ? [[account, rows.get(account) ?? NEW]] : [])));
+    },
+    async charges(accounts) {
+      const ids = new Set(accounts.flatMap((account) => charged.get(account) ?? []));
+      const of = books.entries().filter(({ id }) => ids.has(id));
+      const corrected = new Set(of.filter(({ kind }) => kind === 'correction').map(({ id }) => id));
+      return of
+        .filter(({ id, kind }) => kind === 'expired' && !corrected.has(id))
+        .flatMap(({ id, cost, charges }) => charges.map((charge) => ({ ...charge, id, spent: cost })));
+    },
+    async sums(of) {
+      const booked = await books.sums(of);
+      const refused = books.refused().flatMap(({ cost, charges }) => charges.map((each) => ({ ...each, cost })));
+      return booked.map((sum) => {
+        const aside = refused.filter((each) => counterKey(each) === counterKey(sum));
+        return { ...sum, spent: aside.reduce((spent, { cost }) => spent + cost, sum.spent) };
+      });
+    },
+  };
+}
