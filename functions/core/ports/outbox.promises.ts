@@ -51,6 +51,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
     test('gives the next process every appended record, in order, whatever its text', async () => {
       await outbox.recover();
       const records: OutboxRecord[] = [
+        { type: 'account', id: 'c' },
         holdRecord('a'),
         { type: 'progress', id: 'a', known: 4n },
         entryRecord('settle', 'a'),
@@ -81,6 +82,23 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       await outbox.append(holdRecord('a'));
       await outbox.append(entryRecord('settle', 'a'));
       outbox.done(['a', 'unknown']);
+      await outbox.close();
+      outbox = await under.open();
+      expect(await outbox.recover()).toEqual([]);
+    });
+
+    test('names each account of the folder until that is done, whatever becomes of requests', async () => {
+      const [earlier, later] = [
+        { type: 'account', id: 'one' },
+        { type: 'account', id: 'two' },
+      ] as const;
+      await outbox.append(earlier);
+      await outbox.append(holdRecord('a'));
+      outbox.done(['a']);
+      await restart();
+      await outbox.append(later);
+      expect((await restart()).filter(({ type }) => type === 'account')).toEqual([earlier, later]);
+      outbox.done(['one', 'two']);
       await outbox.close();
       outbox = await under.open();
       expect(await outbox.recover()).toEqual([]);

@@ -1,9 +1,13 @@
 // The outbox: an append-only file of holds and settlements, which outlives its process (LEDGER 6).
 import type { Entry } from './books.ts';
 import type { Nano } from './money.ts';
-import type { HoldNote } from './store.ts';
+
+/** The fields of an entry besides its cost: with them a hold that is never settled can be booked. */
+export type HoldNote = Pick<Entry, 'charges' | 'model' | 'identifier'>;
 
 export type OutboxRecord =
+  /** An account of the process, written before its first call; done when PostgreSQL has it closed and its charges corrected. */
+  | { readonly type: 'account'; readonly id: string }
   /** Written before the upstream is called. */
   | ({ readonly type: 'hold'; readonly id: string; readonly amount: Nano } & HoldNote)
   /** The cost streamed so far: the charge of a hold that is never settled. */

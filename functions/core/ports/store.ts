@@ -1,6 +1,7 @@
 // The store of a ledger: one atomic call of settlements, then releases, loads and holds (LEDGER 3 to 5, 11).
 import type { Entry } from './books.ts';
 import type { Millis, Nano } from './money.ts';
+import type { HoldNote } from './outbox.ts';
 import type { ScopeSpend, ScopeWindow } from './policy.ts';
 import type { MoveAnswer, MoveOperation, RateRefusal, RateReply, RateRequest } from './rates.ts';
 
@@ -12,8 +13,7 @@ export interface Counter extends ScopeWindow {
 /** The text that identifies a counter: a scope in a window. */
 export const counterKey = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
 
-/** The fields of an entry besides its cost. The store keeps them with the hold, so any process can book it when its lease ends. */
-export type HoldNote = Pick<Entry, 'charges' | 'model' | 'identifier'>;
+export type { HoldNote };
 
 export interface HoldOperation {
   /** A UUIDv7 of ours. A repeated operation answers the same and takes nothing more. */

@@ -106,6 +106,7 @@ function toText(record: OutboxRecord): LineText {
       return { json: JSON.stringify({ type: record.type, entry }), over: 2, rest: restOf(charges).ofEntry };
     }
     case 'release':
+    case 'account':
       return { json: JSON.stringify(record), ...NOTHING };
   }
 }
@@ -140,6 +141,7 @@ function fromPlain(record: PlainRecord): OutboxRecord | undefined {
     case 'expired':
       return { type: record.type, entry: { ...record.entry, cost: BigInt(record.entry.cost) } };
     case 'release':
+    case 'account':
       return record;
     default:
       return undefined;
