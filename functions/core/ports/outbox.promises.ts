@@ -98,7 +98,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       await restart();
       await outbox.append(later);
       expect((await restart()).filter(({ type }) => type === 'account')).toEqual([earlier, later]);
-      outbox.done(['one', 'two']);
+      outbox.done(['one', 'two', 'a']);
       await outbox.close();
       outbox = await under.open();
       expect(await outbox.recover()).toEqual([]);
