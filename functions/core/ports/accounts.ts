@@ -157,7 +157,7 @@ export type Marking =
   | { readonly outcome: 'none'; readonly now: Millis }
   /** Its lease has not ended: nothing was done. */
   | { readonly outcome: 'live'; readonly now: Millis }
-  /** Counters that it has something in are not loaded: load them first (never told of an account of one's own). Nothing was done. */
+  /** Counters that it has something in are not loaded: load them first. Nothing was done. */
   | { readonly outcome: 'absent'; readonly now: Millis; readonly counters: ReadonlyArray<ScopeWindow> }
   | StaleStore;
 
@@ -198,7 +198,7 @@ export interface Accounts {
   ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly held: Nano } | undefined>>;
   /**
    * Freezes an account before it is closed. Another's: only when its lease has ended and all its counters are loaded; its idle escrow (beyond the risk)
-   * is freed. `isOwn`: at once, and the escrow stays until `ends` of the process's next account. `isRebuild`: counters may be absent,
+   * is freed. `isOwn`: at once, whatever its lease, and the escrow stays until `ends` of the process's next account; its counters must be loaded all the same. `isRebuild`: counters may be absent,
    * because nobody reads sums before the epoch is open.
    */
   mark(epoch: number, account: string, how: { readonly isOwn: boolean; readonly isRebuild: boolean }): Promise<Marking>;
