@@ -59,7 +59,7 @@ function isMoved(account: Account, of: ScopeWindow, row: AccountRow | undefined)
   return !row.isClosed && (left > row.booked || (account.isFinished && hasSpend));
 }
 
-/** What the counter has of an account and PostgreSQL has not; negative: what only PostgreSQL has. */
+/** Spend that the counter has of an account and PostgreSQL has not; negative: what only PostgreSQL has. */
 function unbookedIn(account: Account, of: ScopeWindow, rows: ReadonlyMap<string, AccountRow>): bigint {
   const row = rows.get(account.id);
   if (row === undefined || account.isFinished) return 0n;

@@ -4,7 +4,7 @@ import type { RateUse } from '#core/ports/accounts.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { RateKind, RateLeft, RateLimit, RateRefusal, RateReply, RateRequest } from '#core/ports/rates.ts';
 
-/** What an account has in flight, by limit. */
+/** Requests of an account in flight, by limit. */
 export type InFlight = Map<string, number>;
 
 /**
@@ -15,7 +15,7 @@ export type InFlight = Map<string, number>;
 export interface AccountRates {
   /** Why a request has to wait, if it has. Takes nothing. */
   check(request: RateRequest, now: Millis): RateRefusal | undefined;
-  /** Takes what `check` found room for, and answers the entry. */
+  /** Takes the room that `check` found, and answers the entry. */
   take(request: RateRequest, now: Millis, inFlight: InFlight): number | undefined;
   left(request: RateRequest, now: Millis): RateReply['left'];
   use(use: RateUse, now: Millis, inFlight: InFlight): void;

@@ -76,7 +76,7 @@ const keyOf = ({ scopeId, window: { start, end } }: ScopeWindow): string => `${s
 
 export const find = ({ counters }: Life, of: ScopeWindow): Counter | undefined => counters.get(keyOf(of));
 
-/** What the account has in a counter, without the batches that are booked. */
+/** Figures of the account in a counter, without the batches that are booked. */
 export function figuresIn({ figures, booked }: Account, of: ScopeWindow): Figures {
   const key = keyOf(of);
   const fresh = { scopeId: of.scopeId, window: of.window, escrow: 0n, risk: 0n, unbooked: [], left: 0 };

@@ -123,7 +123,7 @@ function perform(step: Step, call: AccountCall): void {
   if (call.isLast) state.forget(life, account, false, now);
 }
 
-/** What keeps a call from being done. */
+/** The reason why a call is not done. */
 function whyNothing(life: state.Life, { lines, asks }: AccountCall, now: Millis): state.Outcome | undefined {
   const asked = new Set(asks.flatMap((ask) => ask.lines));
   const isAsked = (index: number): boolean => asked.has(index) || (lines[index]?.ahead ?? 0n) > 0n;
