@@ -5,52 +5,57 @@
 // - An account is closed only while every counter that it has something in is loaded, or before the epoch is open.
 // - A process that closes its own account keeps its escrow: the first call of its next account ends the old one.
 // - Escrow that was granted under a limit which has fallen meanwhile goes back.
+// - A reply ends when what the store has at risk covers it with all replies that have ended untold: under the last answered call, and under
+//   the call that is under way. Else it ends when its cost is told or booked. Nobody waits for the acknowledgement of a single hold.
+// - The escrow of a marked account stays until the account is forgotten. Where nothing was charged, an audit of its counters comes before.
 import { describe, expect, test } from 'vitest';
 import { FLAWS, type Flaw } from './flaws.ts';
-import { LARGE_SCENES, SCENES } from './scenes.ts';
+import { COVERED, LARGE_SCENES, SCENES, scene } from './scenes.ts';
 import { search } from './search.ts';
-import type { Faults } from './state.ts';
+import type { Scene } from './state.ts';
 
 const TIMEOUT = 1_800_000;
 const TRIED = process.env.FAULT_STATES === 'all' ? [...SCENES, ...LARGE_SCENES] : SCENES;
 
-test.each(TRIED.map((scene) => [JSON.stringify(scene.faults), scene] as const))(
-  'in any order (%s) no limit is exceeded, nothing is charged twice or lost, and all headroom returns',
-  (_, scene) => {
-    const { states, quiet, wrong } = search(scene);
+test.each(TRIED.map((one) => [`${one.name}, ${JSON.stringify(one.faults)}`, one] as const))(
+  'in any order (%s), no limit is exceeded, nothing is charged twice or lost, and all headroom returns',
+  (_, tried) => {
+    const { states, quiet, wrong } = search(tried);
     expect(wrong).toBeUndefined();
-    expect(states).toBeGreaterThan(500);
+    expect(states).toBeGreaterThan(400);
     expect(quiet).toBeGreaterThan(10);
   },
   TIMEOUT,
 );
 
-/** The faults that show each flaw. */
-const SHOWN_BY: Readonly<Record<Flaw, Partial<Faults>>> = {
-  'escrow is used before the store has granted it': { lost: 1 },
-  'a repeated call is done again': { lost: 1 },
-  'closed accounts go on': { slept: 1 },
-  'a closer does not look what was booked': { died: 1 },
-  'two closers charge an account': { slept: 1 },
-  'what was not told is booked': {},
-  'a closed account is booked': { slept: 1 },
-  'a sleeper takes nothing back': { crashed: 1 },
-  'absent is zero': { wiped: 1 },
-  'a process that was away books before it tells': { crashed: 1 },
-  'escrow of a higher limit is used': { lowered: 1 },
-  'a counter leaves while its window lasts': {},
-  'a reply ends before the store has its hold': { died: 1 },
-  'a closed account is opened again by a late call': { died: 1, lost: 1 },
-  'an account is closed in absent counters': { crashed: 1, wiped: 1 },
+/** The scene that shows each flaw. */
+const SHOWN_BY: Readonly<Record<Flaw, Scene>> = {
+  'escrow is used before the store has granted it': scene({ lost: 1 }),
+  'a repeated call is done again': scene({ lost: 1 }),
+  'closed accounts go on': scene({ slept: 1 }),
+  'a closer does not look what was booked': scene({ died: 1 }),
+  'two closers charge an account': scene({ slept: 1 }),
+  'what was not told is booked': scene({}),
+  'a closed account is booked': scene({ slept: 1 }),
+  'a sleeper takes nothing back': scene({ crashed: 1 }),
+  'absent is zero': scene({ wiped: 1 }),
+  'a process that was away books before it tells': scene({ crashed: 1 }),
+  'escrow of a higher limit is used': scene({ lowered: 1 }),
+  'a counter leaves while its window lasts': scene({}),
+  'a reply ends that no risk in the store covers': scene({ died: 1 }),
+  'one risk covers each of two replies': scene({ died: 1 }, COVERED),
+  'a call under way counts as not done': scene({ died: 1, lost: 1 }, COVERED),
+  'a call under way counts as done': scene({ died: 1, lost: 1 }),
+  'a closed account is opened again by a late call': scene({ died: 1, lost: 1 }),
+  'the escrow of a marked account is free': scene({ stopped: 1 }),
+  'an account is closed in absent counters': scene({ crashed: 1, wiped: 1 }),
 };
 
 describe('a flaw that is planted is found', () => {
   test.each(FLAWS)(
     '%s',
     (flaw) => {
-      const [scene] = SCENES;
-      if (scene === undefined) throw new Error('there is no scene');
-      expect(search({ ...scene, faults: SHOWN_BY[flaw], flaw }).wrong).toBeDefined();
+      expect(search({ ...SHOWN_BY[flaw], flaw }).wrong).toBeDefined();
     },
     TIMEOUT,
   );

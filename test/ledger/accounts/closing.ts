@@ -1,11 +1,8 @@
 // Closing an account whose lease has ended: frozen in the store, charged once in PostgreSQL, forgotten (LEDGER 3).
 import { isPlanted } from './flaws.ts';
-import { type Account, copyAccount, type Go, type Scene, type State, type Sums } from './state.ts';
+import { copyAccount, type Go, type Scene, type State } from './state.ts';
 import { finish, freeze } from './store.ts';
-import { at, plus, requestsOf, sumsOf, zeros } from './sums.ts';
-
-/** The process that made an account. */
-export const ownerOf = (account: number): number => Math.floor(account / 4);
+import { at, chargeOf, owes, ownerOf, plus, sumsOf, zeros } from './sums.ts';
 
 export function ofClosing(scene: Scene, state: State, who: number, go: Go): void {
   const { closing, gone, epoch, out } = at(state.processes, who);
@@ -19,14 +16,14 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
       go(`${who} marks account ${id}`, (to) => {
         if (!isEnded) to.left.slept -= 1;
         // A living process that was silent for a lease may exceed a limit by what it had not told (LEDGER 6).
-        if (requestsOf(scene, to, ownerOf(id), 'live', 'done', 'sent').some((of) => !at(to.requests, of).acked))
-          to.excused = true;
+        if (!isEnded && owes(scene, to, ownerOf(id))) to.excused = true;
         if (!isEnded) at(to.processes, ownerOf(id)).asleep = true;
-        mark(to, who, id);
+        mark(scene, to, who, id);
       });
     }
   if (closing === null) return;
-  const { account, closed } = closing;
+  const { account, closed, audited } = closing;
+  const isCharged = state.books.expired[account] !== undefined;
   // What was absent when the account was marked, before the epoch was open, may be read by now.
   if (!closed && !isLoaded(scene, state, account))
     go(`${who} marks account ${account} again`, (to) => {
@@ -36,14 +33,18 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
     go(`${who} closes account ${account} in PostgreSQL`, (to) => {
       close(scene, to, who);
     });
+  // A process that stopped while the store was away has told less than it booked: its escrow stays until an audit has counted that.
+  else if (!isCharged && !audited && ownerOf(account) !== who)
+    go(`${who} audits the counters of account ${account}`, (to) => {
+      Object.assign(at(to.processes, who), { closing: { ...closing, audited: true } });
+      if (to.store.epoch === epoch) audit(scene, to);
+    });
   else
     go(`${who} forgets account ${account}`, (to) => {
       at(to.processes, who).closing = null;
       // An account of its own ends with the first call of the next one.
       if (to.store.epoch !== epoch || ownerOf(account) === who) return;
-      const isCharged = to.books.expired[account] !== undefined;
       finish(to, account, isCharged);
-      if (!isCharged) audit(scene, to);
     });
 }
 
@@ -60,9 +61,9 @@ export function isLoaded(scene: Scene, { store, books }: State, id: number): boo
   return store.counters.every((counter, index) => counter !== null || !isUsed(index));
 }
 
-export function mark(to: State, who: number, account: number): void {
-  const figures = freeze(to, account, ownerOf(account) === who);
-  at(to.processes, who).closing = { account, figures: figures && copyAccount(figures), closed: false };
+export function mark(scene: Scene, to: State, who: number, account: number): void {
+  const figures = freeze(scene, to, account);
+  at(to.processes, who).closing = { account, figures: figures && copyAccount(figures), closed: false, audited: false };
 }
 
 /** One transaction: charges what is at risk and unbooked, if nobody has closed the account. */
@@ -85,13 +86,6 @@ function close(scene: Scene, to: State, who: number): void {
   }
   row.closed = true;
   to.books.expired[account] = figures === null ? zeros(scene) : chargeOf(scene, figures, row.last);
-}
-
-function chargeOf(scene: Scene, { risk, unbooked }: Account, last: number): Sums {
-  const beyond = unbooked.filter(
-    ({ number }) => number > last || isPlanted(scene, 'a closer does not look what was booked'),
-  );
-  return beyond.reduce((sums, batch) => plus(sums, batch.sums), plus(zeros(scene), risk));
 }
 
 /** Every counter is set to PostgreSQL's sum, what is told and not booked, and not what a closed account has still at risk. */

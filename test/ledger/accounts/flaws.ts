@@ -12,9 +12,13 @@ export const FLAWS = [
   'a process that was away books before it tells',
   'escrow of a higher limit is used',
   'a counter leaves while its window lasts',
-  'a reply ends before the store has its hold',
+  'a reply ends that no risk in the store covers',
+  'one risk covers each of two replies',
+  'a call under way counts as not done',
+  'a call under way counts as done',
   'a closed account is opened again by a late call',
   'an account is closed in absent counters',
+  'the escrow of a marked account is free',
 ] as const;
 export type Flaw = (typeof FLAWS)[number];
 

@@ -12,6 +12,7 @@ export function initial(scene: Scene): State {
       gone: '',
       out: false,
       asleep: false,
+      isForgotten: false,
       epoch: 1,
       joined: 1,
       account: index * 4,
@@ -21,6 +22,7 @@ export function initial(scene: Scene): State {
     },
     ...{
       escrow: zeros(scene),
+      risk: zeros(scene),
       limits: [...scene.limits],
       known: [...scene.limits],
       window: 0,
@@ -37,7 +39,7 @@ export function initial(scene: Scene): State {
     limits: [...scene.limits],
     books: { epoch: 1, open: true, settled: [], expired: {}, corrected: [], rows: {} },
     processes: Array.from({ length: scene.processes }, (_, index) => process(index)),
-    requests: scene.requests.map(() => ({ stage: 'new', window: 0, acked: false, atSize: false, batch: 0 })),
+    requests: scene.requests.map(() => ({ stage: 'new', window: 0, isEnded: false, atSize: false, batch: 0 })),
     ...{ late: [], saved: null, stale: false, excused: false, lost: [] },
     left: { ...NOTHING, ...scene.faults },
   };

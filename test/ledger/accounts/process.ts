@@ -1,6 +1,7 @@
 // Steps of a process of the model: admit, ask, tell, settle, book (LEDGER 3, 8).
 import { isLoaded } from './closing.ts';
 import { isPlanted } from './flaws.ts';
+import { ofReplies } from './replies.ts';
 import type { Call, Go, Scene, State, Sums } from './state.ts';
 import { load, type Reply, call as runCall } from './store.ts';
 import { at, costsOf, countersOf, exposure, holdsOf, isZero, plus, requestsOf, spread, sumsOf, zeros } from './sums.ts';
@@ -10,18 +11,9 @@ export function ofProcess(scene: Scene, state: State, who: number, go: Go): void
   if (process.gone !== '') return;
   ofPending(scene, state, who, go);
   ofLoading(scene, state, who, go);
+  ofReplies(scene, state, who, go);
   if (process.out) return;
   for (const of of requestsOf(scene, state, who, 'new')) ofAdmission(scene, state, who, of, go);
-  for (const of of requestsOf(scene, state, who, 'live')) {
-    if (at(state.requests, of).acked || isPlanted(scene, 'a reply ends before the store has its hold'))
-      go(`${who} settles ${of}`, (to) => {
-        at(to.requests, of).stage = 'done';
-      });
-    if (of === scene.requests.length - 1)
-      go(`${who} releases ${of}`, (to) => {
-        at(to.requests, of).stage = 'released';
-      });
-  }
   ofTick(scene, state, who, go);
   ofBooking(scene, state, who, go);
   if (process.known.some((limit, scope) => limit !== at(state.limits, scope)))
@@ -90,11 +82,9 @@ function ofTick(scene: Scene, state: State, who: number, go: Go): void {
   const returned = idleOf(scene, state, who).map((value) => Math.max(0, value));
   const account = state.store.accounts[process.account];
   const risk = holdsOf(scene, state, requestsOf(scene, state, who, 'live'));
-  const isRiskTold = JSON.stringify(account?.risk ?? zeros(scene)) === JSON.stringify(risk);
-  const isAcked = requestsOf(scene, state, who, 'live').every((of) => at(state.requests, of).acked);
+  const isRiskTold = isZero(plus(process.risk, risk, -1));
   const isBookedTold = account?.unbooked.every(({ number }) => number > process.booked) ?? true;
-  const isNews =
-    requestsOf(scene, state, who, 'done').length > 0 || !isRiskTold || !isAcked || !isBookedTold || process.asleep;
+  const isNews = requestsOf(scene, state, who, 'done').length > 0 || !isRiskTold || !isBookedTold || process.asleep;
   if (isNews) send(scene, state, who, 'tells', () => ({}), go);
   if (!isZero(returned)) send(scene, state, who, 'tells and returns its escrow', () => ({ returned }), go);
 }
@@ -149,8 +139,8 @@ function hear(scene: Scene, to: State, who: number, reply: Reply): string | unde
   if (reply.outcome === 'stale' || reply.outcome === 'epoch') leave(scene, to, who);
   if (reply.outcome !== 'done') return undefined;
   process.escrow = reply.escrow;
-  for (const of of call.told) Object.assign(at(to.requests, of), { stage: 'told', batch: call.batch });
-  for (const of of call.live) at(to.requests, of).acked = true;
+  process.risk = reply.granted && call.request >= 0 ? plus(call.risk, call.wanted) : call.risk;
+  for (const of of call.told) Object.assign(at(to.requests, of), { stage: 'told', batch: call.batch, isEnded: true });
   process.corrections.push(...call.corrected.map((account) => ({ account, batch: call.batch })));
   if (!process.out) {
     if (!reply.granted) return undefined;
@@ -158,11 +148,12 @@ function hear(scene: Scene, to: State, who: number, reply: Reply): string | unde
     // A limit fell while the call was under way: the escrow goes back, and the request asks again.
     const isLower = process.known.some((limit, scope) => limit < at(call.limits, scope));
     if (call.request < 0 || (isLower && !isPlanted(scene, 'escrow of a higher limit is used'))) return undefined;
-    Object.assign(at(to.requests, call.request), { stage: 'live', window: call.window, acked: true });
+    Object.assign(at(to.requests, call.request), { stage: 'live', window: call.window });
     return admitted(scene, to, who, call.request);
   }
   // The first call of a process that was away.
   process.joined = process.epoch;
+  process.isForgotten = false;
   process.limits = [...call.limits];
   if (to.books.open) process.out = false;
   return undefined;
@@ -178,6 +169,7 @@ export function leave(scene: Scene, to: State, who: number): undefined {
   for (const of of requestsOf(scene, to, who, 'done'))
     if (to.books.settled.includes(of)) at(to.requests, of).stage = 'booked';
   Object.assign(process, { out: true, account: -1, no: 0, pending: null, escrow: zeros(scene), read: null });
+  process.risk = zeros(scene);
   Object.assign(process, { batch: 1, sealed: 0, booked: 0, corrections: [], joined: 0 });
 }
 

@@ -33,7 +33,7 @@ export function ofRejoining(scene: Scene, state: State, who: number, go: Go): vo
   for (const id of unclosed.slice(0, 1).filter((one) => isLoaded(scene, state, one)))
     go(`${who} closes its account ${id}`, (to) => {
       at(to.processes, who).epoch = books.epoch;
-      mark(to, who, id);
+      mark(scene, to, who, id);
     });
   if (unclosed.length > 0) return;
   const mine = requestsOf(scene, state, who, 'done', 'told').filter((of) => !books.settled.includes(of));
@@ -48,7 +48,7 @@ export function ofRejoining(scene: Scene, state: State, who: number, go: Go): vo
       if (to.books.epoch !== books.epoch) return;
       to.books.settled = [...to.books.settled, ...mine].sort();
       to.books.corrected = [...to.books.corrected, ...back].sort();
-      for (const of of mine) at(to.requests, of).stage = 'booked';
+      for (const of of mine) Object.assign(at(to.requests, of), { stage: 'booked', isEnded: true });
     });
   if (process.joined !== books.epoch && (isAway || mine.length + back.length === 0)) enter(scene, state, who, back, go);
   if (process.joined === books.epoch && books.open)
@@ -108,6 +108,7 @@ function enter(scene: Scene, state: State, who: number, back: number[], go: Go):
 export function loseOfGone(to: State): void {
   to.processes.forEach(({ gone, accounts }, who) => {
     const isOpen = accounts.some((id) => to.books.rows[id]?.closed !== true);
+    if (gone === '') at(to.processes, who).isForgotten = true;
     if (gone !== 'died' || !isOpen || to.lost.includes(who)) return;
     to.lost.push(who);
     to.excused = true;

@@ -31,6 +31,7 @@ export interface Faults {
 }
 
 export interface Scene {
+  readonly name: string;
   readonly processes: number;
   /** Of each scope, in each of its windows. */
   readonly limits: ReadonlyArray<number>;
@@ -92,6 +93,8 @@ export interface Process {
   gone: '' | 'died' | 'stopped';
   /** Out of its epoch or account: it must rejoin before it does anything else. */
   out: boolean;
+  /** The store has lost what this process told it. */
+  isForgotten: boolean;
   /** Silent for a lease: it admits nothing before the store has answered it. */
   asleep: boolean;
   epoch: number;
@@ -102,6 +105,8 @@ export interface Process {
   no: number;
   pending: Call | null;
   escrow: Sums;
+  /** At risk in the store after the last answered call; nothing without an account. */
+  risk: Sums;
   /** The limits that its escrow was got under, and those that it knows. */
   limits: Sums;
   known: Sums;
@@ -114,14 +119,14 @@ export interface Process {
   corrections: { account: number; batch: number }[];
   /** Sums read from PostgreSQL, to be loaded. */
   read: { sums: Sums; epoch: number } | null;
-  /** The account that it is closing, with the frozen figures (null: the store has none), and whether PostgreSQL knows. */
-  closing: { account: number; figures: Account | null; closed: boolean } | null;
+  /** The account that it is closing, with the frozen figures (null: the store has none), and whether PostgreSQL knows and its counters are audited. */
+  closing: { account: number; figures: Account | null; closed: boolean; audited: boolean } | null;
 }
 
 export type Stage =
   | 'new'
   | 'live'
-  /** Settled: in the outbox, its reply complete, the store not told. */
+  /** Settled: in the outbox, the store not told. */
   | 'done'
   /** In a call whose answer is not known. */
   | 'sent'
@@ -136,8 +141,8 @@ export interface Progress {
   stage: Stage;
   /** The counters that it was admitted in. */
   window: number;
-  /** Whether the store has acknowledged its hold. */
-  acked: boolean;
+  /** Whether the last byte of its reply has gone out. A reply that ends uncovered after 2 s of silence counts as one that waits. */
+  isEnded: boolean;
   /** Charged at its size: its process died before it was settled, and its outbox says no more. */
   atSize: boolean;
   batch: number;

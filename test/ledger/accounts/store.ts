@@ -48,7 +48,7 @@ export function call(scene: Scene, state: State, call: Call, isLate = false): Re
   settle(store, account, call);
   if (!isZero(call.registered)) take(store, account, call.registered);
   for (const id of call.forgotten) {
-    freeze(state, id);
+    freeze(scene, state, id);
     finish(state, id, true);
   }
   if (!isZero(call.wanted) && !isLate && hasRoom(store, call)) {
@@ -108,22 +108,20 @@ export function load({ store }: State, sums: Sums): void {
   });
 }
 
-/** Marks an account: no call of its process is done from now on. Its idle escrow is free, unless its own process comes back. The frozen figures. */
-export function freeze({ store }: State, id: number, isOwn = false): Account | null {
+/** Marks an account: no call of its process is done from now on, and its escrow stays until it is forgotten. The frozen figures. */
+export function freeze(scene: Scene, { store }: State, id: number): Account | null {
   const account = store.accounts[id];
   if (account === undefined) {
     if (!store.finished.includes(id)) store.finished.push(id);
     return null;
   }
-  if (account.closing) return account;
+  if (!account.closing && isPlanted(scene, 'the escrow of a marked account is free'))
+    account.escrow.forEach((escrow, index) => {
+      const counter = store.counters[index];
+      if (counter !== null && counter !== undefined) counter.held -= escrow - Math.min(escrow, at(account.risk, index));
+      account.escrow[index] = Math.min(escrow, at(account.risk, index));
+    });
   account.closing = true;
-  if (isOwn) return account;
-  account.escrow.forEach((escrow, index) => {
-    const counter = store.counters[index];
-    const kept = Math.min(escrow, at(account.risk, index));
-    if (counter !== null && counter !== undefined) counter.held -= escrow - kept;
-    account.escrow[index] = kept;
-  });
   return account;
 }
 

@@ -1,5 +1,6 @@
 // Amounts of the account model, one per counter: what is booked, held, spent and owed.
-import type { Progress, Scene, Stage, State, Sums } from './state.ts';
+import { isPlanted } from './flaws.ts';
+import type { Account, Progress, Scene, Stage, State, Sums } from './state.ts';
 
 export const at = <T>(list: ArrayLike<T>, index: number): T => {
   const found = list[index];
@@ -48,19 +49,64 @@ export const requestsOf = (scene: Scene, { requests }: State, who: number, ...st
 
 /** Whether a request has been admitted, and what it counts for: its hold while it runs, then its cost. */
 function exposureOf(scene: Scene, { requests }: State, of: number, isCautious: boolean): number {
-  const { stage, acked } = at(requests, of);
-  const isHeld = stage === 'live' || (stage === 'gone live' && acked) || (isCautious && /^(gone|released)/.test(stage));
+  const { stage } = at(requests, of);
+  const isHeld = stage === 'live' || (isCautious && /^(gone|released)/.test(stage));
   if (isHeld) return at(scene.requests, of).amount;
   return /^(done|sent|told|booked|gone done)$/.test(stage) ? costOf(scene, requests, of) : 0;
 }
 
-/** What every counter really owes: live holds and the cost of what was completed, wherever it is written down. `isCautious`: what a gone process held counts whole. */
+/**
+ * What every counter really owes: live holds, the cost of what was completed, wherever it is written down, and what is charged for processes
+ * that died with their disks. `isCautious`: what a gone process held counts whole.
+ */
 export const exposure = (scene: Scene, state: State, isCautious = false): Sums =>
-  scene.requests.reduce(
-    (sums, _, of) =>
-      plus(sums, spread(scene, of, at(state.requests, of).window, exposureOf(scene, state, of, isCautious))),
-    zeros(scene),
+  state.processes.reduce(
+    (sums, { gone }, who) => (gone === 'died' && !isCautious ? plus(sums, surchargeOf(scene, state, who)) : sums),
+    scene.requests.reduce(
+      (sums, _, of) =>
+        plus(sums, spread(scene, of, at(state.requests, of).window, exposureOf(scene, state, of, isCautious))),
+      zeros(scene),
+    ),
   );
+
+/** The process that made an account. */
+export const ownerOf = (account: number): number => Math.floor(account / 4);
+
+/** What is charged when an account is closed: at risk, and unbooked beyond the last batch that PostgreSQL has. */
+export function chargeOf(scene: Scene, { risk, unbooked }: Account, last: number): Sums {
+  const beyond = unbooked.filter(
+    ({ number }) => number > last || isPlanted(scene, 'a closer does not look what was booked'),
+  );
+  return beyond.reduce((sums, batch) => plus(sums, batch.sums), plus(zeros(scene), risk));
+}
+
+/** What is charged in the name of a process, or will be if its accounts are closed now. */
+const chargesOf = (scene: Scene, { store, books, processes }: State, who: number): Sums =>
+  at(processes, who).accounts.reduce((sums, id) => {
+    const row = books.rows[id];
+    const figures = store.accounts[id];
+    if (row?.closed) return books.corrected.includes(id) ? sums : plus(sums, books.expired[id] ?? zeros(scene));
+    return figures === undefined ? sums : plus(sums, chargeOf(scene, figures, row?.last ?? 0));
+  }, zeros(scene));
+
+/** What a process that has died is charged beyond the replies that it has completed. */
+function surchargeOf(scene: Scene, state: State, who: number): Sums {
+  const beyond = plus(
+    chargesOf(scene, state, who),
+    costsOf(scene, state, requestsOf(scene, state, who, 'gone done')),
+    -1,
+  );
+  return beyond.map((value) => Math.max(0, value));
+}
+
+/** Whether a living process owes more than would be charged if its accounts were closed now. */
+export function owes(scene: Scene, state: State, who: number): boolean {
+  const unbooked = requestsOf(scene, state, who, 'done', 'sent', 'told').filter(
+    (of) => !state.books.settled.includes(of),
+  );
+  const owed = plus(holdsOf(scene, state, requestsOf(scene, state, who, 'live')), costsOf(scene, state, unbooked));
+  return plus(chargesOf(scene, state, who), owed, -1).some((value) => value < 0);
+}
 
 /** Sum of what these requests hold. */
 export const holdsOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>

@@ -102,16 +102,19 @@ function ofDrops(scene: Scene, state: State, go: Go): void {
 }
 
 function die(scene: Scene, to: State, who: number): void {
-  const { store, books } = to;
+  const { books } = to;
   const process = at(to.processes, who);
-  const isKnown = !to.stale && !process.out && store.epoch === books.epoch && store.epoch === process.epoch;
   // A hold that was asked for may have been granted: then it is charged like any other.
   const isAsked = (of: number): boolean => process.pending?.request === of;
   for (const of of requestsOf(scene, to, who, 'new', 'refused'))
     at(to.requests, of).stage = isAsked(of) ? 'gone live' : 'refused';
   for (const of of requestsOf(scene, to, who, 'live')) at(to.requests, of).stage = 'gone live';
-  for (const of of requestsOf(scene, to, who, 'done', 'sent', 'told'))
-    at(to.requests, of).stage = books.settled.includes(of) ? 'booked' : 'gone done';
+  for (const of of requestsOf(scene, to, who, 'done', 'sent', 'told')) {
+    const { isEnded } = at(to.requests, of);
+    const isBooked = books.settled.includes(of);
+    const stage = isBooked ? 'booked' : isEnded ? 'gone done' : 'gone live';
+    Object.assign(at(to.requests, of), { stage, isEnded: isBooked });
+  }
   Object.assign(process, {
     gone: 'died',
     out: false,
@@ -121,7 +124,7 @@ function die(scene: Scene, to: State, who: number): void {
     corrections: [],
     sealed: 0,
   });
-  if (isKnown || to.lost.includes(who)) return;
+  if (!process.isForgotten || to.lost.includes(who)) return;
   to.lost.push(who);
   to.excused = true;
 }
@@ -134,6 +137,6 @@ function stop(scene: Scene, to: State, who: number): void {
   books.settled = [...new Set([...books.settled, ...rest])].sort();
   books.corrected = [...new Set([...books.corrected, ...process.corrections.map(({ account }) => account)])].sort();
   books.rows[process.account] = { last: books.rows[process.account]?.last ?? 0, closed: true };
-  for (const of of rest) at(to.requests, of).stage = 'booked';
+  for (const of of rest) Object.assign(at(to.requests, of), { stage: 'booked', isEnded: true });
   Object.assign(process, { gone: 'stopped', pending: null, read: null, closing: null, corrections: [], sealed: 0 });
 }
