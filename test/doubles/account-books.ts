@@ -27,14 +27,12 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
   const charged = new Map<string, ReadonlyArray<string>>();
   const drawn: Random = random ?? ((count) => crypto.getRandomValues(new Uint8Array(count)));
 
-  /** The refusal of a batch; `booked` where it was booked before its account was closed; undefined: it may be booked. */
-  const outcomeOf = ({ epoch, account, isLast }: Batch): BatchOutcome | undefined => {
+  const outcomeOf = ({ epoch, account, isLast }: Batch): BatchOutcome => {
     const current = epochs.current();
     if (current.epoch !== epoch && !(isLast && account !== undefined)) return 'epoch';
-    if (account === undefined) return current.isOpen ? 'closed' : undefined;
-    const row = rows.get(account.id) ?? NEW;
-    if (!row.isClosed) return undefined;
-    return account.batch <= row.booked ? 'booked' : 'closed';
+    if (account === undefined) return current.isOpen ? 'closed' : 'booked';
+    const { isClosed, booked } = rows.get(account.id) ?? NEW;
+    return isClosed && account.batch > booked ? 'closed' : 'booked';
   };
 
   const close = ({ account, ...closing }: Closing): AccountRow => {
@@ -56,12 +54,12 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     bookedOf: books.bookedOf,
     async bookBatch(batch) {
       const outcome = outcomeOf(batch);
-      if (outcome !== undefined) return { outcome, rejected: [] };
+      if (outcome !== 'booked') return { outcome, rejected: [] };
       const { account, isLast, epoch, calls, entries } = batch;
       if (account !== undefined) {
-        const { booked, number, isCharged } = rows.get(account.id) ?? NEW;
-        const latest = { booked: Math.max(booked, account.batch), number: Math.max(number, account.number) };
-        rows.set(account.id, { ...latest, isClosed: isLast === true, isCharged });
+        const row = rows.get(account.id) ?? NEW;
+        const [booked, number] = [Math.max(row.booked, account.batch), Math.max(row.number, account.number)];
+        rows.set(account.id, { ...row, booked, number, isClosed: row.isClosed || isLast === true });
       }
       epochs.record(epoch, calls);
       return { outcome: 'booked', rejected: books.insert(entries) };

@@ -1,10 +1,10 @@
 // Blocks touched by each statement of requests, bookings and sweeps.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { BOOKED, SUMS } from '#adapters/postgres/books.ts';
 import { MARK } from '#adapters/postgres/epochs.ts';
 import { BOOK, toColumns } from '#adapters/postgres/insert-entries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
+import { BOOKED, SUMS } from '#adapters/postgres/reading.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { aliasOf, BUSY, END, INSTANCE, idOf, keyNumber, keysOf, newEntry, WINDOW } from './many-entries.ts';

@@ -47,46 +47,58 @@ export async function bookIn(
   entries: ReadonlyArray<Entry>,
   marks: Marks | undefined,
 ): Promise<{ readonly rejected: ReadonlyArray<string>; readonly epoch?: number }> {
-  const { query, months } = booking;
-  const ids = entries.map(({ id }) => id);
+  const { query } = booking;
   await lockForBooking(query, instanceUid);
-  await months.ensure(query, ids);
-  const refusal = await refusalIn(query, () => insertEntries(query, instanceUid, entries));
-  // A month may have gone since it was made: another process dropped it, or the database was restored.
-  if (refusal !== undefined) {
-    months.forget();
-    await months.ensure(query, ids);
-  }
-  const rejected = refusal === undefined ? [] : await bookApart(booking, instanceUid, entries);
+  const rejected = await insertAll(booking, instanceUid, entries, (some) => insertEntries(query, instanceUid, some));
   return marks === undefined ? { rejected } : { rejected, epoch: await mark(query, instanceUid, marks) };
 }
 
-/** Returns the rejected ids: those whose month is gone, and those that PostgreSQL does not take. */
-async function bookApart(booking: Booking, instanceUid: string, entries: ReadonlyArray<Entry>): Promise<string[]> {
+/** Inserts entries whole, or, where that is refused, all but the bad rows. Returns the rejected ids. */
+export async function insertAll(
+  booking: Booking,
+  instanceUid: string,
+  entries: ReadonlyArray<Entry>,
+  insert: Insert,
+): Promise<string[]> {
+  const { query, months } = booking;
+  const ids = entries.map(({ id }) => id);
+  await months.ensure(query, ids);
+  if ((await refusalIn(query, () => insert(entries))) === undefined) return [];
+  // A month may have gone since it was made: another process dropped it, or the database was restored.
+  months.forget();
+  await months.ensure(query, ids);
   const { dropped = [], others = [] } = Object.groupBy(entries, ({ id }) =>
-    booking.months.isDropped(id) ? 'dropped' : 'others',
+    months.isDropped(id) ? 'dropped' : 'others',
   );
   const aside = await putAside(booking, instanceUid, dropped, DROPPED);
-  return [...aside, ...(await bookHalving(booking, instanceUid, others))];
+  return [...aside, ...(await insertHalving(booking, instanceUid, others, insert))];
 }
 
+type Insert = (entries: ReadonlyArray<Entry>) => Promise<void>;
+
 /** A refused batch is halved until the bad rows stand alone (LEDGER 8). */
-async function bookHalving(booking: Booking, instanceUid: string, entries: ReadonlyArray<Entry>): Promise<string[]> {
+async function insertHalving(
+  booking: Booking,
+  instanceUid: string,
+  entries: ReadonlyArray<Entry>,
+  insert: Insert,
+): Promise<string[]> {
   if (entries.length === 0) return [];
-  const refusal = await refusalIn(booking.query, () => insertEntries(booking.query, instanceUid, entries));
+  const refusal = await refusalIn(booking.query, () => insert(entries));
   if (refusal === undefined) return [];
   if (entries.length === 1) return putAside(booking, instanceUid, entries, refusal);
   const half = Math.ceil(entries.length / 2);
-  const rejected = await bookHalving(booking, instanceUid, entries.slice(0, half));
-  return [...rejected, ...(await bookHalving(booking, instanceUid, entries.slice(half)))];
+  const rejected = await insertHalving(booking, instanceUid, entries.slice(0, half), insert);
+  return [...rejected, ...(await insertHalving(booking, instanceUid, entries.slice(half), insert))];
 }
 
 /** Twice would be as wrong as never: a person decides. */
 const DROPPED = 'its month was dropped (RETAIN_MONTHS), and with it the record of whether it was booked';
 
 const PUT_ASIDE = `
-insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason)
-select id, kind, $3, entry::json, $5 from unnest($1::text[], $2::text[], $4::text[]) as t (id, kind, entry)
+insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason, cost, charges)
+select id, kind, $3, entry::json, $5, cost, charges::json
+from unnest($1::text[], $2::text[], $4::text[], $6::numeric[], $7::text[]) as t (id, kind, entry, cost, charges)
 on conflict (id, kind) do nothing`;
 
 async function putAside(
@@ -98,7 +110,8 @@ async function putAside(
   if (entries.length === 0) return [];
   const ids = entries.map(({ id }) => printable(id));
   const kinds = entries.map(({ kind }) => printable(kind));
-  await query(PUT_ASIDE, [ids, kinds, instanceUid, entries.map(toJson), reason]);
+  const [costs, charges] = [entries.map(({ cost }) => cost), entries.map((entry) => JSON.stringify(entry.charges))];
+  await query(PUT_ASIDE, [ids, kinds, instanceUid, entries.map(toJson), reason, costs, charges]);
   for (const { id, kind } of entries) aside.push({ id, kind, instance: instanceUid, reason });
   return entries.map(({ id }) => id);
 }

@@ -1,5 +1,7 @@
 // One PostgreSQL: registry, books and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Random } from '#core/ports/platform.ts';
+import { createAccountBooks } from './account-books.ts';
 import { createBooks } from './books.ts';
 import { createClaims } from './claims.ts';
 import { createEpochs } from './epochs.ts';
@@ -34,6 +36,8 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     /** The gateway's view of one instance's keys. */
     policies: (instanceUid: string) => createPolicies(session, instanceUid),
     epochs: (instanceUid: string) => createEpochs(session, instanceUid),
+    accountBooks: (instanceUid: string, random: Random) =>
+      createAccountBooks({ session, months, random, log: deps.log }, instanceUid),
     /** Drops whole months of entries, but for this one and so many before it. Sums stay. Answers which. */
     dropMonths: months.drop,
     close: session.close,

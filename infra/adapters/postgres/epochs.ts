@@ -3,7 +3,7 @@ import type { Marks } from '#core/ports/books.ts';
 import type { EpochState, Epochs } from '#core/ports/epochs.ts';
 import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
-interface StateRow extends Omit<EpochState, 'marks' | 'calls'> {
+interface StateRow extends Omit<EpochState, 'marks'> {
   readonly marks: Readonly<Record<string, number>> | null;
 }
 
@@ -12,13 +12,17 @@ const ALIVE = `interval '5 seconds'`;
 /** The store forgets processes that were silent for a day. */
 const REMEMBERED = `interval '12 hours'`;
 
-/** Of many processes that raise at the same time the row lock lets one, as an advisory lock would; a dead one leaves nothing behind. */
+/** Batches of accounts share this lock, a raise takes it alone: it waits for those under way, and later ones see the new epoch. */
+export const EPOCH_LOCK = 'hashtextextended($1, 7203418869)';
+
+/** Of many processes that raise at the same time the row lets one. One statement: a process that falls asleep holds no lock. */
 const RAISE = `
-with gone as (
+with alone as materialized (select pg_advisory_xact_lock(${EPOCH_LOCK})),
+gone as (
   delete from gateway_operator.gateway_process where instance_uid = $1 and seen_at < clock_timestamp() - ${REMEMBERED})
-insert into gateway_operator.store_epoch as e (instance_uid, epoch) values ($1, $3::bigint + 1)
+insert into gateway_operator.store_epoch as e (instance_uid, epoch) select $1, $3::bigint + 1 from alone
 on conflict (instance_uid) do update
-  set epoch = greatest(e.epoch, $3::bigint) + 1, raised_at = clock_timestamp(), opened_at = null
+  set epoch = greatest(e.epoch, $3::bigint) + 1, raised_at = clock_timestamp(), opened_at = null, calls = 0
   where e.epoch = $2::bigint`;
 
 const BEAT = `
@@ -32,9 +36,9 @@ const STATE = {
   text: `
 with state as (
   select coalesce(max(epoch), 0) as epoch, coalesce(bool_and(opened_at is not null), false) as is_open,
-    coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age
+    coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age, coalesce(max(calls), 0) as calls
   from gateway_operator.store_epoch where instance_uid = $1)
-select state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age,
+select state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
   (select count(*)::integer from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
     and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as awaited,
   (select json_object_agg(p.process, p.calls) from gateway_operator.gateway_process p where p.instance_uid = $1
@@ -66,7 +70,7 @@ update gateway_operator.gateway_process set left_at = clock_timestamp() where in
 async function readState(query: Query, instanceUid: string): Promise<EpochState> {
   const [row] = await query<StateRow>(STATE, [instanceUid]);
   if (row === undefined) throw new Error('the epoch was not told');
-  return { ...row, marks: new Map(Object.entries(row.marks ?? {})), calls: 0 };
+  return { ...row, marks: new Map(Object.entries(row.marks ?? {})) };
 }
 
 /** Only of processes that have joined this epoch. Answers the one that holds now. */

@@ -136,5 +136,9 @@ async function dropMonth(query: Query, month: string): Promise<void> {
   await query('set local lock_timeout = 2000');
   await lockMonths(query);
   await query('insert into gateway_operator.dropped_month (month) values ($1) on conflict do nothing', [month]);
-  for (const table of ['charge', 'entry']) await query(`drop table if exists gateway_operator.${table}_${month}`);
+  // In the order in which a booking takes them.
+  for (const table of ['entry', 'charge']) await query(`drop table if exists gateway_operator.${table}_${month}`);
+  await query(`delete from gateway_operator.account where to_char(closed_at at time zone 'UTC', 'YYYY_MM') = $1`, [
+    month,
+  ]);
 }

@@ -16,15 +16,15 @@ export function hourOf(time: Millis): number {
  * and adds to the recounted window itself. Held to the end of the transaction; to be taken before anything else is.
  */
 export async function lockForBooking(query: Query, instanceUid: string): Promise<void> {
-  await query(`select pg_advisory_xact_lock_shared(hashtextextended($1, ${SEED}))`, [instanceUid]);
+  await query(`select pg_advisory_xact_lock_shared(${BOOKING_LOCK})`, [instanceUid]);
 }
 
 /** Nothing is booked while it is held, and no other recount. */
 export async function lockForRecount(query: Query, instanceUid: string): Promise<void> {
-  await query(`select pg_advisory_xact_lock(hashtextextended($1, ${SEED}))`, [instanceUid]);
+  await query(`select pg_advisory_xact_lock(${BOOKING_LOCK})`, [instanceUid]);
 }
 
-const SEED = 7_203_418_867;
+export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
 
 /**
  * Makes the sum of `window` from the entries whose hold was taken inside it (the time in their id), and remembers the

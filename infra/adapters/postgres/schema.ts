@@ -3,7 +3,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 /** One more for each change of `TABLES`. Until the first release no database is brought forward: another version is refused. */
-export const SCHEMA_VERSION = 9;
+export const SCHEMA_VERSION = 10;
 
 /** A number of our own: the lock of all processes that make the schema. */
 const LOCK = 7_203_418_865;
@@ -111,7 +111,8 @@ create table gateway_operator.entry (
   id uuid not null,
   kind text not null check (kind in ('settled', 'expired', 'correction')),
   instance_uid text not null,
-  cost bigint not null check (cost >= 0 or kind = 'correction'),
+  -- A closed account's charge is negative where corrections outweigh the rest (expired-entries.ts).
+  cost bigint not null check (cost >= 0 or kind <> 'settled'),
   input_tokens bigint not null,
   output_tokens bigint not null,
   cached_input_tokens bigint not null,
@@ -131,7 +132,7 @@ create table gateway_operator.entry (
 create table gateway_operator.charge (
   scope_id uuid not null,
   id uuid not null,
-  cost bigint not null
+  cost numeric not null
 ) partition by range (id);
 create index charge_scope on gateway_operator.charge (scope_id, id) include (cost);
 
@@ -167,6 +168,9 @@ create table gateway_operator.entry_rejected (
   instance_uid text not null,
   entry json not null,
   reason text not null,
+  -- Of the entry: it counts as spent until then.
+  cost numeric not null,
+  charges json not null,
   rejected_at timestamptz(3) not null default now(),
   primary key (id, kind)
 );
@@ -182,8 +186,24 @@ create table gateway_operator.store_epoch (
   epoch bigint not null,
   raised_at timestamptz(3) not null default clock_timestamp(),
   -- Null while live processes still join it.
-  opened_at timestamptz(3)
+  opened_at timestamptz(3),
+  -- The store's count of all calls in this epoch, as batches told it.
+  calls bigint not null default 0
 );
+
+-- An account of the store. Rows of closed accounts stay as long as the entries of their time (months.ts): an outbox may come back after
+-- days, and a store after a weekend. On Workers an account is one request with the id of its entry: the entry closes it, and it has no row.
+create table gateway_operator.account (
+  instance_uid text not null,
+  account uuid not null,
+  -- The last batch, and the number of the last answered call when that was booked.
+  booked bigint not null,
+  number bigint not null,
+  closed_at timestamptz(3),
+  -- The ids of its expired entries. Null: nobody has charged it.
+  charged uuid[],
+  primary key (instance_uid, account)
+) with (fillfactor = 70);
 
 create table gateway_operator.gateway_process (
   instance_uid text not null,

@@ -10,7 +10,7 @@ export const GATEWAY_LIMIT: Millis = 1800;
 /** The same of reconcile and bookings: 5 s (DESIGN 10, Time). */
 export const BACKGROUND_LIMIT: Millis = 4500;
 
-interface Statement {
+export interface Statement {
   /** Prepares it once per connection. */
   readonly name?: string;
   readonly text: string;
