@@ -103,13 +103,14 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await two.call()).toMatchObject({ ended: [], accounts: 1 });
       });
 
-      test('is not marked by others while a counter that it has something in is absent', async () => {
+      test('is not marked while a counter that it has something in is absent', async () => {
         const [key, team] = [await loaded('key', 100n), counter('team', 100n)];
         const one = await startWithFigures(key);
         await one.tell(team, { registered: 9n, risk: 8n });
         await under.advance(LEASE + 1);
         const { scopeId, window } = team;
-        expect(await mark(one.account)).toMatchObject({ outcome: 'absent', counters: [{ scopeId, window }] });
+        for (const how of [byOther, byOwn])
+          expect(await mark(one.account, how)).toMatchObject({ outcome: 'absent', counters: [{ scopeId, window }] });
         expect(await read(key)).toEqual([[7n, 50n]]);
         await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
         expect(await mark(one.account)).toMatchObject({ outcome: 'marked' });
@@ -159,10 +160,10 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('is marked by its own process, keeps its escrow, and ends with the first call of the next account', async () => {
-        const [key, team] = [await loaded('key', 100n), counter('team', 100n)];
+        const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
         const one = await startWithFigures(key, HOUR);
-        await one.tell(team, { registered: 5n, risk: 5n });
-        const inTeam = expect.objectContaining({ scopeId: 'team', escrow: 5n, risk: 5n });
+        await one.tell(team, { registered: 5n, risk: 4n });
+        const inTeam = expect.objectContaining({ scopeId: 'team', escrow: 5n, risk: 4n });
         const marked = { outcome: 'marked', number: 3, figures: expect.arrayContaining([inTeam]) };
         expect(await mark(one.account, byOwn)).toMatchObject(marked);
         expect(await mark(one.account, byOwn)).toMatchObject(marked);
@@ -176,8 +177,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         });
         expect(await two.repeat()).toMatchObject({ lines: [{ spent: 7n, held: 20n }] });
         expect(await under.store.accounts(false, 10)).toMatchObject([{ account: two.account }]);
-        await under.store.load(under.epoch, [{ ...team, spent: 5n }]);
-        expect(await read(team)).toEqual([[5n, 0n]]);
+        expect(await read(team)).toEqual([[4n, 0n]]);
       });
 
       test('ends for its next account before the asks of the same call, marked or not', async () => {
@@ -211,10 +211,20 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       });
     });
 
-    describe('that is finished', () => {
+    describe('that is not there', () => {
       const first = async (account: string) => start().send({ account, number: 1 });
 
-      test('is not opened again by a late first call, however it ended', async () => {
+      test('is not opened by a first call after its deadline, also when that is repeated', async () => {
+        const key = await loaded('key', 100n);
+        const one = start();
+        const late = { lines: [line(key, { spend: 1n })], deadline: under.now() - 1000 };
+        expect(await one.send(late)).toMatchObject(closed);
+        expect(await one.repeat()).toMatchObject(closed);
+        expect(await under.store.accounts(false, 10)).toEqual([]);
+        expect(await read(key)).toEqual([[0n, 0n]]);
+      });
+
+      test('any more is not opened again by its first call, however it ended', async () => {
         const [ended, last, unknown, finished, own] = [start(LEASE), start(), nextId(), nextId(), start()];
         await ended.call();
         await last.call({ isLast: true });

@@ -159,6 +159,7 @@ export function modelAccounts(limit: Nano) {
       Object.assign(find(next), { escrow: [...risk], risk: [...risk], unbooked });
     },
 
+    isOpen: (id: string): boolean => accounts.some((one) => one.id === id),
     risksOf: (id: string): ReadonlyArray<Nano> => find(id).risk,
     linesOf: (id: string, now: Millis) =>
       COUNTERS.map((of) => ({

@@ -135,7 +135,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
           model.figuresOf(account, isOwn),
         );
       };
-      const deadline = under.now() + (event.isLate ? -1000 : 60_000);
+      const deadline = under.now() + (event.isLate && model.isOpen(account) ? -1000 : 60_000);
       const part = { ...model.toPart(account, event, counters), deadline };
       const lease = event.kind === 'close' ? { lease: 1 } : {};
       const reply = await process.call({ ...part, ...lease });

@@ -12,8 +12,7 @@ export function mark(life: Life, id: string, how: Parameters<Accounts['mark']>[2
   if (!how.isOwn && account.until > now) return { outcome: 'live', now };
   const figures = figuresOf(account);
   const absent = figures.filter((one) => find(life, one) === undefined);
-  if (!how.isOwn && !how.isRebuild && absent.length > 0)
-    return { outcome: 'absent', now, counters: absent.map(toScopeWindow) };
+  if (!how.isRebuild && absent.length > 0) return { outcome: 'absent', now, counters: absent.map(toScopeWindow) };
   if (!how.isOwn && !account.isMarked) for (const one of figures) freeIdle(life, one);
   account.isMarked = true;
   return { outcome: 'marked', now, number: account.number, figures: figures.map(toFrozen) };

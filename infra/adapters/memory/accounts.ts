@@ -86,8 +86,9 @@ function answerCall(life: state.Life, call: AccountCall, now: Millis): AccountRe
   const known = life.accounts.get(call.account);
   const last = known?.number ?? 0;
   const isRepeated = known !== undefined && !known.isMarked && number === last;
-  if (!isRepeated && (known?.isMarked || known?.isFinished || number <= last))
-    return { outcome: 'stale', why: 'closed', now, calls: life.calls };
+  // A first call that is late opens no account.
+  const isClosed = known === undefined ? number === 1 && now > call.deadline : known.isMarked || known.isFinished;
+  if (!isRepeated && (isClosed || number <= last)) return { outcome: 'stale', why: 'closed', now, calls: life.calls };
   if (!isRepeated && number !== last + 1) return { outcome: 'stale', why: 'behind', now, calls: life.calls };
   const step = { life, account: known ?? state.open(life, call.account), now };
   if (!isRepeated) perform(step, call);
