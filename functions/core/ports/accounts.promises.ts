@@ -6,7 +6,9 @@ import { describeCalls } from './accounts.calls.promises.ts';
 import { describeClosing } from './accounts.closing.promises.ts';
 import { describeEpochs } from './accounts.epoch.promises.ts';
 import { describeEscrow } from './accounts.escrow.promises.ts';
+import { describeMinutes } from './accounts.minutes.promises.ts';
 import { describeMoney } from './accounts.money.promises.ts';
+import { describeRates } from './accounts.rates.promises.ts';
 import type { AccountsUnderTest } from './accounts.scene.promises.ts';
 
 /**
@@ -26,5 +28,7 @@ export function describeAccounts(
     describeClosing(make);
     describeEpochs(make, clock);
     describeAudits(make);
+    describeRates(make);
+    if (clock === 'manual') describeMinutes(make);
   });
 }

@@ -17,7 +17,7 @@ export interface CounterLine extends ScopeWindow {
   readonly registered: Nano;
   /**
    * Escrow wanted ahead of requests. Granted whole or not at all: while no ask of the call was refused in this counter, nobody is refused in it
-   * elsewhere (`isWanted`), and 16 × live accounts × the idle escrow with it fits into what spend and escrow leave of the limit.
+   * elsewhere (`isWanted`), and 16 × live accounts × the idle escrow (beyond the risk) with it fits into what spend and escrow leave of the limit before it.
    */
   readonly ahead: Nano;
 }
@@ -36,7 +36,9 @@ export interface Ask {
 
 /**
  * What a request that has ended changes in its rates. Requests and tokens count in the minute of the store's clock; the minute before counts for the
- * share of it that the last 60 s still cover. A use changes the present minute, and the minute before by what would fall below zero there.
+ * share of it that the last 60 s still cover, rounded down. So requests that come evenly, less often than the limit, are never refused; no minute of the
+ * clock admits more than the limit, and no 60 s more than twice as much (all of it at the end of one minute and at the end of the next). A refusal
+ * never tells a wait above a minute. A use changes the present minute, and the minute before by what would fall below zero there.
  */
 export interface RateUse {
   readonly id: string;
@@ -44,7 +46,7 @@ export interface RateUse {
   readonly requests: number;
   /** The true number of tokens less the reserved one. */
   readonly tokens: number;
-  /** -1: it is no longer in flight. */
+  /** -1: it is no longer in flight. An account gives back no more than it has in flight, and all of that when it ends. */
   readonly parallel: number;
 }
 
@@ -125,7 +127,7 @@ export type AccountReply =
   | (Answered & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
   /** The window of a line that is asked in is not current on the store's clock: nothing was done, and the number is used up. */
   | (Answered & { readonly outcome: 'window' })
-  /** Nothing was done. `closed`: another has marked or forgotten the account. `behind`: the store has an earlier number than the call's predecessor, or none. */
+  /** Nothing was done. `closed`: another has marked or forgotten the account, or the number is older than the last. `behind`: the store has an earlier number than the call's predecessor, or none. */
   | (Answered & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })
   | StaleStore;
 

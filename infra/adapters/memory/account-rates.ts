@@ -147,6 +147,8 @@ const untilUsed = (use: Use, what: Countable, most: number, now: Millis): Millis
   Math.min(MINUTE, untilBelow(use, what, most, now));
 
 function untilBelow(use: Use, what: Countable, most: number, now: Millis): Millis {
+  // A limit of 0 never has room.
+  if (most < 0) return MINUTE;
   if (usedOf(use, what, now) <= most) return 0;
   const current = use.current[what];
   /** The place in a minute from which on so much of the one before no longer counts more than `rest`. */
