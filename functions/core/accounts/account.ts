@@ -1,0 +1,179 @@
+// The account of a process: live holds, ended requests on their way to PostgreSQL, and the numbers of its calls (LEDGER 3, 8).
+
+import type { RateUse } from '../ports/accounts.ts';
+import type { Entry } from '../ports/books.ts';
+import type { Hold } from '../ports/ledger.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { RateLimit } from '../ports/rates.ts';
+import { type Charges, createCharges } from './charges.ts';
+import { type CounterState, type Counters, createCounters } from './counters.ts';
+import type { LedgerDependencies, StoreMemory } from './deps.ts';
+
+/** A hold in flight; its caller has the same object. */
+export interface LiveHold extends Hold {
+  counters: ReadonlyArray<CounterState>;
+  readonly model: string;
+  readonly identifier: string;
+  readonly since: Millis;
+  /** The cost of the reply so far, of a stream. */
+  known: (() => Nano) | undefined;
+  /** The last `known` in the outbox. */
+  written: Nano;
+  /** Its part of the risk: its size; of a stream that has been told of, what it has produced. */
+  risk: Nano;
+  isStream: boolean;
+  /** The rates it counts in; undefined without any. */
+  readonly counted: HeldRates | undefined;
+  /** Set when it settles or releases: resolves when that is durable. */
+  ending: Promise<void> | undefined;
+}
+
+export interface HeldRates {
+  readonly limits: ReadonlyArray<RateLimit>;
+  entry: RateLimit | undefined;
+  /** Tokens that were reserved. */
+  readonly tokens: number;
+}
+
+/** An entry that PostgreSQL does not have yet. */
+export interface Ended {
+  readonly entry: Entry;
+  counters: ReadonlyArray<CounterState>;
+  /** What the store must be able to charge for it until it is told. */
+  readonly cover: Nano;
+  readonly since: Millis;
+}
+
+export interface Account {
+  /** Empty: none yet, or left. */
+  id: string;
+  epoch: number;
+  /** The number of the last call, answered or not. */
+  number: number;
+  /** The number of the last answered call. */
+  answered: number;
+  /** Whether requests are admitted: the epoch is open and the account has told what it holds. */
+  isOpen: boolean;
+  /** When the last answered call was sent: on our clock, and on the monotonic one. */
+  sentAt: Millis;
+  sentAtMonotonic: Millis;
+  /** Live accounts, as last answered. */
+  accounts: number;
+  readonly store: StoreMemory;
+  readonly counters: Counters;
+  readonly charges: (scopes: Charges['scopes'], now: Millis) => Charges;
+  readonly live: Set<LiveHold>;
+  /** Ended requests: not told, in the pending call, told in the batch that collects, in the batch that is being booked. */
+  untold: Ended[];
+  sent: Ended[];
+  collecting: Ended[];
+  sealed: Ended[];
+  /** The number of the batch that collects, and of the last one that PostgreSQL has. */
+  batch: number;
+  booked: number;
+  /** What ended requests change in their rates. */
+  uses: Map<string, RateUse>;
+  /** Counters that the next call names. */
+  readonly changed: Set<CounterState>;
+  /** The store's clock. */
+  now(): Millis;
+}
+
+export function createAccount({ clock, isolate }: Pick<LedgerDependencies, 'clock' | 'isolate'>): Account {
+  const counters = createCounters();
+  const store = isolate ?? { epoch: 0, calls: 0, ahead: 0 };
+  return {
+    ...{ id: '', epoch: 0, number: 0, answered: 0, isOpen: false, accounts: 1 },
+    ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtMonotonic: Number.NEGATIVE_INFINITY },
+    ...{ store, counters, charges: createCharges(counters), live: new Set(), changed: new Set(), uses: new Map() },
+    ...{ untold: [], sent: [], collecting: [], sealed: [], batch: 1, booked: 0 },
+    now: () => clock.now() + store.ahead,
+  };
+}
+
+export function change(account: Account, counter: CounterState): void {
+  if (counter.isChanged) return;
+  counter.isChanged = true;
+  account.changed.add(counter);
+}
+
+/** The hold takes its part of the escrow. */
+export function begin(account: Account, hold: LiveHold): void {
+  account.live.add(hold);
+  for (const counter of hold.counters) {
+    counter.live += hold.amount;
+    counter.risk += hold.risk;
+    change(account, counter);
+  }
+}
+
+/** The hold ends: it takes nothing any more. */
+export function end(account: Account, hold: LiveHold): void {
+  if (!account.live.delete(hold)) return;
+  hold.counters = current(account, hold.counters);
+  for (const counter of hold.counters) {
+    counter.live -= hold.amount;
+    counter.risk -= hold.risk;
+    change(account, counter);
+  }
+}
+
+/** A stream has produced more: the risk is what it cost so far, never less than before. */
+export function produce(account: Account, hold: LiveHold, cost: Nano): void {
+  if (hold.isStream && cost <= hold.risk) return;
+  for (const counter of hold.counters) {
+    counter.risk += cost - hold.risk;
+    change(account, counter);
+  }
+  hold.risk = cost;
+  hold.isStream = true;
+}
+
+/** An entry waits to be told. */
+export function owe(account: Account, ended: Ended): void {
+  account.untold.push(ended);
+  for (const counter of ended.counters) {
+    counter.untold += ended.entry.cost;
+    counter.uncovered += ended.cover;
+    change(account, counter);
+  }
+}
+
+export function use(account: Account, { id, requests, tokens, parallel }: RateUse): void {
+  const before = account.uses.get(id);
+  account.uses.set(id, {
+    id,
+    requests: requests + (before?.requests ?? 0),
+    tokens: tokens + (before?.tokens ?? 0),
+    parallel: parallel + (before?.parallel ?? 0),
+  });
+}
+
+/** The counters that stand for these now: one that nothing was in may have been dropped. */
+export const current = (account: Account, counters: ReadonlyArray<CounterState>): ReadonlyArray<CounterState> =>
+  counters.some(({ isDropped }) => isDropped) ? counters.map(({ counter }) => account.counters.of(counter)) : counters;
+
+/** Entries that PostgreSQL is not known to have. */
+export const unbookedOf = ({ sealed, collecting, sent, untold }: Account): ReadonlyArray<Ended> => [
+  ...sealed,
+  ...collecting,
+  ...sent,
+  ...untold,
+];
+
+/** The account is left: what PostgreSQL is not known to have is told again by the next one. */
+export function leave(account: Account): void {
+  const unbooked = unbookedOf(account);
+  const rates = [...account.live].flatMap(({ counted }) => (counted === undefined ? [] : [counted]));
+  account.counters.reset();
+  for (const counter of account.counters.all()) Object.assign(counter, { untold: 0n, uncovered: 0n });
+  Object.assign(account, { id: '', number: 0, answered: 0, isOpen: false, batch: 1, booked: 0 });
+  Object.assign(account, { untold: [], sent: [], collecting: [], sealed: [], uses: new Map() });
+  account.sentAt = Number.NEGATIVE_INFINITY;
+  account.sentAtMonotonic = Number.NEGATIVE_INFINITY;
+  for (const ended of unbooked) owe(account, { ...ended, counters: current(account, ended.counters) });
+  // The store counts requests in flight by account.
+  for (const { limits, entry } of rates)
+    for (const limit of entry === undefined ? limits : [...limits, entry])
+      use(account, { id: limit.id, requests: 0, tokens: 0, parallel: 1 });
+}

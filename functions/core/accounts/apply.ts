@@ -1,0 +1,68 @@
+// The answer to a numbered call: what the account has now, which requests are held, and what may be booked (LEDGER 3).
+import type { AccountReply } from '../ports/accounts.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import { type Account, change } from './account.ts';
+import type { Pending } from './compose.ts';
+import { type CounterState, idleOf } from './counters.ts';
+
+export type Done = Extract<AccountReply, { outcome: 'done' }>;
+
+/** The answer was heard: its clock, its count, and that the store lives. */
+export function hear(
+  account: Account,
+  reply: AccountReply,
+  sent: { at: Millis; monotonic: Millis; heardAt: Millis },
+): void {
+  account.store.ahead = Math.round(reply.now - (sent.at + sent.heardAt) / 2);
+  if (reply.outcome === 'epoch') return;
+  account.store.calls = Math.max(account.store.calls, reply.calls);
+}
+
+/** The call was done. */
+export function applyDone(account: Account, { call, counters, waiters }: Pending, reply: Done): void {
+  account.answered = call.number;
+  account.accounts = reply.accounts;
+  counters.forEach((counter, index) => {
+    const line = reply.lines[index];
+    if (line === undefined) return;
+    const { spent, held, escrow, isWanted } = line;
+    const wasEmpty = counter.escrow === 0n;
+    Object.assign(counter, { spent, held, escrow, isWanted, returning: 0n, sent: 0n, sentUncovered: 0n });
+    counter.toldRisk = counter.sentRisk ?? counter.toldRisk;
+    counter.sentRisk = undefined;
+    const under = call.lines[index]?.limit ?? 0n;
+    if (wasEmpty || under < counter.grantedUnder || idleOf(counter) === 0n) counter.grantedUnder = under;
+    if (isWanted && idleOf(counter) > 0n) change(account, counter);
+  });
+  account.collecting.push(...account.sent);
+  account.sent = [];
+  // Grants are part of the risk that the store has.
+  waiters.forEach((waiter, index) => {
+    const answer = reply.asks[index];
+    if (answer?.outcome === 'held') for (const counter of waiter.counters) counter.toldRisk += answer.amount;
+  });
+}
+
+/** The call was refused as a whole: all it told goes with the next one. */
+export function applyRefused(account: Account, { call, counters }: Pending): void {
+  account.answered = call.number;
+  for (const counter of counters) {
+    counter.untold += counter.sent;
+    counter.uncovered += counter.sentUncovered;
+    Object.assign(counter, { returning: 0n, sent: 0n, sentUncovered: 0n, sentRisk: undefined });
+    change(account, counter);
+  }
+  account.untold = [...account.sent, ...account.untold];
+  account.sent = [];
+  for (const { id, requests, tokens, parallel } of call.uses) {
+    const later = account.uses.get(id) ?? { requests: 0, tokens: 0, parallel: 0 };
+    account.uses.set(id, {
+      ...{ id, requests: requests + later.requests },
+      ...{ tokens: tokens + later.tokens, parallel: parallel + later.parallel },
+    });
+  }
+}
+
+/** What spend leaves of the limit, holds left out; undefined: not known, or no limit. */
+export const leftBySpend = ({ limit, spent, untold, sent }: CounterState): Nano | undefined =>
+  limit === undefined || spent === undefined ? undefined : limit - spent - untold - sent;

@@ -1,0 +1,134 @@
+// Bookings by numbered batches: told first, then booked; one is under way while the next collects (LEDGER 8).
+
+import { createBackOff } from '../ledger/back-off.ts';
+import { withTimeout } from '../ledger/timeout.ts';
+import type { Millis } from '../ports/money.ts';
+import type { Account, Ended } from './account.ts';
+import type { LedgerDependencies } from './deps.ts';
+
+export interface BookingDependencies
+  extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'outbox' | 'clock' | 'timer' | 'log' | 'metrics'> {
+  readonly account: Account;
+  /** Whether the batch that collects has everything that the pending call may have told into it. */
+  readonly isSettled: () => boolean;
+  /** The account is closed in PostgreSQL, or of another epoch. */
+  readonly onLost: () => void;
+  /** A batch is booked: the next call says so. */
+  readonly onBooked: () => void;
+}
+
+/** Entries of many ticks share a transaction. */
+const GATHER: Millis = 100;
+const BOOKING_TIMEOUT: Millis = 5000;
+/** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */
+const MAX_UNBOOKED = 100_000;
+export const MAX_UNBOOKED_AGE: Millis = 30_000;
+
+export type Booking = ReturnType<typeof createBooking>;
+
+export function createBooking(deps: BookingDependencies) {
+  const { account, clock, timer, metrics } = deps;
+  const labels = { instance: deps.instanceUid };
+  const backOff = createBackOff(timer, GATHER, 1000);
+  let cancelGather: (() => void) | undefined;
+  let running: Promise<void> | undefined;
+
+  /** Seals the batch that collects, unless one is under way or the pending call may add to it; then its answer comes first. */
+  const seal = (): boolean => {
+    if (account.sealed.length > 0) return true;
+    if (account.collecting.length === 0 || !deps.isSettled()) return false;
+    account.sealed = account.collecting;
+    account.collecting = [];
+    account.batch += 1;
+    return true;
+  };
+
+  const bookSealed = async (): Promise<void> => {
+    const { id, epoch, answered, sealed, batch, store } = account;
+    const entries = sealed.map(({ entry }) => entry);
+    const work = deps.books.bookBatch({
+      ...{ epoch, account: { id, batch: batch - 1, number: answered } },
+      ...{ calls: store.calls, entries },
+    });
+    const { outcome, rejected } = await withTimeout(timer, BOOKING_TIMEOUT, 'PostgreSQL', work);
+    if (account.id !== id) return;
+    if (outcome !== 'booked') return deps.onLost();
+    reportRejected(deps, rejected);
+    account.sealed = [];
+    account.booked = batch - 1;
+    deps.outbox.done(entries.map((entry) => entry.id));
+    deps.onBooked();
+  };
+
+  const run = (): Promise<void> => {
+    if (running !== undefined) return running;
+    if (!account.isOpen || !seal()) return Promise.resolve();
+    running = bookSealed()
+      .then(backOff.succeeded, (cause) => {
+        metrics.add('gateway_operator_ledger_booking_failures_total');
+        backOff.failed(() => void run().catch(() => undefined));
+        throw new Error('booking entries in PostgreSQL', { cause });
+      })
+      .finally(() => {
+        running = undefined;
+        report();
+        gather();
+      });
+    return running;
+  };
+
+  const gather = (): void => {
+    if (cancelGather !== undefined || running !== undefined || backOff.isPending()) return;
+    if (!account.isOpen || account.collecting.length + account.sealed.length === 0) return;
+    cancelGather = timer(GATHER, () => {
+      cancelGather = undefined;
+      run().catch(() => undefined);
+    });
+  };
+
+  const report = (): void => {
+    metrics.set('gateway_operator_ledger_unbooked', sizeOf(account), labels);
+    metrics.set('gateway_operator_ledger_unbooked_age_seconds', ageOf(account, clock.now()) / 1000, labels);
+  };
+
+  return {
+    /** Entries were told: they are booked within about 100 ms. */
+    gather,
+    report,
+    size: (): number => sizeOf(account),
+    /** Books what is told so far; throws when PostgreSQL does not take it. */
+    async flush(): Promise<void> {
+      const told = new Set<Ended>([...account.sealed, ...account.collecting]);
+      const isLeft = (): boolean => [...account.sealed, ...account.collecting].some((ended) => told.has(ended));
+      while (isLeft() && account.isOpen) {
+        const before = running;
+        await (before ?? run());
+        if (before === undefined && running === undefined && isLeft())
+          await new Promise<void>((next) => timer(1, next));
+      }
+    },
+    /** Whether new requests are refused. */
+    isOverLimit: (): boolean => sizeOf(account) > MAX_UNBOOKED || ageOf(account, clock.now()) > MAX_UNBOOKED_AGE,
+    close(): void {
+      cancelGather?.();
+      backOff.cancel();
+    },
+  };
+}
+
+const sizeOf = ({ untold, sent, collecting, sealed }: Account): number =>
+  untold.length + sent.length + collecting.length + sealed.length;
+
+function ageOf({ untold, sent, collecting, sealed }: Account, now: Millis): Millis {
+  const oldest = sealed[0] ?? collecting[0] ?? sent[0] ?? untold[0];
+  return oldest === undefined ? 0 : Math.max(0, now - oldest.since);
+}
+
+export function reportRejected(
+  { metrics, log }: Pick<LedgerDependencies, 'metrics' | 'log'>,
+  rejected: ReadonlyArray<string>,
+): void {
+  if (rejected.length === 0) return;
+  metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
+  log.error('PostgreSQL rejected entries; they are in entry_rejected', { ids: rejected });
+}

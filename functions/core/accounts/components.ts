@@ -1,0 +1,91 @@
+// The components of a ledger, and how they are wired.
+import { createAccount } from './account.ts';
+import { createBooking } from './booking.ts';
+import { createClosing } from './closing.ts';
+import { createCover } from './cover.ts';
+import type { LedgerDependencies } from './deps.ts';
+import { createEnds } from './ends.ts';
+import { createHolds } from './holds.ts';
+import { createLoads } from './loads.ts';
+import { createMembership, type Membership } from './membership.ts';
+import { createMove } from './move.ts';
+import { createSpend } from './spend.ts';
+import { createSync, type Sync } from './sync.ts';
+import { createWaiting, type Waiting } from './waiting.ts';
+
+export type Components = ReturnType<typeof createComponents>;
+
+export function createComponents(deps: LedgerDependencies) {
+  const account = createAccount(deps);
+  const phase = { isClosed: false };
+  const waiting: Waiting = createWaiting({
+    timer: deps.timer,
+    now: deps.clock.now,
+    heardAt: () => sync.heardAt(),
+    isRebuilding: () => membership.isRebuilding(),
+    onAsk: () => sync.urgent(),
+  });
+  const loads = createLoads({ ...deps, account, onLoaded: () => sync.urgent() });
+  const closing = createClosing({
+    ...deps,
+    now: account.now,
+    epoch: () => account.epoch,
+    onGoneBack: () => membership.leave({ hasGoneBack: true }),
+  });
+  const cover = createCover({ timer: deps.timer, onWait: () => sync.urgent() });
+  const sync: Sync = createSync({
+    ...{ ...deps, account, waiting, onAbsent: loads.want },
+    onDone(pending, reply) {
+      holds.answered(pending, reply);
+      cover.check();
+      booking.gather();
+      closing.close(reply.ended);
+    },
+    onLost: (loss) => membership.leave(loss),
+  });
+  const booking = createBooking({
+    ...{ ...deps, account, isSettled: () => account.sent.length === 0 },
+    onLost: () => membership.leave({}),
+    onBooked: () => {
+      membership.onBooked();
+      sync.news();
+    },
+  });
+  const membership: Membership = createMembership({
+    ...{ ...deps, account, ask: sync.ask, phase },
+    onLeft: sync.reset,
+    onOpen: () => {
+      cover.check();
+      booking.gather();
+      sync.urgent();
+    },
+  });
+  const holds = createHolds({ ...deps, account, waiting, sync, booking, phase, membership });
+  const ends = createEnds({ ...deps, account, waiting, sync, cover, booking, holds });
+  const move = createMove({ ...deps, account, waiting });
+  const spend = createSpend({ ...deps, account, sync, membership });
+  const cancelBeat = keepBeating(deps, () => {
+    ends.beat();
+    membership.beat();
+    booking.report();
+  });
+  return {
+    ...{ account, phase, membership, holds, ends, move, spend, sync, booking },
+    async close(): Promise<void> {
+      cancelBeat();
+      for (const part of [loads, sync, booking, waiting]) part.close();
+      await membership.close();
+    },
+  };
+}
+
+/** Idle escrow is looked at every quarter of a second. */
+const BEAT = 250;
+
+function keepBeating({ timer }: Pick<LedgerDependencies, 'timer'>, work: () => void): () => void {
+  let cancel = timer(BEAT, function beat() {
+    work();
+    cancel = timer(BEAT, beat);
+  });
+  return () => cancel();
+}

@@ -1,0 +1,132 @@
+// One numbered call: everything that changed since the last one, as totals per counter, and the requests that need an answer (LEDGER 3).
+import { type AccountCall, type Ask, type CounterLine, MAX_ASKS, MAX_LINES } from '../ports/accounts.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { Account, Ended } from './account.ts';
+import { type CounterState, idleOf } from './counters.ts';
+import type { Waiter } from './waiting.ts';
+
+/** A call as it was sent, and what it was made of. */
+export interface Pending {
+  readonly call: AccountCall;
+  readonly counters: ReadonlyArray<CounterState>;
+  readonly waiters: ReadonlyArray<Waiter>;
+}
+
+export const LEASE: Millis = 20_000;
+/** A call that arrives later grants nothing: its requests have been refused by then. */
+const DEADLINE: Millis = 1000;
+/** At most a sixteenth of what is left, divided among the live accounts. */
+const SHARE = 16n;
+
+interface Lines {
+  readonly counters: CounterState[];
+  readonly spends: Nano[];
+  readonly number: number;
+}
+
+/** Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the store, the first ones first. */
+export function compose(account: Account, asking: Iterable<Waiter>): Pending {
+  const lines: Lines = { counters: [], spends: [], number: account.number + 1 };
+  const waiters = takeAsks(lines, asking);
+  tellEnded(account, lines);
+  for (const counter of account.changed) {
+    if (counter.isLoading) continue;
+    if (!addLines(lines, [counter])) break;
+  }
+  const isAsked = new Set(waiters.flatMap(({ counters }) => counters));
+  const figures = lines.counters.map((counter, index) => toLine(account, counter, lines.spends[index] ?? 0n, isAsked));
+  account.number = lines.number;
+  const uses = [...account.uses.values()];
+  account.uses = new Map();
+  const call: AccountCall = {
+    ...{ epoch: account.epoch, account: account.id, number: lines.number, lease: LEASE },
+    ...{ deadline: account.now() + DEADLINE, batch: account.batch, booked: account.booked, lines: figures },
+    asks: waiters.map(toAsk),
+    ...{ uses, ends: [], isLast: false },
+  };
+  return { call, counters: lines.counters, waiters };
+}
+
+/** Adds lines of these counters, all or none. */
+function addLines({ counters, spends, number }: Lines, added: ReadonlyArray<CounterState>): boolean {
+  let missing = 0;
+  for (const counter of added) {
+    if (counter.isLoading) return false;
+    if (counter.lineOf !== number) missing += 1;
+  }
+  if (counters.length + missing > MAX_LINES) return false;
+  for (const counter of added) {
+    if (counter.lineOf === number) continue;
+    counter.lineOf = number;
+    counter.lineIndex = counters.length;
+    counters.push(counter);
+    spends.push(0n);
+  }
+  return true;
+}
+
+function takeAsks(lines: Lines, asking: Iterable<Waiter>): Waiter[] {
+  const taken: Waiter[] = [];
+  for (const waiter of asking) {
+    if (taken.length === MAX_ASKS) break;
+    if (!addLines(lines, waiter.counters)) continue;
+    waiter.isAsking = true;
+    taken.push(waiter);
+  }
+  return taken;
+}
+
+const toAsk = ({ counters, amount, minAmount, rates }: Waiter): Ask => ({
+  lines: counters.map(({ lineIndex }) => lineIndex),
+  ...{ amount, minAmount, ...(rates === undefined ? {} : { rates: rates.request }) },
+});
+
+/** Ended requests whose counters all fit; their batch is the one that collects. */
+function tellEnded(account: Account, lines: Lines): void {
+  if (account.untold.length === 0) return;
+  const rest: Ended[] = [];
+  for (const ended of account.untold) {
+    const { counters, entry, cover } = ended;
+    if (!addLines(lines, counters)) {
+      rest.push(ended);
+      continue;
+    }
+    account.sent.push(ended);
+    for (const counter of counters) {
+      counter.untold -= entry.cost;
+      counter.sent += entry.cost;
+      counter.uncovered -= cover;
+      counter.sentUncovered += cover;
+      lines.spends[counter.lineIndex] = (lines.spends[counter.lineIndex] ?? 0n) + entry.cost;
+    }
+  }
+  account.untold = rest;
+}
+
+function toLine(account: Account, counter: CounterState, spend: Nano, isAsked: ReadonlySet<CounterState>): CounterLine {
+  const { scopeId, window } = counter.counter;
+  const { limit, risk } = counter;
+  account.changed.delete(counter);
+  counter.isChanged = false;
+  counter.sentRisk = risk;
+  const wanted = limit === undefined ? { returned: 0n, ahead: 0n } : wantedOf(account, counter, isAsked.has(counter));
+  counter.returning = wanted.returned;
+  return { scopeId, window, limit, spend, risk, registered: 0n, ...wanted };
+}
+
+/** Escrow to give back, or to get ahead. All that is idle goes back where a request asks or waits, or the limit has fallen. */
+function wantedOf(account: Account, counter: CounterState, isAsked: boolean): Pick<CounterLine, 'returned' | 'ahead'> {
+  const idle = idleOf(counter);
+  const free = idle > 0n ? idle : 0n;
+  const { limit = 0n, spent, held, demand, lastDemand, lastAmount, line, isWanted, grantedUnder, escrow } = counter;
+  const isOver = counter.counter.window.end <= account.now();
+  if (isOver || isWanted || line.size > 0 || (escrow > 0n && limit < grantedUnder))
+    return { returned: free, ahead: 0n };
+  const enough = demand > lastDemand ? demand : lastDemand;
+  if (!isAsked && free > enough) return { returned: free - enough, ahead: 0n };
+  const [returned, kept] = isAsked ? [free, 0n] : [0n, free];
+  if (spent === undefined) return { returned, ahead: 0n };
+  const share = (limit - spent - held) / (SHARE * BigInt(account.accounts));
+  const ahead = (enough < share ? enough : share) - kept;
+  return { returned, ahead: ahead >= lastAmount && ahead > 0n ? ahead : 0n };
+}

@@ -1,0 +1,135 @@
+// Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it (LEDGER 3).
+import type { Nano } from '../ports/money.ts';
+import type { ScopeWindow } from '../ports/policy.ts';
+import { counterKey } from '../ports/store.ts';
+import type { Waiter } from './waiting.ts';
+
+/** One scope in one window, as this process sees it. */
+export interface CounterState {
+  readonly key: string;
+  readonly counter: ScopeWindow;
+  /** The limit of the policy that was used last; undefined: the scope spends without one. */
+  limit: Nano | undefined;
+  /** The limit that the escrow was granted under. */
+  grantedUnder: Nano;
+  /** Escrow as last answered. */
+  escrow: Nano;
+  /** Escrow that the pending call gives back. */
+  returning: Nano;
+  /** Sizes of live holds. */
+  live: Nano;
+  /** The charge of live holds if this process dies now: sizes; of streams, what they have produced. */
+  risk: Nano;
+  /** Costs of ended requests that no call has told; and those in the pending call. */
+  untold: Nano;
+  sent: Nano;
+  /** What the store must be able to charge for those requests if process and disk are lost. */
+  uncovered: Nano;
+  sentUncovered: Nano;
+  /** The risk that the store has, and the one in the pending call. */
+  toldRisk: Nano;
+  sentRisk: Nano | undefined;
+  /** The store's figures as last answered. */
+  spent: Nano | undefined;
+  held: Nano;
+  /** Somebody elsewhere waits for escrow. */
+  isWanted: boolean;
+  /** Sizes of holds begun in this second, and in the one before. */
+  demand: Nano;
+  lastDemand: Nano;
+  /** The size of the last hold. */
+  lastAmount: Nano;
+  /** Requests that were refused here because of holds, in order of arrival. */
+  readonly line: Set<Waiter>;
+  /** PostgreSQL is being read for it: no call names it. */
+  isLoading: boolean;
+  /** The next call names it. */
+  isChanged: boolean;
+  /** Another object stands for the counter now. */
+  isDropped: boolean;
+  /** Its index in the call that is being composed, and that call's number. */
+  lineIndex: number;
+  lineOf: number;
+}
+
+export interface Counters {
+  of(counter: ScopeWindow): CounterState;
+  all(): IterableIterator<CounterState>;
+  /** The account is left: its escrow is gone, and nothing is told any more. */
+  reset(): void;
+  /** Drops counters that nothing is in. */
+  prune(): void;
+}
+
+export function createCounters(): Counters {
+  const counters = new Map<string, CounterState>();
+  return {
+    of(counter) {
+      const key = counterKey(counter);
+      let state = counters.get(key);
+      if (state === undefined) {
+        state = emptyCounter(key, counter);
+        counters.set(key, state);
+      }
+      return state;
+    },
+    all: () => counters.values(),
+    reset() {
+      for (const state of counters.values()) {
+        state.untold += state.sent;
+        state.uncovered += state.sentUncovered;
+        Object.assign(state, { escrow: 0n, returning: 0n, sent: 0n, sentUncovered: 0n, toldRisk: 0n });
+        Object.assign(state, { sentRisk: undefined, spent: undefined, held: 0n, isWanted: false, isLoading: false });
+      }
+    },
+    prune() {
+      for (const state of counters.values()) {
+        if (isUsed(state)) continue;
+        state.isDropped = true;
+        counters.delete(state.key);
+      }
+    },
+  };
+}
+
+/** Escrow that no hold and no untold cost needs. Below zero where replies cost more than their holds. */
+export const idleOf = ({ escrow, returning, live, untold, sent }: CounterState): Nano =>
+  escrow - returning - live - untold - sent;
+
+/**
+ * Whether the whole hold fits into the idle escrow. Escrow of a limit that has fallen since is not used; an empty one admits nothing, since a free
+ * request is refused by spend that has reached the limit.
+ */
+export function fits(state: CounterState, amount: Nano): boolean {
+  const { limit, grantedUnder, escrow, returning, untold, sent, live } = state;
+  if (limit === undefined) return true;
+  if (limit < grantedUnder) return false;
+  const left = escrow - returning - untold - sent;
+  return left > 0n && left - live >= amount;
+}
+
+/**
+ * Whether the store could charge what this process has not told, if process and disk were lost now: with the pending call done, and with
+ * it not done.
+ */
+export function isCovered({ uncovered, sentUncovered, toldRisk, sentRisk }: CounterState): boolean {
+  return uncovered + sentUncovered <= toldRisk && (sentRisk === undefined || uncovered <= sentRisk);
+}
+
+function isUsed(state: CounterState): boolean {
+  const { escrow, returning, live, untold, sent, toldRisk, risk, line, isLoading, isChanged, demand, lastDemand } =
+    state;
+  return (
+    [escrow, returning, live, untold, sent, toldRisk, risk, demand, lastDemand].some((amount) => amount !== 0n) ||
+    line.size > 0 ||
+    isLoading ||
+    isChanged
+  );
+}
+
+const emptyCounter = (key: string, { scopeId, window }: ScopeWindow): CounterState => ({
+  ...{ key, counter: { scopeId, window }, limit: undefined, grantedUnder: 0n, escrow: 0n, returning: 0n },
+  ...{ live: 0n, risk: 0n, untold: 0n, sent: 0n, uncovered: 0n, sentUncovered: 0n, toldRisk: 0n, sentRisk: undefined },
+  ...{ spent: undefined, held: 0n, isWanted: false, demand: 0n, lastDemand: 0n, lastAmount: 0n, line: new Set() },
+  ...{ isLoading: false, isChanged: false, isDropped: false, lineIndex: 0, lineOf: 0 },
+});

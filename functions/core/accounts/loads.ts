@@ -1,0 +1,73 @@
+// Loads: absent counters get their PostgreSQL sums. Absent is not zero (LEDGER 6).
+
+import { createBackOff } from '../ledger/back-off.ts';
+import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
+import type { ScopeWindow } from '../ports/policy.ts';
+import { type Account, change } from './account.ts';
+import type { CounterState } from './counters.ts';
+import type { LedgerDependencies } from './deps.ts';
+
+export interface LoadsDependencies extends Pick<LedgerDependencies, 'accounts' | 'books' | 'timer' | 'log'> {
+  readonly account: Account;
+  /** Counters are loaded, or may be tried again. */
+  readonly onLoaded: () => void;
+}
+
+/** Reads these sums in PostgreSQL and sets them where they are absent. Throws when store or database do not reply. */
+export async function load(
+  { accounts, books, timer }: Pick<LedgerDependencies, 'accounts' | 'books' | 'timer'>,
+  epoch: number,
+  counters: ReadonlyArray<ScopeWindow>,
+): Promise<void> {
+  const sums = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.sums(counters));
+  await withTimeout(timer, TIMEOUT, 'the store', accounts.load(epoch, sums));
+}
+
+/** Loads the counters that a call found absent; no call names them meanwhile. */
+export function createLoads(deps: LoadsDependencies) {
+  const { account, timer } = deps;
+  const backOff = createBackOff(timer, 50, 1000);
+  const wanted = new Set<CounterState>();
+  let isRunning = false;
+
+  const run = async (): Promise<void> => {
+    if (isRunning || wanted.size === 0 || backOff.isPending()) return;
+    isRunning = true;
+    const loading = [...wanted];
+    wanted.clear();
+    const { id, epoch } = account;
+    const over = (): void => {
+      isRunning = false;
+      for (const counter of loading) {
+        counter.isLoading = false;
+        change(account, counter);
+      }
+    };
+    try {
+      const counters = loading.map(({ counter }) => counter);
+      await load(deps, epoch, counters);
+      backOff.succeeded();
+      over();
+    } catch {
+      // The next call finds them absent again; requests wait within their deadlines.
+      if (account.id === id) backOff.failed(() => onLoaded());
+      over();
+    }
+    onLoaded();
+  };
+  const onLoaded = (): void => {
+    void run();
+    deps.onLoaded();
+  };
+
+  return {
+    want(counters: ReadonlyArray<CounterState>): void {
+      for (const counter of counters) {
+        counter.isLoading = true;
+        wanted.add(counter);
+      }
+      void run();
+    },
+    close: backOff.cancel,
+  };
+}

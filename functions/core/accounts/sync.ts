@@ -1,0 +1,174 @@
+// Calls of the account, one at a time: when they are sent, repeated, and what their answers lead to (LEDGER 3).
+
+import { createBackOff } from '../ledger/back-off.ts';
+import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
+import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/accounts.ts';
+import type { Millis } from '../ports/money.ts';
+import type { Account } from './account.ts';
+import { applyDone, applyRefused, type Done, hear } from './apply.ts';
+import { compose, type Pending } from './compose.ts';
+import type { CounterState } from './counters.ts';
+import { afterPromises, type LedgerDependencies } from './deps.ts';
+import type { Loss } from './membership.ts';
+import type { Waiting } from './waiting.ts';
+
+export interface SyncDependencies
+  extends Pick<LedgerDependencies, 'accounts' | 'clock' | 'monotonic' | 'timer' | 'tick' | 'metrics'> {
+  readonly account: Account;
+  readonly waiting: Waiting;
+  readonly onDone: (pending: Pending, reply: Done) => void;
+  /** These counters are not loaded. */
+  readonly onAbsent: (counters: ReadonlyArray<CounterState>) => void;
+  /** The account is closed, or the store is another than it was. */
+  readonly onLost: (loss: Loss) => void;
+}
+
+/** With more requests than these in flight, calls that somebody waits for are this far apart: few ask immediately, many share a call. */
+const FEW = 4;
+const APART: Millis = 2;
+/** A call without anybody who waits for it. */
+const NEWS_AFTER: Millis = 25;
+
+export interface Sync {
+  /** Somebody waits for an answer. */
+  urgent(): void;
+  /** Something changed that nobody waits for. */
+  news(): void;
+  /** Nothing may have changed: the lease is renewed, and the store looked at. */
+  renew(): void;
+  /** Tells everything that is not told; throws when the store does not take it. */
+  flush(): Promise<void>;
+  /** A call that was made elsewhere: the first of an account, or the last one. */
+  ask(call: AccountCall): Promise<AccountReply>;
+  heardAt(): Millis;
+  /** The account was left: the pending call is void. */
+  reset(): void;
+  close(): void;
+}
+
+export function createSync(deps: SyncDependencies): Sync {
+  const { account, accounts, clock, monotonic = clock, timer, tick = afterPromises, waiting, metrics } = deps;
+  const backOff = createBackOff(timer, 50, 1000);
+  let pending: Pending | undefined;
+  let isSending = false;
+  let isTicking = false;
+  let isClosed = false;
+  let lastSent = Number.NEGATIVE_INFINITY;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  let due: Millis = Number.POSITIVE_INFINITY;
+  let cancel = (): void => undefined;
+  const flushing: PromiseWithResolvers<void>[] = [];
+
+  const clear = (): void => {
+    cancel();
+    due = Number.POSITIVE_INFINITY;
+  };
+  const sendBy = (at: Millis): void => {
+    if (isClosed || !account.isOpen || isSending || at >= due) return;
+    clear();
+    due = at;
+    const left = at - clock.now();
+    if (left > 0) cancel = timer(left, run);
+    else if (!isTicking) {
+      isTicking = true;
+      tick(run);
+    }
+  };
+  const run = (): void => {
+    isTicking = false;
+    if (isClosed || !account.isOpen || isSending || backOff.isPending()) return;
+    clear();
+    void send(pending ?? compose(account, waiting.asks()));
+  };
+
+  const ask = async (call: AccountCall): Promise<AccountReply> => {
+    const sent = { at: clock.now(), monotonic: monotonic.now() };
+    const { calls } = account.store;
+    lastSent = sent.at;
+    metrics.add('gateway_operator_ledger_store_calls_total');
+    const reply = await withTimeout(timer, TIMEOUT, 'the store', accounts.call(call));
+    heardAt = clock.now();
+    hear(account, reply, { ...sent, heardAt });
+    if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
+    // A store that was restored from a snapshot shows fewer calls than before.
+    if (reply.calls <= calls) return { outcome: 'stale', why: 'behind', now: reply.now, calls: reply.calls };
+    account.sentAt = sent.at;
+    account.sentAtMonotonic = sent.monotonic;
+    return reply;
+  };
+
+  const send = async (sending: Pending): Promise<void> => {
+    pending = sending;
+    isSending = true;
+    try {
+      const reply = await ask(sending.call);
+      isSending = false;
+      // The account was left meanwhile: its calls are void.
+      if (pending !== sending) return;
+      pending = undefined;
+      backOff.succeeded();
+      answered(sending, reply);
+    } catch (cause) {
+      isSending = false;
+      if (pending !== sending) return;
+      metrics.add('gateway_operator_ledger_store_failures_total');
+      for (const { reject } of flushing.splice(0)) reject(cause);
+      backOff.failed(() => run());
+      return;
+    }
+    next();
+  };
+
+  const answered = (sent: Pending, reply: AccountReply): void => {
+    if (reply.outcome === 'done') {
+      applyDone(account, sent, reply);
+      deps.onDone(sent, reply);
+      return;
+    }
+    for (const waiter of sent.waiters) {
+      waiter.isAsking = false;
+      waiting.again(waiter);
+    }
+    if (reply.outcome === 'epoch') deps.onLost({ storeEpoch: reply.epoch });
+    else if (reply.outcome === 'stale') deps.onLost({ hasGoneBack: reply.why === 'behind' });
+    else {
+      applyRefused(account, sent);
+      if (reply.outcome === 'absent') deps.onAbsent(reply.absent.flatMap((index) => sent.counters[index] ?? []));
+    }
+  };
+
+  /** What has come up while the call was under way. */
+  const next = (): void => {
+    const isTold = account.untold.length === 0 && account.sent.length === 0;
+    if (isTold) for (const { resolve } of flushing.splice(0)) resolve();
+    if (waiting.hasAsks() || flushing.length > 0 || account.changed.size > MAX_LINES) sync.urgent();
+    else if (account.changed.size > 0 || account.untold.length > 0) sync.news();
+  };
+
+  const sync: Sync = {
+    urgent: () => sendBy(account.live.size > FEW ? lastSent + APART : clock.now()),
+    news: () => sendBy(Math.max(lastSent, clock.now()) + NEWS_AFTER),
+    renew: () => sendBy(clock.now()),
+    async flush() {
+      if (account.untold.length === 0 && account.sent.length === 0) return;
+      const told = Promise.withResolvers<void>();
+      flushing.push(told);
+      sync.urgent();
+      await told.promise;
+    },
+    ask,
+    heardAt: () => heardAt,
+    reset() {
+      pending = undefined;
+      clear();
+      backOff.cancel();
+      isSending = false;
+    },
+    close() {
+      isClosed = true;
+      clear();
+      backOff.cancel();
+    },
+  };
+  return sync;
+}

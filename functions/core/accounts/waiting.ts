@@ -1,0 +1,181 @@
+// Requests that wait for the store or for live holds: one deadline each, one line per counter in order of arrival, one timer for all (LEDGER 3, 9).
+
+import type { RatesAsked } from '../ledger/rates.ts';
+import { TIMER_SKEW } from '../ledger/timeout.ts';
+import type { AskAnswer } from '../ports/accounts.ts';
+import type { HoldRefusal } from '../ports/ledger.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { Timer } from '../ports/platform.ts';
+import type { ScopePolicy } from '../ports/policy.ts';
+import { type CounterState, fits } from './counters.ts';
+
+/** A request between its arrival and its hold. */
+export interface Waiter {
+  /** The scopes of its counters, in the same order. */
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+  /** Counters that are asked; none where only a rate is asked for. */
+  counters: ReadonlyArray<CounterState>;
+  readonly amount: Nano;
+  readonly minAmount: Nano;
+  readonly rates: RatesAsked | undefined;
+  readonly deadline: Millis;
+  /** The counter that refused it because of holds: it waits in that line. */
+  busyIn: CounterState | undefined;
+  /** It is part of the pending call. */
+  isAsking: boolean;
+  isOver: boolean;
+  /** Windows and limits as of now; called before the request asks. */
+  readonly renew: () => void;
+  readonly onAnswer: (answer: AskAnswer) => void;
+  readonly onRefused: (refusal: HoldRefusal) => void;
+}
+
+/** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
+export const REQUEST_DEADLINE: Millis = 900;
+/** The same while a rebuild is known. */
+export const REBUILD_DEADLINE: Millis = 1800;
+/** An answer within this time shows that the store lives. */
+const ALIVE: Millis = 500;
+/** The first requests of the lines ask again, since other processes' holds end too. */
+const ASK_AGAIN: Millis = 50;
+/** The minimum time between two looks at the deadlines. */
+const APART: Millis = 10;
+
+export interface WaitingDependencies {
+  readonly timer: Timer;
+  readonly now: () => Millis;
+  /** When the store last answered, on our clock. */
+  readonly heardAt: () => Millis;
+  readonly isRebuilding: () => boolean;
+  /** Requests want to ask. */
+  readonly onAsk: () => void;
+}
+
+export type Waiting = ReturnType<typeof createWaiting>;
+
+export function createWaiting({ timer, now, heardAt, isRebuilding, onAsk }: WaitingDependencies) {
+  /** All requests that wait, in order of arrival; and those of them that have not been answered. */
+  const waiters = new Set<Waiter>();
+  const asking = new Set<Waiter>();
+  const lines = new Set<CounterState>();
+  let cancelCheck: (() => void) | undefined;
+  let cancelAsk: (() => void) | undefined;
+
+  const remove = (waiter: Waiter): void => {
+    waiter.isOver = true;
+    waiters.delete(waiter);
+    asking.delete(waiter);
+    leaveLine(waiter);
+  };
+  const leaveLine = (waiter: Waiter): void => {
+    const counter = waiter.busyIn;
+    if (counter === undefined) return;
+    waiter.busyIn = undefined;
+    counter.line.delete(waiter);
+    if (counter.line.size === 0) lines.delete(counter);
+  };
+  const refuse = (waiter: Waiter, refusal: HoldRefusal): void => {
+    remove(waiter);
+    waiter.onRefused(refusal);
+  };
+
+  const check = (isFinal: boolean): void => {
+    cancelCheck = undefined;
+    const at = now();
+    let next = Number.POSITIVE_INFINITY;
+    for (const waiter of waiters) {
+      const deadline = isRebuilding() ? waiter.deadline + REBUILD_DEADLINE - REQUEST_DEADLINE : waiter.deadline;
+      if (deadline > at) next = Math.min(next, deadline);
+      else if (isFinal) refuse(waiter, verdictOf(waiter, at - heardAt() <= ALIVE));
+      else next = at + TIMER_SKEW;
+    }
+    if (waiters.size > 0) checkAt(next, at, !isFinal && next === at + TIMER_SKEW);
+  };
+  /** A deadline has passed only when the answers that have arrived are read: a process that was paused finds its timers first. */
+  const checkAt = (due: Millis, at: Millis, isFinal: boolean): void => {
+    cancelCheck?.();
+    cancelCheck = timer(Math.max(APART, Math.min(due - at, REBUILD_DEADLINE)), () => check(isFinal));
+  };
+  const askAgain = (): void => {
+    cancelAsk = undefined;
+    if (lines.size === 0) return;
+    for (const { line } of lines) wakeFront(line);
+    cancelAsk = timer(ASK_AGAIN, askAgain);
+  };
+  /** Each request that wants less than all before it: money that is too little for it is too little for those behind it. */
+  const wakeFront = (line: ReadonlySet<Waiter>): void => {
+    let min: Nano | undefined;
+    for (const waiter of line) {
+      if (min !== undefined && waiter.amount >= min) continue;
+      min = waiter.amount;
+      if (!waiter.isAsking) asking.add(waiter);
+    }
+    if (asking.size > 0) onAsk();
+  };
+
+  return {
+    /** The request asks with the next call, or waits behind others that want no more. */
+    enter(waiter: Waiter): void {
+      waiters.add(waiter);
+      if (cancelCheck === undefined) checkAt(waiter.deadline, now(), false);
+      const full = waiter.counters.find(({ line }) => wantsNoMore(line, waiter.amount));
+      if (full === undefined) asking.add(waiter);
+      else this.queue(waiter, full);
+      onAsk();
+    },
+    /** The request waits for holds in this counter. */
+    queue(waiter: Waiter, counter: CounterState): void {
+      if (waiter.busyIn === counter) return;
+      leaveLine(waiter);
+      waiter.busyIn = counter;
+      counter.line.add(waiter);
+      lines.add(counter);
+      cancelAsk ??= timer(ASK_AGAIN, askAgain);
+    },
+    /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
+    *asks(): Iterable<Waiter> {
+      for (const waiter of asking) {
+        if (waiter.isAsking) continue;
+        waiter.renew();
+        yield waiter;
+        if (waiter.isAsking) asking.delete(waiter);
+      }
+    },
+    /** Asks once more: the call did nothing. */
+    again(waiter: Waiter): void {
+      if (!waiter.isOver) asking.add(waiter);
+    },
+    remove,
+    refuse,
+    hasAsks: (): boolean => asking.size > 0,
+    /** Escrow became idle here: those who fit are admitted in order of arrival, the front asks for more. */
+    freed(counter: CounterState, admit: (waiter: Waiter) => boolean): void {
+      if (counter.line.size === 0) return;
+      for (const waiter of [...counter.line]) {
+        if (waiter.isAsking || !waiter.counters.every((each) => fits(each, waiter.amount))) break;
+        if (!admit(waiter)) break;
+      }
+      wakeFront(counter.line);
+    },
+    refuseAll(why: string): void {
+      for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why });
+    },
+    close(): void {
+      cancelCheck?.();
+      cancelAsk?.();
+    },
+  };
+}
+
+/** Whether a request in this line wants no more than this. */
+function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
+  for (const waiter of line) if (waiter.amount <= amount) return true;
+  return false;
+}
+
+/** The reason for a refusal at the deadline: holds, where the store has said so lately, else silence. */
+function verdictOf({ busyIn, counters, scopes }: Waiter, isAlive: boolean): HoldRefusal {
+  const scope = busyIn === undefined ? undefined : scopes[counters.indexOf(busyIn)];
+  if (scope !== undefined && isAlive) return { reason: 'busy', scope };
+  return { reason: 'unavailable', why: 'store or database did not answer in time' };
+}
