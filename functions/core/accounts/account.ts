@@ -39,7 +39,7 @@ export interface HeldRates {
 export interface Ended {
   readonly entry: Entry;
   counters: ReadonlyArray<CounterState>;
-  /** What the store must be able to charge for it until it is told. */
+  /** The charge that the store must be able to make for it until it is told. */
   readonly cover: Nano;
   readonly since: Millis;
 }
@@ -71,7 +71,7 @@ export interface Account {
   /** The number of the batch that collects, and of the last one that PostgreSQL has. */
   batch: number;
   booked: number;
-  /** What ended requests change in their rates. */
+  /** Changes of rates by requests that have ended. */
   uses: Map<string, RateUse>;
   /** Counters that the next call names. */
   readonly changed: Set<CounterState>;

@@ -63,6 +63,6 @@ export function applyRefused(account: Account, { call, counters }: Pending): voi
   }
 }
 
-/** What spend leaves of the limit, holds left out; undefined: not known, or no limit. */
+/** The rest of the limit after spend, holds left out; undefined: not known, or no limit. */
 export const leftBySpend = ({ limit, spent, untold, sent }: CounterState): Nano | undefined =>
   limit === undefined || spent === undefined ? undefined : limit - spent - untold - sent;

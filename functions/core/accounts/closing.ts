@@ -27,7 +27,6 @@ export async function closeEnded(
   if (closed.outcome === 'epoch') return undefined;
   if (number < closed.row.number) return 'gone back';
   await withTimeout(timer, TIMEOUT, 'the store', accounts.finish(epoch, account, closed.row.isCharged));
-  deps.metrics.add('gateway_operator_ledger_closed_accounts_total');
   // One that closed itself has booked more than it told.
   if (!closed.row.isCharged) await auditCounters(deps, epoch, figures);
   return undefined;

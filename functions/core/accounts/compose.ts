@@ -2,8 +2,8 @@
 import { type AccountCall, type Ask, type CounterLine, MAX_ASKS, MAX_LINES } from '../ports/accounts.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Account, Ended } from './account.ts';
+import type { Waiter } from './counters.ts';
 import { type CounterState, idleOf } from './counters.ts';
-import type { Waiter } from './waiting.ts';
 
 /** A call as it was sent, and what it was made of. */
 export interface Pending {

@@ -1,8 +1,10 @@
 // Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it (LEDGER 3).
-import type { Nano } from '../ports/money.ts';
-import type { ScopeWindow } from '../ports/policy.ts';
+import type { RatesAsked } from '../ledger/rates.ts';
+import type { AskAnswer } from '../ports/accounts.ts';
+import type { HoldRefusal } from '../ports/ledger.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { ScopePolicy, ScopeWindow } from '../ports/policy.ts';
 import { counterKey } from '../ports/store.ts';
-import type { Waiter } from './waiting.ts';
 
 /** One scope in one window, as this process sees it. */
 export interface CounterState {
@@ -23,7 +25,7 @@ export interface CounterState {
   /** Costs of ended requests that no call has told; and those in the pending call. */
   untold: Nano;
   sent: Nano;
-  /** What the store must be able to charge for those requests if process and disk are lost. */
+  /** The charge that the store must be able to make for those requests if process and disk are lost. */
   uncovered: Nano;
   sentUncovered: Nano;
   /** The risk that the store has, and the one in the pending call. */
@@ -32,7 +34,7 @@ export interface CounterState {
   /** The store's figures as last answered. */
   spent: Nano | undefined;
   held: Nano;
-  /** Somebody elsewhere waits for escrow. */
+  /** An ask elsewhere was refused because of escrow. */
   isWanted: boolean;
   /** Sizes of holds begun in this second, and in the one before. */
   demand: Nano;
@@ -50,6 +52,27 @@ export interface CounterState {
   /** Its index in the call that is being composed, and that call's number. */
   lineIndex: number;
   lineOf: number;
+}
+
+/** A request between its arrival and its hold. */
+export interface Waiter {
+  /** The scopes of its counters, in the same order. */
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+  /** Counters that are asked; none where only a rate is asked for. */
+  counters: ReadonlyArray<CounterState>;
+  readonly amount: Nano;
+  readonly minAmount: Nano;
+  readonly rates: RatesAsked | undefined;
+  readonly deadline: Millis;
+  /** The counter that refused it because of holds: it waits in that line. */
+  busyIn: CounterState | undefined;
+  /** The pending call asks for it. */
+  isAsking: boolean;
+  isOver: boolean;
+  /** Windows and limits as of now; called before the request asks. */
+  readonly renew: () => void;
+  readonly onAnswer: (answer: AskAnswer) => void;
+  readonly onRefused: (refusal: HoldRefusal) => void;
 }
 
 export interface Counters {

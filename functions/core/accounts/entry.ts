@@ -5,7 +5,7 @@ import type { Settlement } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { NO_TOKENS } from '../usage.ts';
 
-/** What a hold says of its request. */
+/** The fields of an entry that a hold has. */
 export type HoldNote = Pick<Entry, 'charges' | 'model' | 'identifier'>;
 
 export function toSettled(id: string, charges: Entry['charges'], settlement: Settlement, settledAt: Millis): Entry {

@@ -11,11 +11,12 @@ import { type Done, leftBySpend } from './apply.ts';
 import type { Booking } from './booking.ts';
 import { adoptLimits, type Charges } from './charges.ts';
 import type { Pending } from './compose.ts';
+import type { Waiter } from './counters.ts';
 import { type CounterState, fits } from './counters.ts';
 import type { LedgerDependencies } from './deps.ts';
 import type { Membership } from './membership.ts';
 import type { Sync } from './sync.ts';
-import { REQUEST_DEADLINE, type Waiter, type Waiting } from './waiting.ts';
+import { REQUEST_DEADLINE, type Waiting } from './waiting.ts';
 
 export interface HoldDependencies extends LedgerDependencies {
   readonly account: Account;

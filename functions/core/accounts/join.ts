@@ -142,7 +142,7 @@ async function closeOwn(deps: JoinDependencies, epoch: number, isRebuild: boolea
   return ends;
 }
 
-/** What was charged in the name of own accounts is taken back: their requests are booked by their ids. */
+/** Charges in the name of own accounts are taken back: their requests are booked by their ids. */
 async function correctionsOf({ account, books, timer, progress }: JoinDependencies): Promise<Ended[]> {
   if (progress.own.size === 0) return [];
   const known = new Set(unbookedOf(account).map(({ entry }) => `${entry.kind} ${entry.id}`));

@@ -78,7 +78,7 @@ export function createMembership(deps: MembershipDependencies): Membership {
       });
   };
 
-  /** What an earlier process left: its accounts are closed, its requests booked by their ids. */
+  /** Leftovers of an earlier process: its accounts are closed, its requests booked by their ids. */
   const readOutbox = async (): Promise<void> => {
     records ??= await outbox.recover();
     if (isRead) return;

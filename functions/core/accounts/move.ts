@@ -4,9 +4,10 @@ import type { Hold, HoldRefusal } from '../ports/ledger.ts';
 import type { RateLimit } from '../ports/rates.ts';
 import { err, ok, type Result } from '../result.ts';
 import { type Account, type HeldRates, use } from './account.ts';
+import type { Waiter } from './counters.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { liveOf } from './ends.ts';
-import { REQUEST_DEADLINE, type Waiter, type Waiting } from './waiting.ts';
+import { REQUEST_DEADLINE, type Waiting } from './waiting.ts';
 
 export interface MoveDependencies extends Pick<LedgerDependencies, 'clock'> {
   readonly account: Account;

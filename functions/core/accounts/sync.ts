@@ -30,7 +30,7 @@ const APART: Millis = 2;
 const NEWS_AFTER: Millis = 25;
 
 export interface Sync {
-  /** Somebody waits for an answer. */
+  /** A request waits for an answer. */
   urgent(): void;
   /** Something changed that nobody waits for. */
   news(): void;
@@ -137,7 +137,7 @@ export function createSync(deps: SyncDependencies): Sync {
     }
   };
 
-  /** What has come up while the call was under way. */
+  /** Work that has come up while the call was under way. */
   const next = (): void => {
     const isTold = account.untold.length === 0 && account.sent.length === 0;
     if (isTold) for (const { resolve } of flushing.splice(0)) resolve();

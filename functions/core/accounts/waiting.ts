@@ -1,34 +1,10 @@
 // Requests that wait for the store or for live holds: one deadline each, one line per counter in order of arrival, one timer for all (LEDGER 3, 9).
 
-import type { RatesAsked } from '../ledger/rates.ts';
 import { TIMER_SKEW } from '../ledger/timeout.ts';
-import type { AskAnswer } from '../ports/accounts.ts';
 import type { HoldRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { ScopePolicy } from '../ports/policy.ts';
-import { type CounterState, fits } from './counters.ts';
-
-/** A request between its arrival and its hold. */
-export interface Waiter {
-  /** The scopes of its counters, in the same order. */
-  readonly scopes: ReadonlyArray<ScopePolicy>;
-  /** Counters that are asked; none where only a rate is asked for. */
-  counters: ReadonlyArray<CounterState>;
-  readonly amount: Nano;
-  readonly minAmount: Nano;
-  readonly rates: RatesAsked | undefined;
-  readonly deadline: Millis;
-  /** The counter that refused it because of holds: it waits in that line. */
-  busyIn: CounterState | undefined;
-  /** It is part of the pending call. */
-  isAsking: boolean;
-  isOver: boolean;
-  /** Windows and limits as of now; called before the request asks. */
-  readonly renew: () => void;
-  readonly onAnswer: (answer: AskAnswer) => void;
-  readonly onRefused: (refusal: HoldRefusal) => void;
-}
+import { type CounterState, fits, type Waiter } from './counters.ts';
 
 /** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
 export const REQUEST_DEADLINE: Millis = 900;
