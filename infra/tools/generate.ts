@@ -1,4 +1,4 @@
-// Generated files: CRD manifests, the reference of the fields, the price table.
+// Generated files: CRD manifests, the reference of the fields, the price table, the script of accounts.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -9,8 +9,10 @@ import { toPriceTable } from './price-table.ts';
 
 const MANIFESTS = 'crds/manifests';
 const PRICES = 'functions/core/price-table.json';
+const SCRIPT = 'infra/adapters/redis/account.json';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${PRICES}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${PRICES},
+${SCRIPT}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -20,7 +22,12 @@ npm run generate -- --help     this text
 /** Every generated file: its path below the root of the repository, and its text. */
 export function generated(): ReadonlyMap<string, string> {
   const manifests = kinds.map((kind) => [`${MANIFESTS}/${kind.plural}.yaml`, toYaml(toManifest(kind))] as const);
-  return new Map([...manifests, ['docs/reference.md', toReference()], [PRICES, toPriceTable()]]);
+  const others = [
+    ['docs/reference.md', toReference()],
+    [PRICES, toPriceTable()],
+    [SCRIPT, toScript()],
+  ] as const;
+  return new Map([...manifests, ...others]);
 }
 
 /** The files below `root` that are not what they should be: changed, missing, or a manifest of no kind. */
@@ -43,6 +50,12 @@ export function write(root: string): readonly string[] {
     }
   }
   return touched;
+}
+
+/** The text of a `.lua` file as a module that every bundler reads, without lines of comments and indentation: servers without the script are sent it. */
+function toScript(): string {
+  const text = readFileSync(join(import.meta.dirname, '../adapters/redis/account.lua'), 'utf8');
+  return `${JSON.stringify(text.replaceAll(/^\s*(?:--.*)?\n|^ +/gm, ''))}\n`;
 }
 
 /** Go's YAML reads `on` and `yes` as booleans, so they are quoted (version 1.1); long lines stay whole, for the diff. */
