@@ -1,19 +1,14 @@
 // Asks of a call: a request's whole amount from all its counters or nothing; then escrow ahead of requests (LEDGER 3, 9).
-import type { AccountCall, Ask, AskAnswer, CounterLine } from '#core/ports/accounts.ts';
+import type { AccountCall, Ask, AskAnswer } from '#core/ports/accounts.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import { type Account, type Counter, type Figures, figuresIn, find, type Life, setAside } from './account-state.ts';
+import { type Account, type Counter, heldIn, isLive, type Life, type Place } from './account-state.ts';
 
-/** One step in the life of a store: an account's call, now. */
+/** One step in the life of a store: a call of an account, now. */
 export interface Step {
   readonly life: Life;
   readonly account: Account;
+  readonly places: ReadonlyArray<Place>;
   readonly now: Millis;
-}
-
-interface Place {
-  readonly limit: Nano | undefined;
-  readonly counter: Counter;
-  readonly figures: Figures;
 }
 
 /** A refused account stays known to others for so long. */
@@ -21,67 +16,63 @@ const WANTED_FOR: Millis = 1000;
 /** At most this share of what is left, divided among the live accounts, lies idle. */
 const IDLE_SHARE = 16n;
 
-export function answerAsk(step: Step, { lines }: AccountCall, ask: Ask): AskAnswer {
-  const { life, account, now } = step;
-  const places = ask.lines.flatMap((index) => placeOf(step, lines[index]) ?? []);
-  const viewOf = (entry?: number) =>
+export function answerAsk({ life, account, places, now }: Step, ask: Ask): AskAnswer {
+  const own = ask.lines.flatMap((index) => places[index] ?? []);
+  const ratesNow = (entry?: number) =>
     ask.rates && { ...(entry === undefined ? {} : { entry }), left: life.rates.left(ask.rates, now) };
   const minAmount = ask.minAmount < ask.amount ? ask.minAmount : ask.amount;
   let amount = ask.amount;
-  for (const [counter, place] of places.entries()) {
-    const left = spendLeaves(place);
-    if (left === undefined) continue;
+  for (const [counter, place] of own.entries()) {
+    const left = spendLeaves(place) ?? amount + 1n;
     // A limit that spend has reached refuses, also for requests that cost nothing.
     if (left <= 0n || left < minAmount)
-      return { outcome: 'exceeded', counter, spent: place.counter.spent, rates: viewOf() };
+      return { outcome: 'exceeded', counter, spent: place.counter.spent ?? 0n, rates: ratesNow() };
     if (left < amount) amount = left;
   }
   const refusal = ask.rates && life.rates.check(ask.rates, now);
-  if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: viewOf() ?? { left: [] } };
-  const isShort = (place: Place): boolean => amount > 0n && (leftOf(place) ?? amount) < amount;
-  for (const { counter } of places.filter(isShort)) counter.wanted.set(account.id, now + WANTED_FOR);
-  const busy = places.findIndex(isShort);
-  if (busy >= 0) return { outcome: 'busy', counter: busy, rates: viewOf() };
-  for (const { limit, figures } of places) {
-    if (limit !== undefined) setAside(life, figures, amount);
+  if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { left: [] } };
+  const isShort = (place: Place): boolean => amount > 0n && (escrowLeaves(place) ?? amount) < amount;
+  for (const { counter } of own.filter(isShort)) counter.wanted.set(account.id, now + WANTED_FOR);
+  const busy = own.findIndex(isShort);
+  if (busy >= 0) return { outcome: 'busy', counter: busy, rates: ratesNow() };
+  for (const { line, figures } of own) {
+    if (line.limit !== undefined) figures.escrow += amount;
     figures.risk += amount;
   }
-  const entry = ask.rates && life.rates.take(ask.rates, now, account.inFlight);
-  return { outcome: 'held', amount, rates: viewOf(entry) };
+  return { outcome: 'held', amount, rates: ratesNow(ask.rates && life.rates.take(ask.rates, account.id, now)) };
 }
 
 /** Grants escrow ahead of requests, where nobody was refused. */
-export function grantAhead(step: Step, { lines, asks }: AccountCall, answers: ReadonlyArray<AskAnswer>): void {
-  const refused = new Set(
-    asks.flatMap((ask, index) => (['exceeded', 'busy'].includes(answers[index]?.outcome ?? '') ? ask.lines : [])),
-  );
-  for (const [index, line] of lines.entries()) {
-    const place = line.ahead > 0n && !refused.has(index) ? placeOf(step, line) : undefined;
-    if (place === undefined || isWanted(place.counter, step.now)) continue;
-    const { escrow, risk } = place.figures;
-    const idle = (escrow > risk ? escrow - risk : 0n) + line.ahead;
-    if (IDLE_SHARE * BigInt(liveAccounts(step)) * idle <= (leftOf(place) ?? 0n))
-      setAside(step.life, place.figures, line.ahead);
+export function grantAhead(
+  { life, places, now }: Step,
+  { asks }: AccountCall,
+  answers: ReadonlyArray<AskAnswer>,
+): void {
+  const isRefused = (index: number): boolean => ['exceeded', 'busy'].includes(answers[index]?.outcome ?? '');
+  const refused = new Set(asks.flatMap(({ lines }, index) => (isRefused(index) ? lines : [])));
+  const share = IDLE_SHARE * BigInt(liveAccounts(life, now));
+  for (const [index, place] of places.entries()) {
+    const { line, counter, figures } = place;
+    if (line.ahead === 0n || refused.has(index) || isWanted(counter, now)) continue;
+    const idle = (figures.escrow > figures.risk ? figures.escrow - figures.risk : 0n) + line.ahead;
+    if (share * idle <= (escrowLeaves(place) ?? 0n)) figures.escrow += line.ahead;
   }
 }
 
 /** Whether an account was refused here because of escrow; `except`: another one than this. */
-export const isWanted = ({ wanted }: Counter, now: Millis, except?: string): boolean => {
+export function isWanted({ wanted }: Counter, now: Millis, except?: string): boolean {
   for (const [id, until] of wanted) if (until <= now) wanted.delete(id);
   return wanted.size > (except !== undefined && wanted.has(except) ? 1 : 0);
-};
-
-export const liveAccounts = ({ life, now }: Step): number =>
-  [...life.accounts.values()].filter(({ isMarked, isFinished, until }) => !isMarked && !isFinished && until > now)
-    .length;
-
-function placeOf({ life, account }: Step, line: CounterLine | undefined): Place | undefined {
-  const counter = line && find(life, line);
-  return counter && line && { limit: line.limit, counter, figures: figuresIn(account, line) };
 }
 
-const spendLeaves = ({ limit, counter }: Place): Nano | undefined =>
-  limit === undefined ? undefined : limit - counter.spent;
+export const liveAccounts = ({ accounts }: Life, now: Millis): number =>
+  [...accounts.values()].filter((account) => isLive(account, now)).length;
 
-const leftOf = ({ limit, counter }: Place): Nano | undefined =>
-  limit === undefined ? undefined : limit - counter.spent - counter.held;
+/** Undefined: without a limit. */
+const spendLeaves = ({ line: { limit }, counter }: Place): Nano | undefined =>
+  limit === undefined ? undefined : limit - (counter.spent ?? 0n);
+
+const escrowLeaves = (place: Place): Nano | undefined => {
+  const left = spendLeaves(place);
+  return left === undefined ? undefined : left - heldIn(place.counter);
+};

@@ -1,21 +1,22 @@
 // State of the accounts in memory: counters, and what each account has in them (LEDGER 3).
-import type { AccountCall, AccountFigures, AccountReply } from '#core/ports/accounts.ts';
+import type { AccountCall, AccountReply, CounterLine } from '#core/ports/accounts.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
-import { type AccountRates, createAccountRates, type InFlight } from './account-rates.ts';
+import { type AccountRates, createAccountRates } from './account-rates.ts';
 
 export interface Counter extends ScopeWindow {
-  /** The order in which counters were loaded. */
-  readonly serial: number;
-  spent: Nano;
-  /** The escrow of all accounts. */
-  held: Nano;
+  /** Undefined while the counter is absent, in which accounts may have something all the same. */
+  spent: Nano | undefined;
+  /** Figures of accounts, by their ids. */
+  readonly figures: Map<string, Figures>;
   /** Accounts that were refused because of escrow, and until when that is told to others. */
   readonly wanted: Map<string, Millis>;
-  readonly keepUntil: Millis;
+  /** The place among loaded counters. */
+  serial: number;
+  keepUntil: Millis;
 }
 
-export interface Figures extends ScopeWindow {
+export interface Figures {
   escrow: Nano;
   risk: Nano;
   unbooked: { readonly batch: number; spend: Nano }[];
@@ -25,7 +26,7 @@ export interface Figures extends ScopeWindow {
 
 type Done = Extract<AccountReply, { outcome: 'done' }>;
 
-/** The outcome of the last call: what a repeated call is answered with, beside present figures. */
+/** The outcome of a call: a repeated one is answered with it, beside present figures. */
 export type Outcome =
   | Pick<Done, 'outcome' | 'asks'>
   | { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> }
@@ -34,12 +35,11 @@ export type Outcome =
 export interface Account {
   readonly id: string;
   number: number;
+  /** Of the last call. */
   outcome: Outcome;
+  booked: number;
   /** The end of its lease; of a finished account, until when its id is known. */
   until: Millis;
-  booked: number;
-  readonly figures: Map<string, Figures>;
-  readonly inFlight: InFlight;
   isMarked: boolean;
   isFinished: boolean;
 }
@@ -47,102 +47,104 @@ export interface Account {
 export interface Life {
   readonly epoch: number;
   calls: number;
-  serial: number;
+  loads: number;
   nextSweep: Millis;
   readonly counters: Map<string, Counter>;
   readonly accounts: Map<string, Account>;
   readonly rates: AccountRates;
 }
 
+/** One line of a call, in its place. */
+export interface Place {
+  readonly line: CounterLine;
+  readonly counter: Counter;
+  readonly figures: Figures;
+}
+
 /** Longer than any call is under way: no late first call opens a finished account, no late load a counter that has left. */
 const KEEP: Millis = 60_000;
-const SWEEP_EVERY: Millis = 1000;
+const SWEEP_EVERY: Millis = 10_000;
 
 export const beginLife = (epoch: number): Life => ({
-  ...{ epoch, calls: 0, serial: 0, nextSweep: 0, counters: new Map(), accounts: new Map() },
+  ...{ epoch, calls: 0, loads: 0, nextSweep: 0, counters: new Map(), accounts: new Map() },
   rates: createAccountRates(),
 });
 
-export function open({ accounts }: Life, id: string): Account {
-  const account: Account = {
-    ...{ id, number: 0, until: 0, booked: 0, figures: new Map(), inFlight: new Map() },
-    ...{ outcome: { outcome: 'window' }, isMarked: false, isFinished: false },
-  };
+/** The account, opened where nobody knows it. */
+export function accountOf({ accounts }: Life, id: string): Account {
+  const fresh = { id, number: 0, booked: 0, until: 0, isMarked: false, isFinished: false };
+  const account: Account = accounts.get(id) ?? { ...fresh, outcome: { outcome: 'window' } };
   accounts.set(id, account);
   return account;
 }
 
-const keyOf = ({ scopeId, window: { start, end } }: ScopeWindow): string => `${start} ${end} ${scopeId}`;
+/** The counter, absent where nobody has loaded it. */
+export function counterOf({ counters }: Life, { scopeId, window }: ScopeWindow): Counter {
+  const key = `${window.start} ${window.end} ${scopeId}`;
+  const fresh = { scopeId, window, spent: undefined, figures: new Map(), wanted: new Map(), serial: 0, keepUntil: 0 };
+  const counter = counters.get(key) ?? fresh;
+  counters.set(key, counter);
+  return counter;
+}
 
-export const find = ({ counters }: Life, of: ScopeWindow): Counter | undefined => counters.get(keyOf(of));
-
-/** Figures of the account in a counter, without the batches that are booked. */
-export function figuresIn({ figures, booked }: Account, of: ScopeWindow): Figures {
-  const key = keyOf(of);
-  const fresh = { scopeId: of.scopeId, window: of.window, escrow: 0n, risk: 0n, unbooked: [], left: 0 };
-  const found = figures.get(key) ?? fresh;
-  figures.set(key, found);
+/** Figures of an account, without the batches that are booked. */
+export function figuresIn({ figures }: Counter, { id, booked }: Account): Figures {
+  const found = figures.get(id) ?? { escrow: 0n, risk: 0n, unbooked: [], left: 0 };
+  figures.set(id, found);
   for (const { batch } of found.unbooked) if (batch <= booked) found.left = Math.max(found.left, batch);
   found.unbooked = found.unbooked.filter(({ batch }) => batch > booked);
   return found;
 }
 
-export const hasAnything = ({ escrow, risk, unbooked }: AccountFigures): boolean =>
+export const placesOf = (life: Life, account: Account, { lines }: AccountCall): Place[] =>
+  lines.map((line) => {
+    const counter = counterOf(life, line);
+    return { line, counter, figures: figuresIn(counter, account) };
+  });
+
+/** Counters that the account has something in. */
+export const usedBy = (life: Life, account: Account) =>
+  [...life.counters.values()]
+    .filter((counter) => counter.figures.has(account.id))
+    .map((counter) => ({ counter, figures: figuresIn(counter, account) }))
+    .filter(({ figures }) => hasAnything(figures));
+
+export const hasAnything = ({ escrow, risk, unbooked }: Figures): boolean =>
   escrow !== 0n || risk !== 0n || unbooked.length > 0;
 
-export const figuresOf = (account: Account): Figures[] =>
-  [...account.figures.values()].map((one) => figuresIn(account, one)).filter(hasAnything);
+/** The escrow of all accounts. */
+export const heldIn = ({ figures }: Counter): Nano =>
+  [...figures.values()].reduce((held, { escrow }) => held + escrow, 0n);
 
-/** Changes escrow, by a negative amount too. An absent counter learns of it when it is loaded. */
-export function setAside(life: Life, figures: Figures, amount: Nano): void {
-  figures.escrow += amount;
-  const counter = find(life, figures);
-  if (counter !== undefined) counter.held += amount;
+/** An absent counter is not changed: its load contains what was charged. */
+export function spend(counter: Counter, amount: Nano): void {
+  if (counter.spent !== undefined) counter.spent += amount;
 }
 
-export function settle(life: Life, account: Account, { lines, batch }: AccountCall): void {
-  for (const line of lines) {
-    const figures = figuresIn(account, line);
-    const freed = (line.spend > 0n ? line.spend : 0n) + line.returned;
-    setAside(life, figures, freed < figures.escrow ? -freed : -figures.escrow);
-    setAside(life, figures, line.registered);
-    figures.risk = line.risk;
-    const counter = find(life, line);
-    if (counter === undefined || line.spend === 0n) continue;
-    counter.spent += line.spend;
-    const open = figures.unbooked.find((one) => one.batch === batch);
-    if (open === undefined) figures.unbooked.push({ batch, spend: line.spend });
-    else open.spend += line.spend;
-  }
+export function load(life: Life, sum: ScopeSpend, now: Millis): void {
+  const counter = counterOf(life, sum);
+  if (counter.spent !== undefined) return;
+  life.loads += 1;
+  Object.assign(counter, { spent: sum.spent, serial: life.loads, keepUntil: Math.max(now, sum.window.end) + KEEP });
 }
 
-/** Forgets an account that another has closed; an unknown one is known from now on. */
-export function close(life: Life, id: string, isCharged: boolean, now: Millis): void {
-  const account = life.accounts.get(id) ?? open(life, id);
-  account.isMarked = true;
-  forget(life, account, isCharged, now);
-}
+export const isLive = ({ isMarked, isFinished, until }: Account, now: Millis): boolean =>
+  !isMarked && !isFinished && until > now;
 
-/** Escrow goes back; charged, the risk becomes spend. The id stays known for a while. */
+/** Forgets an account: its escrow goes back, or its risk becomes spend. The id stays known for a while. */
 export function forget(life: Life, account: Account, isCharged: boolean, now: Millis): void {
   if (account.isFinished) return;
-  for (const figures of figuresOf(account)) {
-    setAside(life, figures, -figures.escrow);
-    const counter = find(life, figures);
-    if (isCharged && counter !== undefined) counter.spent += figures.risk;
+  for (const { counter, figures } of usedBy(life, account)) {
+    figures.escrow = 0n;
+    if (isCharged) spend(counter, figures.risk);
   }
-  life.rates.end(account.inFlight);
+  life.rates.end(account.id);
   Object.assign(account, { isFinished: true, until: now + KEEP });
 }
 
-export function load(life: Life, { scopeId, window, spent }: ScopeSpend, now: Millis): void {
-  const key = keyOf({ scopeId, window });
-  if (life.counters.has(key)) return;
-  let held = 0n;
-  for (const { figures } of life.accounts.values()) held += figures.get(key)?.escrow ?? 0n;
-  life.serial += 1;
-  const keepUntil = Math.max(now, window.end) + KEEP;
-  life.counters.set(key, { scopeId, window, spent, held, serial: life.serial, wanted: new Map(), keepUntil });
+/** Forgets an account that another has closed, or that nobody knows. */
+export function close(life: Life, id: string, isCharged: boolean, now: Millis): void {
+  forget(life, Object.assign(accountOf(life, id), { isMarked: true }), isCharged, now);
 }
 
 /** Drops finished accounts, and counters whose window is over and that no account has anything in. */
@@ -152,15 +154,12 @@ export function sweep(life: Life, now: Millis): void {
   const { accounts, counters, rates } = life;
   rates.sweep(now);
   for (const [id, { isFinished, until }] of accounts) if (isFinished && until <= now) accounts.delete(id);
-  for (const [key, { keepUntil }] of counters) {
-    if (keepUntil > now) continue;
-    const users = [...accounts.values()].filter(({ figures }) => figures.has(key));
-    const isUsed = (account: Account): boolean => {
-      const figures = account.figures.get(key);
-      return !account.isFinished && figures !== undefined && hasAnything(figuresIn(account, figures));
-    };
-    if (users.some(isUsed)) continue;
-    for (const { figures } of users) figures.delete(key);
-    counters.delete(key);
+  for (const [key, counter] of counters) {
+    for (const id of counter.figures.keys()) if (!accounts.has(id)) counter.figures.delete(id);
+    if (counter.keepUntil > now) continue;
+    const isUsed = [...accounts.values()].some(
+      (account) => !account.isFinished && counter.figures.has(account.id) && hasAnything(figuresIn(counter, account)),
+    );
+    if (!isUsed) counters.delete(key);
   }
 }

@@ -1,8 +1,8 @@
 // The accounts of a store in memory, for one process or for tests of several. PostgreSQL and the outbox outlive them.
-import type { AccountCall, AccountReply, Accounts, LineState } from '#core/ports/accounts.ts';
+import type { AccountCall, AccountReply, Accounts, CounterLine, LineState } from '#core/ports/accounts.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { answerAsk, grantAhead, isWanted, liveAccounts, type Step } from './account-asks.ts';
+import { answerAsk, grantAhead, isWanted, liveAccounts } from './account-asks.ts';
 import { audit, mark } from './account-closing.ts';
 import * as state from './account-state.ts';
 
@@ -38,8 +38,8 @@ export function createMemoryAccounts({ clock, epoch = MEMORY_EPOCH }: MemoryAcco
     },
     async read(counters) {
       return counters.map((of) => {
-        const counter = state.find(life, of);
-        return counter && { spent: counter.spent, held: counter.held };
+        const counter = state.counterOf(life, of);
+        return counter.spent === undefined ? undefined : { spent: counter.spent, held: state.heldIn(counter) };
       });
     },
     async mark(of, id, how) {
@@ -53,15 +53,16 @@ export function createMemoryAccounts({ clock, epoch = MEMORY_EPOCH }: MemoryAcco
     },
     async accounts(isEnded, max) {
       const now = tick();
-      const unfinished = [...life.accounts.values()].filter(({ isFinished }) => !isFinished);
-      const chosen = unfinished.filter(({ until }) => !isEnded || until <= now).sort((a, b) => a.until - b.until);
-      return chosen.slice(0, max).map((account) => {
-        const batches = state.figuresOf(account).flatMap(({ unbooked }) => unbooked.map(({ batch }) => batch));
-        return { account: account.id, number: account.number, unbooked: Math.max(0, ...batches) };
+      const chosen = unfinished(life, isEnded ? now : Number.POSITIVE_INFINITY).slice(0, max);
+      return chosen.map((account) => {
+        const used = state.usedBy(life, account);
+        const unbooked = used.reduce((most, { figures }) => Math.max(most, figures.unbooked.at(-1)?.batch ?? 0), 0);
+        return { account: account.id, number: account.number, unbooked };
       });
     },
     async loaded(from, max) {
-      const rest = [...life.counters.values()].filter(({ serial }) => serial >= Number(from));
+      const loaded = [...life.counters.values()].filter(({ spent }) => spent !== undefined);
+      const rest = loaded.filter(({ serial }) => serial >= Number(from)).sort((a, b) => a.serial - b.serial);
       const counters = rest.slice(0, max).map(({ scopeId, window }) => ({ scopeId, window }));
       const next = rest[max]?.serial;
       return next === undefined ? { counters } : { counters, next: `${next}` };
@@ -82,43 +83,51 @@ export function createMemoryAccounts({ clock, epoch = MEMORY_EPOCH }: MemoryAcco
 }
 
 function answerCall(life: state.Life, call: AccountCall, now: Millis): AccountReply {
-  const { number } = call;
   const known = life.accounts.get(call.account);
   const last = known?.number ?? 0;
-  const isRepeated = known !== undefined && !known.isMarked && number === last;
-  // A first call that is late opens no account.
-  const isClosed = known === undefined ? number === 1 && now > call.deadline : known.isMarked || known.isFinished;
-  if (!isRepeated && (isClosed || number <= last)) return { outcome: 'stale', why: 'closed', now, calls: life.calls };
-  if (!isRepeated && number !== last + 1) return { outcome: 'stale', why: 'behind', now, calls: life.calls };
-  const step = { life, account: known ?? state.open(life, call.account), now };
-  if (!isRepeated) perform(step, call);
-  const { account } = step;
+  const isRepeated = known !== undefined && !known.isMarked && call.number === last;
+  if (!isRepeated) {
+    // A first call that is late opens no account.
+    const isClosed =
+      known === undefined ? call.number === 1 && now > call.deadline : known.isMarked || known.isFinished;
+    const stale = { outcome: 'stale', now, calls: life.calls } as const;
+    if (isClosed || call.number <= last) return { ...stale, why: 'closed' };
+    if (call.number !== last + 1) return { ...stale, why: 'behind' };
+  }
+  const account = state.accountOf(life, call.account);
+  if (!isRepeated) perform(life, account, call, now);
   const head = { now, calls: life.calls };
   if (account.outcome.outcome !== 'done') return { ...account.outcome, ...head };
-  const ended = [...life.accounts.values()].filter(({ isFinished, until }) => !isFinished && until <= now);
-  const others = ended.flatMap(({ id }) => (id === account.id ? [] : [id])).slice(0, MAX_ENDED);
-  const lines = call.lines.map((line): LineState => {
-    const counter = state.find(life, line);
-    const { spent, held } = counter ?? { spent: 0n, held: 0n };
-    const isWantedHere = counter !== undefined && isWanted(counter, now, account.id);
-    return { spent, held, escrow: state.figuresIn(account, line).escrow, isWanted: isWantedHere };
-  });
-  return { ...account.outcome, ...head, accounts: liveAccounts(step), lines, ended: others };
+  const lines = state.placesOf(life, account, call).map(
+    ({ counter, figures: { escrow } }): LineState => ({
+      ...{ spent: counter.spent ?? 0n, held: state.heldIn(counter), escrow },
+      isWanted: isWanted(counter, now, account.id),
+    }),
+  );
+  const ended = unfinished(life, now).flatMap(({ id }) => (id === account.id ? [] : [id]));
+  return { ...account.outcome, ...head, accounts: liveAccounts(life, now), lines, ended: ended.slice(0, MAX_ENDED) };
 }
 
+/** Accounts whose lease ends before then, by its end. */
+const unfinished = ({ accounts }: state.Life, before: Millis): state.Account[] =>
+  [...accounts.values()]
+    .filter(({ isFinished, until }) => !isFinished && until <= before)
+    .sort((a, b) => a.until - b.until);
+
 /** A numbered call, once. */
-function perform(step: Step, call: AccountCall): void {
-  const { life, account, now } = step;
+function perform(life: state.Life, account: state.Account, call: AccountCall, now: Millis): void {
   life.calls += 1;
   Object.assign(account, { number: call.number, until: now + call.lease });
   account.outcome = whyNothing(life, call, now) ?? { outcome: 'done', asks: [] };
   if (account.outcome.outcome !== 'done') return;
   account.booked = Math.max(account.booked, call.booked);
-  state.settle(life, account, call);
+  const places = state.placesOf(life, account, call);
+  for (const place of places) settle(place, call.batch);
   for (const id of call.ends) state.close(life, id, true, now);
-  for (const use of call.uses) life.rates.use(use, now, account.inFlight);
+  for (const use of call.uses) life.rates.use(use, account.id, now);
+  const step = { life, account, places, now };
   const isLate = now > call.deadline;
-  const asks = call.asks.map((ask) => (isLate ? { outcome: 'late' as const } : answerAsk(step, call, ask)));
+  const asks = call.asks.map((ask) => (isLate ? { outcome: 'late' as const } : answerAsk(step, ask)));
   account.outcome = { outcome: 'done', asks };
   if (!isLate) grantAhead(step, call, asks);
   if (call.isLast) state.forget(life, account, false, now);
@@ -127,11 +136,23 @@ function perform(step: Step, call: AccountCall): void {
 /** The reason why a call is not done. */
 function whyNothing(life: state.Life, { lines, asks }: AccountCall, now: Millis): state.Outcome | undefined {
   const asked = new Set(asks.flatMap((ask) => ask.lines));
-  const isAsked = (index: number): boolean => asked.has(index) || (lines[index]?.ahead ?? 0n) > 0n;
+  const isAsked = (line: CounterLine, index: number): boolean => asked.has(index) || line.ahead > 0n;
   const absent = lines.flatMap((line, index) =>
-    (line.spend !== 0n || isAsked(index)) && state.find(life, line) === undefined ? [index] : [],
+    (line.spend !== 0n || isAsked(line, index)) && state.counterOf(life, line).spent === undefined ? [index] : [],
   );
   if (absent.length > 0) return { outcome: 'absent', absent };
-  const isOver = lines.some(({ window }, index) => isAsked(index) && (now < window.start || window.end <= now));
+  const isOver = lines.filter(isAsked).some(({ window }) => now < window.start || window.end <= now);
   return isOver ? { outcome: 'window' } : undefined;
+}
+
+function settle({ line, counter, figures }: state.Place, batch: number): void {
+  const { spend, returned, registered, risk } = line;
+  const freed = (spend > 0n ? spend : 0n) + returned;
+  figures.escrow = (freed < figures.escrow ? figures.escrow - freed : 0n) + registered;
+  figures.risk = risk;
+  if (spend === 0n) return;
+  state.spend(counter, spend);
+  const open = figures.unbooked.find((one) => one.batch === batch);
+  if (open === undefined) figures.unbooked.push({ batch, spend });
+  else open.spend += spend;
 }
