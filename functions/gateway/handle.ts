@@ -24,7 +24,7 @@ export interface RequestMemory {
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
 export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memory: RequestMemory) {
-  const openRequestLog = createRequestLogs(deps);
+  const openRequestLog = createRequestLogs(deps, 'chat');
   const authorize = createAuthorize(memory.access);
   const reserve = createReserve(deps);
   const chooseTargets = createChooseTargets(deps, memory.cooldowns);
@@ -35,7 +35,7 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const body = bodies.open();
-    const log = openRequestLog(context, 'chat');
+    const log = openRequestLog(context);
     const fail = (failure: Failure) => log.refused(failure, refuse(client, failure, context));
     try {
       const admitted = await admit(client, log, body);

@@ -17,31 +17,52 @@ interface LogOptions {
 
 /** The line is `{"time","level","message",…fields}`. Text that looks like a key value or a bearer token is redacted, wherever it stands. */
 export function createLog({ write, fields: always = {}, level: lowest = 'info', clock = Date }: LogOptions): Log {
+  const timeOf = createTimes();
   const at = (level: LogLevel): Log[LogLevel] => {
     if (LEVELS.indexOf(level) < LEVELS.indexOf(lowest)) return () => undefined;
     return (message, fields = {}) => {
-      const first = { time: new Date(clock.now()).toISOString(), level, message };
+      const first = { time: timeOf(clock.now()), level, message };
+      const line = toLine({ ...first, ...always }, fields);
       // Named twice: these three come first, and nothing replaces them.
-      write(`${toLine({ ...first, ...always, ...fields, ...first })}\n`);
+      write(`${line ?? JSON.stringify(toPlain({ ...first, ...always, ...fields, ...first }))}\n`);
     };
   };
   return { info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** Most lines are said by JSON itself, and are seen to hold no secret: it escapes nothing that `SUSPICIOUS` looks for. */
-function toLine(fields: Readonly<Record<string, unknown>>): string {
-  const line = isPlain(fields) ? JSON.stringify(fields) : undefined;
-  return line === undefined || SUSPICIOUS.test(line) ? JSON.stringify(toPlain(fields)) : line;
+/** Dates of milliseconds: many lines have the same. */
+function createTimes(): (millis: number) => string {
+  let last = Number.NaN;
+  let text = '';
+  return (millis) => {
+    if (millis !== last) text = new Date(millis).toISOString();
+    last = millis;
+    return text;
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Most lines are written by JSON itself, and are seen to hold no secret: JSON escapes nothing that `SUSPICIOUS` looks for. */
+function toLine(head: Fields, fields: Fields): string | undefined {
+  for (const name in head) if (name in fields) return undefined;
+  if (!isPlain(head) || !isPlain(fields)) return undefined;
+  const text = JSON.stringify(fields);
+  const line = text === '{}' ? JSON.stringify(head) : `${JSON.stringify(head).slice(0, -1)},${text.slice(1)}`;
+  return SUSPICIOUS.test(line) ? undefined : line;
 }
 
 /** Texts, numbers and lists of texts, and objects of these: nothing that JSON leaves out, refuses or goes round in. */
 function isPlain(fields: object, isMember = false): boolean {
-  return Object.values(fields).every((value) => {
+  for (const value of Object.values(fields)) {
     if (typeof value === 'bigint') return false;
-    if (typeof value !== 'object' || value === null) return true;
-    if (Array.isArray(value)) return value.every((entry) => typeof entry === 'string');
-    return !isMember && Object.getPrototypeOf(value) === Object.prototype && isPlain(value, true);
-  });
+    if (typeof value !== 'object' || value === null) continue;
+    const isKnown = Array.isArray(value)
+      ? value.every((entry) => typeof entry === 'string')
+      : !isMember && Object.getPrototypeOf(value) === Object.prototype && isPlain(value, true);
+    if (!isKnown) return false;
+  }
+  return true;
 }
 
 /** Key values of ours and of most providers (`sk-…`, `sk-proj-…`), whatever follows `Bearer`, and passwords in addresses. */
@@ -54,7 +75,7 @@ export function redact(text: string): string {
 }
 
 /** Every match of the patterns above has one of these in it, and nearly no text has. */
-const SUSPICIOUS = /sk-|bearer|:\/\//i;
+const SUSPICIOUS = /sk-|[bB][eE][aA][rR][eE][rR]|:\/\//;
 
 /** A getter that makes new objects for ever ends at this depth. */
 const MAX_DEPTH = 12;
