@@ -7,6 +7,8 @@ type Headers = Readonly<Record<string, string>>;
 /** Milliseconds for which the rest of a refused body is discarded, so that its client can read why; then the connection closes. */
 const LINGER = 2_000;
 
+const NOTHING = new Uint8Array(0);
+
 /** A class, because one is made for each request: methods are shared. */
 export class NodeExchange implements HttpExchange {
   readonly method: string;
@@ -30,6 +32,10 @@ export class NodeExchange implements HttpExchange {
 
   readBody(...[accept]: Parameters<ReadBody>): ReturnType<ReadBody> {
     const incoming = this.#incoming;
+    if (incoming.complete && !incoming.destroyed) {
+      const body: Uint8Array = incoming.read() ?? NOTHING;
+      return Promise.resolve(accept(body.length) ?? body);
+    }
     return new Promise((resolve) => {
       const pieces: Uint8Array[] = [];
       const finish = (body: Awaited<ReturnType<ReadBody>>) => {

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
+import { createTurn } from '#adapters/turn.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { NodeExchange } from './http-exchange.ts';
 import type { Traces } from './otel.ts';
@@ -39,10 +40,13 @@ const KEEP_ALIVE = 65_000;
 export async function serve(options: Handler & Listening) {
   const { port, host, tls, stalled, traces } = options;
   const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
-  const listener: RequestListener =
+  const traced: RequestListener =
     traces === undefined
       ? answer
       : (incoming, ...out) => traces.request(incoming, ...out, () => answer(incoming, ...out));
+  const turn = createTurn();
+  // The bodies of most requests arrive in the same turn.
+  const listener: RequestListener = (...exchange) => turn(() => traced(...exchange));
   // TLS ends at the ingress, where there is one: a cold start does without the module.
   const https = tls === undefined ? undefined : await import('node:https');
   const server: Server =

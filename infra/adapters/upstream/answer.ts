@@ -3,6 +3,7 @@ import { pipeline, Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
 import { UpstreamBroke, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
+import type { Turn } from '../turn.ts';
 
 type Controller = Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
@@ -12,11 +13,17 @@ type Next = IteratorResult<Uint8Array, undefined>;
 const MAX_WAITING = 64 * 1024;
 const ABORTED = 'the request was aborted';
 
+/** The pool and path of a URL. */
+export interface Route {
+  readonly pool: Pool;
+  readonly path: string;
+}
+
 /** Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply. */
-export function ask(pool: Pool, path: string, request: UpstreamRequest): Promise<UpstreamResponse> {
+export function ask({ pool, path }: Route, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
   const { headers, body, timeouts, signal } = request;
   if (signal.aborted) return Promise.reject(unsent());
-  const answer = new Answer(signal);
+  const answer = new Answer(signal, turn);
   const limits = { headersTimeout: timeouts.firstByte, bodyTimeout: timeouts.idle };
   pool.dispatch({ method: 'POST', path, headers, body, ...limits }, answer);
   return answer.response.promise;
@@ -26,6 +33,7 @@ export function ask(pool: Pool, path: string, request: UpstreamRequest): Promise
 class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8Array, undefined> {
   readonly response = Promise.withResolvers<UpstreamResponse>();
   readonly #signal: UpstreamRequest['signal'];
+  readonly #turn: Turn;
   readonly #onAbort = (): void => this.#stop();
   readonly #hasEnded = (): boolean => this.#ended;
   readonly #onPieces = (): void => {
@@ -42,8 +50,9 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   #ended = false;
   #error: Error | undefined;
 
-  constructor(signal: UpstreamRequest['signal']) {
+  constructor(signal: UpstreamRequest['signal'], turn: Turn) {
     this.#signal = signal;
+    this.#turn = turn;
     signal.addEventListener('abort', this.#onAbort);
   }
 
@@ -58,12 +67,12 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     const body = encoding === undefined ? this : (decoded(this, String(encoding)) ?? this);
     // A decoded body ends later than the transfer, so it must be read to its end.
     const hasEnded = body === this ? this.#hasEnded : undefined;
-    this.response.resolve({ status, headers: joined(headers), body, hasEnded });
+    this.#turn(() => this.response.resolve({ status, headers: joined(headers), body, hasEnded }));
   }
 
-  /** Chunks of one packet arrive before any other code runs, so they are read as one piece. */
+  /** Chunks of one turn are read as one piece. */
   onResponseData(controller: Controller, piece: Uint8Array): void {
-    if (this.#pieces.length === 0 && this.#reader !== undefined) queueMicrotask(this.#onPieces);
+    if (this.#pieces.length === 0 && this.#reader !== undefined) this.#turn(this.#onPieces);
     this.#pieces.push(piece);
     this.#bytes += piece.length;
     if (this.#bytes > MAX_WAITING) controller.pause();

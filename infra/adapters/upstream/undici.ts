@@ -1,12 +1,10 @@
 // The upstream of a Node process: undici, one connection pool per origin.
 import { Pool } from 'undici';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
-import { ask, toBroken } from './answer.ts';
+import { createTurn } from '../turn.ts';
+import { ask, type Route, toBroken } from './answer.ts';
 
-/** The pool and path of a URL. */
-interface Route {
-  readonly pool: Pool;
-  readonly path: string;
+interface KnownRoute extends Route {
   readonly connect: number;
 }
 
@@ -14,20 +12,20 @@ interface Route {
 const MAX_ROUTES = 10_000;
 
 export function createUpstream() {
+  const turn = createTurn();
   const pools = new Map<string, Pool>();
   /** Routes by URL: a look-up costs less than parsing it. */
-  const routes = new Map<string, Route>();
+  const routes = new Map<string, KnownRoute>();
 
   const upstream: Upstream = (request) => {
     try {
-      const { pool, path } = routeOf(request);
-      return ask(pool, path, request);
+      return ask(routeOf(request), request, turn);
     } catch (error) {
       return Promise.reject(toBroken(error));
     }
   };
 
-  function routeOf({ url, timeouts: { connect } }: UpstreamRequest): Route {
+  function routeOf({ url, timeouts: { connect } }: UpstreamRequest): KnownRoute {
     const known = routes.get(url);
     if (known?.connect === connect) return known;
     const { origin, pathname, search } = new URL(url);
