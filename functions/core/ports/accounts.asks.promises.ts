@@ -81,6 +81,7 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
       const [full, spent] = [await loaded('full', 10n), await loaded('spent', 10n, 10n)];
       await start().hold(10n, full);
       expect(await start().hold(0n, full)).toMatchObject({ outcome: 'held', amount: 0n });
+      expect(await start().hold(0n, { ...full, limit: 5n })).toMatchObject({ outcome: 'held', amount: 0n });
       expect(await start().hold(0n, full, spent)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 10n });
     });
 

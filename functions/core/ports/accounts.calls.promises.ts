@@ -62,7 +62,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         await one.call();
         await one.call();
         const part = { lines: [line(key, { spend: 1n })] };
-        expect(await one.send({ ...part, number: 1 })).toMatchObject({ outcome: 'stale' });
+        expect(await one.send({ ...part, number: 1 })).toMatchObject({ outcome: 'stale', why: 'closed' });
         expect(await one.send({ ...part, number: 4 })).toMatchObject({ outcome: 'stale', why: 'behind' });
         expect(await start().send({ ...part, number: 2 })).toMatchObject({ outcome: 'stale', why: 'behind' });
         expect(await read(key)).toEqual([[0n, 0n]]);
@@ -175,6 +175,8 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
       await under.advance(LEASE + 1);
       expect(await one.call()).toMatchObject({ accounts: 2, ended: [two.account] });
       expect(await two.call()).toMatchObject({ accounts: 3, ended: [] });
+      await under.advance(LEASE + 1);
+      expect(await two.repeat()).toMatchObject({ ended: [] });
     });
 
     test('has as many lines and asks as there may be', async () => {

@@ -180,6 +180,19 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(team)).toEqual([[4n, 0n]]);
       });
 
+      test('and is marked by its own process keeps its escrow also when another closes it', async () => {
+        const key = await loaded('key', 100n);
+        const one = await startWithFigures(key, 2 * LEASE);
+        await mark(one.account, byOwn);
+        expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
+        await under.advance(2 * LEASE + 1);
+        expect(await start().call()).toMatchObject({ ended: [one.account] });
+        expect(await mark(one.account)).toMatchObject({ outcome: 'marked', figures: [{ escrow: 50n, risk: 20n }] });
+        expect(await read(key)).toEqual([[7n, 50n]]);
+        await finish(one.account, true);
+        expect(await read(key)).toEqual([[27n, 0n]]);
+      });
+
       test('ends for its next account before the asks of the same call, marked or not', async () => {
         const key = await loaded('key', 100n);
         const one = await startWithFigures(key, HOUR);

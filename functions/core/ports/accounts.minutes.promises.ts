@@ -50,6 +50,22 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       ]);
     });
 
+    test('are whole after two minutes, but for requests that are still in flight', async () => {
+      const one = start(100 * MINUTE);
+      const rates = rated([{ id: 'key', requests: 3, parallel: 5 }]);
+      await goTo(0);
+      await outcomes(one, 3, rates);
+      for (let minute = 0; minute < 3; minute += 1) {
+        await under.advance(2 * MINUTE);
+        await one.call();
+      }
+      expect(await takeAll(one, [rates, rates, rates])).toMatchObject([
+        { outcome: 'held', rates: { left: [{ requests: { remaining: 2 } }] } },
+        { outcome: 'held' },
+        limited({ rate: 'parallel' }),
+      ]);
+    });
+
     test('tell truly when there is room again, and when the limit is whole', async () => {
       const one = start(10 * MINUTE);
       const rates = rated([{ id: 'key', requests: 10 }]);
