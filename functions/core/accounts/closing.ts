@@ -26,9 +26,9 @@ export async function closeEnded(
   const closed = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.close({ epoch, account, figures, at }));
   if (closed.outcome === 'epoch') return undefined;
   if (number < closed.row.number) return 'gone back';
-  await withTimeout(timer, TIMEOUT, 'the store', accounts.finish(epoch, account, closed.row.isCharged));
-  // One that closed itself has booked more than it told.
+  // One that closed itself has booked more than it told: its escrow stays until its counters show that.
   if (!closed.row.isCharged) await auditCounters(deps, epoch, figures);
+  await withTimeout(timer, TIMEOUT, 'the store', accounts.finish(epoch, account, closed.row.isCharged));
   return undefined;
 }
 

@@ -28,7 +28,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     };
 
     describe('whose lease has ended', () => {
-      test('is frozen by a mark: its calls are stale, and only what is at risk stays set aside', async () => {
+      test('is frozen by a mark: its calls are stale, and its escrow stays until it is forgotten', async () => {
         const key = await loaded('key', 100n);
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
@@ -36,18 +36,18 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
           ...{ outcome: 'marked', number: 2 },
           figures: [
             {
-              ...{ scopeId: 'key', window: key.window, escrow: 20n, risk: 20n },
+              ...{ scopeId: 'key', window: key.window, escrow: 50n, risk: 20n },
               unbooked: [{ batch: 3, spend: 7n }],
             },
           ],
         };
         expect(await mark(one.account)).toMatchObject(marked);
-        expect(await read(key)).toEqual([[7n, 20n]]);
+        expect(await read(key)).toEqual([[7n, 50n]]);
         expect(await one.repeat()).toMatchObject(closed);
         expect(await one.send({ lines: [line(key, { spend: 1n })] })).toMatchObject(closed);
         expect(await mark(one.account)).toMatchObject(marked);
         expect(await mark(one.account, atRebuild)).toMatchObject(marked);
-        expect(await read(key)).toEqual([[7n, 20n]]);
+        expect(await read(key)).toEqual([[7n, 50n]]);
       });
 
       test('is charged what was at risk, once, and its unbooked spend stays counted', async () => {
@@ -115,8 +115,8 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
         expect(await mark(one.account)).toMatchObject({ outcome: 'marked' });
         expect(await read(key, team)).toEqual([
-          [7n, 20n],
-          [1n, 8n],
+          [7n, 50n],
+          [1n, 9n],
         ]);
       });
 
@@ -125,9 +125,9 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const one = start(LEASE);
         await one.tell(team, { registered: 9n, risk: 8n });
         await under.advance(LEASE + 1);
-        expect(await mark(one.account, atRebuild)).toMatchObject({ figures: [{ escrow: 8n, risk: 8n }] });
+        expect(await mark(one.account, atRebuild)).toMatchObject({ figures: [{ escrow: 9n, risk: 8n }] });
         await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
-        expect(await read(team)).toEqual([[1n, 8n]]);
+        expect(await read(team)).toEqual([[1n, 9n]]);
         await finish(one.account, true);
         expect(await read(team)).toEqual([[9n, 0n]]);
       });

@@ -98,9 +98,8 @@ export function modelAccounts(limit: Nano) {
   const grant = (account: ModelAccount, { lines, asks }: ModelCall, now: Millis): void => {
     for (const of of COUNTERS) {
       const ahead = lines[of]?.ahead ?? 0n;
-      const idle = at(account.escrow, of) - at(account.risk, of) + ahead;
       const refused = asks.some((one, index) => one.lines.includes(of) && account.answers[index]?.outcome !== 'held');
-      if (refused || isWanted(of, now) || 16n * BigInt(accounts.length) * idle > leftIn(of)) continue;
+      if (refused || isWanted(of, now) || 16n * BigInt(accounts.length) * ahead > leftIn(of)) continue;
       account.escrow[of] = at(account.escrow, of) + ahead;
     }
   };
@@ -167,7 +166,7 @@ export function modelAccounts(limit: Nano) {
         isWanted: isWanted(of, now, id),
       })),
     /** Figures of a frozen account by scope: escrow, risk and the batches of its unbooked spend. */
-    figuresOf(id: string, isOwn: boolean) {
+    figuresOf(id: string) {
       const { escrow, risk, unbooked } = find(id);
       const figures = COUNTERS.map((of) => {
         const ofCounter = unbooked.filter(({ counter }) => counter === of);
@@ -175,7 +174,7 @@ export function modelAccounts(limit: Nano) {
           batch,
           spend: ofCounter.reduce((sum, one) => (one.batch === batch ? sum + one.spend : sum), 0n),
         }));
-        return { scopeId: scopeOf(of), escrow: at(isOwn ? escrow : risk, of), risk: at(risk, of), unbooked: batches };
+        return { scopeId: scopeOf(of), escrow: at(escrow, of), risk: at(risk, of), unbooked: batches };
       });
       return toComparable(figures);
     },

@@ -131,9 +131,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       const { account } = process;
       const expectFigures = async (isOwn: boolean) => {
         const marked = await mark(account, isOwn);
-        expect(toComparable(marked.outcome === 'marked' ? marked.figures : [])).toEqual(
-          model.figuresOf(account, isOwn),
-        );
+        expect(toComparable(marked.outcome === 'marked' ? marked.figures : [])).toEqual(model.figuresOf(account));
       };
       const deadline = under.now() + (event.isLate && model.isOpen(account) ? -1000 : 60_000);
       const part = { ...model.toPart(account, event, counters), deadline };

@@ -17,7 +17,7 @@ export interface CounterLine extends ScopeWindow {
   readonly registered: Nano;
   /**
    * Escrow wanted ahead of requests. Granted whole or not at all: while no ask of the call was refused in this counter, nobody is refused in it
-   * elsewhere (`isWanted`), and 16 × live accounts × the idle escrow (beyond the risk) with it fits into what spend and escrow leave of the limit before it.
+   * elsewhere (`isWanted`), and 16 × live accounts × `ahead` fits into what spend and escrow leave of the limit.
    */
   readonly ahead: Nano;
 }
@@ -199,12 +199,12 @@ export interface Accounts {
     counters: ReadonlyArray<ScopeWindow>,
   ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly held: Nano } | undefined>>;
   /**
-   * Freezes an account before it is closed. Another's: only when its lease has ended and all its counters are loaded; its idle escrow (beyond the risk)
-   * is freed. `isOwn`: at once, whatever its lease, and the escrow stays until `ends` of the process's next account; its counters must be loaded all the same. `isRebuild`: counters may be absent,
-   * because nobody reads sums before the epoch is open.
+   * Freezes an account before it is closed: another's only when its lease has ended; one's own (`isOwn`) at once. Its escrow stays until it is forgotten,
+   * by `finish`, or by `ends` of the process's next account. All its counters must be loaded, except before an epoch is open
+   * (`isRebuild`), while nobody reads sums.
    */
   mark(epoch: number, account: string, how: { readonly isOwn: boolean; readonly isRebuild: boolean }): Promise<Marking>;
-  /** Forgets a marked account whose closing PostgreSQL has. Charged: its risk becomes spend. Its unbooked spend stays counted. Repeated: nothing. */
+  /** Forgets a marked account whose closing PostgreSQL has. Charged: its risk becomes spend; else its counters are audited before. Its unbooked spend stays counted. Repeated: nothing. */
   finish(epoch: number, account: string, isCharged: boolean): Promise<void>;
   /** Accounts, by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`: the highest batch that is not known to be booked, 0: none. */
   accounts(

@@ -54,8 +54,7 @@ export function grantAhead(
   for (const [index, place] of places.entries()) {
     const { line, counter, figures } = place;
     if (line.ahead === 0n || refused.has(index) || isWanted(counter, now)) continue;
-    const idle = (figures.escrow > figures.risk ? figures.escrow - figures.risk : 0n) + line.ahead;
-    if (share * idle <= (escrowLeaves(place) ?? 0n)) figures.escrow += line.ahead;
+    if (share * line.ahead <= (escrowLeaves(place) ?? 0n)) figures.escrow += line.ahead;
   }
 }
 

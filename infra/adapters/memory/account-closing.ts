@@ -14,8 +14,6 @@ export function mark(life: Life, id: string, how: Parameters<Accounts['mark']>[2
   const absent = used.filter(({ counter }) => counter.spent === undefined);
   if (!how.isRebuild && absent.length > 0)
     return { outcome: 'absent', now, counters: absent.map(({ counter }) => toScopeWindow(counter)) };
-  if (!how.isOwn && !account.isMarked)
-    for (const { figures } of used) if (figures.escrow > figures.risk) figures.escrow = figures.risk;
   account.isMarked = true;
   const frozen = used.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
     ...toScopeWindow(counter),

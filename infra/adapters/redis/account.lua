@@ -408,8 +408,7 @@ end
 local function grantAhead(line, live)
   local counter = line.counter
   if not line.limit or line.isRefused or line.ahead == ZERO or now > given.deadline or refusedIn(counter) ~= '' then return end
-  local idle = max(ZERO, line.escrow - line.risk) + line.ahead
-  if money.times(idle, 16 * live) <= line.limit - counter.spent - counter.held then setAside(line, line.ahead) end
+  if money.times(line.ahead, 16 * live) <= line.limit - counter.spent - counter.held then setAside(line, line.ahead) end
 end
 local function save(id, head, lines)
   local set, unset = { '', cjson.encode(head) }, {}
@@ -511,10 +510,6 @@ function operations.mark()
   for i, name in ipairs(names) do
     local counter, figure, unbooked = counters[name], figures[name], {}
     if not counter.spent then absent[#absent + 1] = name end
-    if not given.isOwn and head.state == 'live' and amount(figure.risk) < amount(figure.escrow) then
-      counter.held, figure.escrow = counter.held - amount(figure.escrow) + amount(figure.risk), figure.risk
-      set[#set + 1], set[#set + 2] = name, figure.escrow .. ' ' .. figure.risk .. ' ' .. figure.batch
-    end
     for _, batch in ipairs(head.batches) do
       local spend = redis.call('HGET', batchKey(id, batch), name)
       if spend then unbooked[#unbooked + 1] = { batch, spend } end
