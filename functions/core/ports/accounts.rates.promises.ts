@@ -151,6 +151,18 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         expect(await outcomes(two, 2, rates)).toEqual([...held(1), 'limited']);
       });
 
+      test('that an account takes over are in flight in it, above the limit as well', async () => {
+        await outcomes(one, 3, rates);
+        await under.store.mark(under.epoch, one.account, { isOwn: true, isRebuild: false });
+        const two = start();
+        const again = use('key', { parallel: 1 });
+        await two.call({ uses: [again, again, again, again], ends: [one.account] });
+        await two.call({ uses: [end] });
+        expect(await outcomes(two, 1, rates)).toEqual(['limited']);
+        await two.call({ uses: [end] });
+        expect(await outcomes(two, 2, rates)).toEqual(['held', 'limited']);
+      });
+
       test('have room again when an account ends, however it ends', async () => {
         const [closed, followed, last] = [start(LEASE), start(), start()];
         for (const process of [closed, followed, last]) await takeOne(process, rates);

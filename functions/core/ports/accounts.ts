@@ -46,7 +46,7 @@ export interface RateUse {
   readonly requests: number;
   /** The true number of tokens less the reserved one. */
   readonly tokens: number;
-  /** -1: it is no longer in flight. An account gives back no more than it has in flight, and all of that when it ends. */
+  /** -1: it is no longer in flight; 1: in flight in this account, after an earlier one has ended. An account gives back no more than it has in flight, and all of that when it ends. */
   readonly parallel: number;
 }
 
@@ -179,7 +179,7 @@ export interface Audited {
   readonly now: Millis;
   /** Counters that were repaired, and by how much. */
   readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
-  /** Accounts of which a batch left the store after PostgreSQL was read, or that are not in `rows`: nothing was repaired, read again. */
+  /** Accounts of which a batch left the store after PostgreSQL was read, or that are not in `rows`, finished ones too: nothing was repaired, read again with their rows. */
   readonly moved: ReadonlyArray<string>;
 }
 
