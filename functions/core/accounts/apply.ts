@@ -1,5 +1,5 @@
 // The answer to a numbered call: what the account has now, which requests are held, and what may be booked (LEDGER 3).
-import type { AccountReply } from '../ports/accounts.ts';
+import type { AccountReply, CounterLine } from '../ports/accounts.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, change } from './account.ts';
 import type { Pending } from './compose.ts';
@@ -26,12 +26,10 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
     const line = reply.lines[index];
     if (line === undefined) return;
     const { spent, held, escrow, isWanted } = line;
-    const wasEmpty = counter.escrow === 0n;
+    counter.grantedUnder = grantedUnder(counter, call.lines[index], escrow);
     Object.assign(counter, { spent, held, escrow, isWanted, returning: 0n, sent: 0n, sentUncovered: 0n });
     counter.toldRisk = counter.sentRisk ?? counter.toldRisk;
     counter.sentRisk = undefined;
-    const under = call.lines[index]?.limit ?? 0n;
-    if (wasEmpty || under < counter.grantedUnder || idleOf(counter) === 0n) counter.grantedUnder = under;
     if (isWanted && idleOf(counter) > 0n) change(account, counter);
   });
   account.collecting.push(...account.sent);
@@ -41,6 +39,17 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
     const answer = reply.asks[index];
     if (answer?.outcome === 'held') for (const counter of waiter.counters) counter.toldRisk += answer.amount;
   });
+}
+
+/** A grant is within the limit that its call names, with all escrow that the account had before. */
+function grantedUnder(
+  { escrow: before, grantedUnder: under }: CounterState,
+  line: CounterLine | undefined,
+  escrow: Nano,
+): Nano | undefined {
+  if (line === undefined || line.registered > 0n) return undefined;
+  const freed = (line.spend > 0n ? line.spend : 0n) + line.returned;
+  return escrow > (freed < before ? before - freed : 0n) ? line.limit : under;
 }
 
 /** The call was refused as a whole: all it told goes with the next one. */

@@ -21,6 +21,7 @@ export function createComponents(deps: LedgerDependencies) {
   const waiting: Waiting = createWaiting({
     timer: deps.timer,
     now: deps.clock.now,
+    storeNow: account.now,
     heardAt: () => sync.heardAt(),
     isRebuilding: () => membership.isRebuilding(),
     onAsk: () => sync.urgent(),

@@ -3,7 +3,7 @@ import { type AccountCall, type Ask, type CounterLine, MAX_ASKS, MAX_LINES } fro
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Account, Ended } from './account.ts';
 import type { Waiter } from './counters.ts';
-import { type CounterState, idleOf } from './counters.ts';
+import { type CounterState, idleOf, isUsable } from './counters.ts';
 
 /** A call as it was sent, and what it was made of. */
 export interface Pending {
@@ -114,19 +114,21 @@ function toLine(account: Account, counter: CounterState, spend: Nano, isAsked: R
   return { scopeId, window, limit, spend, risk, registered: 0n, ...wanted };
 }
 
-/** Escrow to give back, or to get ahead. All that is idle goes back where a request asks or waits, or the limit has fallen. */
+/**
+ * Escrow to give back, or to get ahead. What the next second needs stays idle, at most the share of what is left: none near the limit, and all of it
+ * goes back where requests wait, the limit has fallen, or the window is over.
+ */
 function wantedOf(account: Account, counter: CounterState, isAsked: boolean): Pick<CounterLine, 'returned' | 'ahead'> {
   const idle = idleOf(counter);
   const free = idle > 0n ? idle : 0n;
-  const { limit = 0n, spent, held, demand, lastDemand, lastAmount, line, isWanted, grantedUnder, escrow } = counter;
+  const { limit = 0n, spent, held, demand, lastDemand, lastAmount, line, isWanted } = counter;
   const isOver = counter.counter.window.end <= account.now();
-  if (isOver || isWanted || line.size > 0 || (escrow > 0n && limit < grantedUnder))
+  if (spent === undefined || isOver || isWanted || line.size > 0 || !isUsable(counter))
     return { returned: free, ahead: 0n };
-  const enough = demand > lastDemand ? demand : lastDemand;
-  if (!isAsked && free > enough) return { returned: free - enough, ahead: 0n };
-  const [returned, kept] = isAsked ? [free, 0n] : [0n, free];
-  if (spent === undefined) return { returned, ahead: 0n };
   const share = (limit - spent - held) / (SHARE * BigInt(account.accounts));
-  const ahead = (enough < share ? enough : share) - kept;
-  return { returned, ahead: ahead >= lastAmount && ahead > 0n ? ahead : 0n };
+  const enough = demand > lastDemand ? demand : lastDemand;
+  const most = enough < share ? enough : share;
+  const kept = most < lastAmount ? 0n : most;
+  if (isAsked) return { returned: free, ahead: kept };
+  return free > kept ? { returned: free - kept, ahead: 0n } : { returned: 0n, ahead: kept - free };
 }

@@ -12,8 +12,8 @@ export interface CounterState {
   readonly counter: ScopeWindow;
   /** The limit of the policy that was used last; undefined: the scope spends without one. */
   limit: Nano | undefined;
-  /** The limit that the escrow was granted under. */
-  grantedUnder: Nano;
+  /** The limit of the last grant, which was within it with all escrow before; undefined: escrow was registered since, whatever the limit says. */
+  grantedUnder: Nano | undefined;
   /** Escrow as last answered. */
   escrow: Nano;
   /** Escrow that the pending call gives back. */
@@ -39,7 +39,7 @@ export interface CounterState {
   /** Sizes of holds begun in this second, and in the one before. */
   demand: Nano;
   lastDemand: Nano;
-  /** The size of the last hold. */
+  /** The size of the last hold that was not free. */
   lastAmount: Nano;
   /** Requests that were refused here because of holds, in order of arrival. */
   readonly line: Set<Waiter>;
@@ -119,14 +119,15 @@ export function createCounters(): Counters {
 export const idleOf = ({ escrow, returning, live, untold, sent }: CounterState): Nano =>
   escrow - returning - live - untold - sent;
 
-/**
- * Whether the whole hold fits into the idle escrow. Escrow of a limit that has fallen since is not used; an empty one admits nothing, since a free
- * request is refused by spend that has reached the limit.
- */
+/** Whether escrow that becomes idle may be used again: the limit has not fallen since it was granted. */
+export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
+  grantedUnder !== undefined && grantedUnder <= limit;
+
+/** Whether the whole hold fits into the idle escrow. An empty one admits nothing, since a free request is refused by spend that has reached the limit. */
 export function fits(state: CounterState, amount: Nano): boolean {
-  const { limit, grantedUnder, escrow, returning, untold, sent, live } = state;
+  const { limit, escrow, returning, untold, sent, live } = state;
   if (limit === undefined) return true;
-  if (limit < grantedUnder) return false;
+  if (!isUsable(state)) return false;
   const left = escrow - returning - untold - sent;
   return left > 0n && left - live >= amount;
 }

@@ -118,10 +118,8 @@ export function createEnds(deps: EndDependencies) {
       let isUsed = account.live.size > 0;
       for (const counter of account.counters.all()) {
         if (isSecond) rotate(counter);
-        if (counter.escrow === 0n) continue;
-        isUsed = true;
-        if (idleOf(counter) > (counter.demand > counter.lastDemand ? counter.demand : counter.lastDemand))
-          change(account, counter);
+        if (counter.escrow > 0n) isUsed = true;
+        if (idleOf(counter) > 0n) change(account, counter);
       }
       if (isSecond) account.counters.prune();
       if (account.changed.size > 0 || now - account.sentAt >= (isUsed ? SECOND : IDLE)) sync.renew();

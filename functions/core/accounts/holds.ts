@@ -6,13 +6,13 @@ import type { Hold, HoldRefusal, HoldRequest, RateView } from '../ports/ledger.t
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply } from '../ports/rates.ts';
 import { err, ok, type Result } from '../result.ts';
-import { type Account, begin, type HeldRates, type LiveHold } from './account.ts';
+import { type Account, begin, change, type HeldRates, type LiveHold } from './account.ts';
 import { type Done, leftBySpend } from './apply.ts';
 import type { Booking } from './booking.ts';
 import { adoptLimits, type Charges } from './charges.ts';
 import type { Pending } from './compose.ts';
 import type { Waiter } from './counters.ts';
-import { type CounterState, fits } from './counters.ts';
+import { type CounterState, fits, idleOf } from './counters.ts';
 import type { LedgerDependencies } from './deps.ts';
 import type { Membership } from './membership.ts';
 import type { Sync } from './sync.ts';
@@ -75,7 +75,7 @@ export function createHolds(deps: HoldDependencies) {
       adoptLimits(charges);
       for (const counter of charges.counters) {
         counter.demand += amount;
-        counter.lastAmount = amount;
+        if (amount > 0n) counter.lastAmount = amount;
       }
       const rates = ratesOf(request);
       if (rates === undefined && isFresh() && isFree(charges, amount))
@@ -90,13 +90,19 @@ export function createHolds(deps: HoldDependencies) {
       waiters.forEach((waiter, index) => {
         const answer = reply.asks[index];
         waiter.isAsking = false;
+        // Nobody needs what came too late: it goes back with the next call.
+        if (waiter.isOver) for (const counter of waiter.counters) change(account, counter);
         if (waiter.isOver || answer === undefined) return;
         const isLower = waiter.counters.some(({ limit, lineIndex }) => isBelow(limit, call.lines[lineIndex]?.limit));
         // A limit has fallen meanwhile: the escrow goes back, and the request asks again.
         if (answer.outcome === 'held' && isLower) waiting.again(waiter);
         else waiter.onAnswer(answer);
       });
-      for (const counter of counters) if (counter.line.size > 0) refuseSpent(counter);
+      for (const counter of counters) {
+        if (counter.line.size === 0) continue;
+        refuseSpent(counter);
+        waiting.found(counter, roomIn(counter));
+      }
     },
 
     /** Escrow became idle in these counters: those who wait for it go on. */
@@ -216,6 +222,10 @@ function toRefusal(
     ...{ reason: 'exceeded', scope, spent: answer.spent, limit, resetAt: counter.counter.window.end, ...view },
   };
 }
+
+/** What spend and all escrow leave, with what is idle here. */
+const roomIn = (counter: CounterState): Nano =>
+  (counter.limit ?? 0n) - (counter.spent ?? 0n) - counter.held + idleOf(counter);
 
 /** Spend leaves those in this line too little now, so that waiting is of no use. */
 function refuseSpent(counter: CounterState): void {

@@ -14,12 +14,15 @@ export const REBUILD_DEADLINE: Millis = 1800;
 const ALIVE: Millis = 500;
 /** The first requests of the lines ask again, since other processes' holds end too. */
 const ASK_AGAIN: Millis = 50;
-/** The minimum time between two looks at the deadlines. */
+/** The minimum time between two looks at the deadlines; a look that comes later than this shows that the process was paused. */
 const APART: Millis = 10;
+const LATE: Millis = 20;
 
 export interface WaitingDependencies {
   readonly timer: Timer;
   readonly now: () => Millis;
+  /** The store's clock. */
+  readonly storeNow: () => Millis;
   /** When the store last answered, on our clock. */
   readonly heardAt: () => Millis;
   readonly isRebuilding: () => boolean;
@@ -29,12 +32,13 @@ export interface WaitingDependencies {
 
 export type Waiting = ReturnType<typeof createWaiting>;
 
-export function createWaiting({ timer, now, heardAt, isRebuilding, onAsk }: WaitingDependencies) {
+export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onAsk }: WaitingDependencies) {
   /** All requests that wait, in order of arrival; and those of them that have not been answered. */
   const waiters = new Set<Waiter>();
   const asking = new Set<Waiter>();
   const lines = new Set<CounterState>();
-  let cancelCheck: (() => void) | undefined;
+  let cancelCheck = (): void => undefined;
+  let checkDue = Number.POSITIVE_INFINITY;
   let cancelAsk: (() => void) | undefined;
 
   const remove = (waiter: Waiter): void => {
@@ -55,28 +59,39 @@ export function createWaiting({ timer, now, heardAt, isRebuilding, onAsk }: Wait
     waiter.onRefused(refusal);
   };
 
-  const check = (isFinal: boolean): void => {
-    cancelCheck = undefined;
+  const check = (due: Millis, isFinal: boolean): void => {
     const at = now();
+    // A process that was paused finds its timers first: answers that have arrived are read before deadlines count.
+    if (!isFinal && at - due > LATE) {
+      checkAt(at + TIMER_SKEW, true);
+      return;
+    }
+    checkDue = Number.POSITIVE_INFINITY;
     let next = Number.POSITIVE_INFINITY;
     for (const waiter of waiters) {
       const deadline = isRebuilding() ? waiter.deadline + REBUILD_DEADLINE - REQUEST_DEADLINE : waiter.deadline;
       if (deadline > at) next = Math.min(next, deadline);
-      else if (isFinal) refuse(waiter, verdictOf(waiter, at - heardAt() <= ALIVE));
-      else next = at + TIMER_SKEW;
+      else refuse(waiter, verdictOf(waiter, at - heardAt() <= ALIVE));
     }
-    if (waiters.size > 0) checkAt(next, at, !isFinal && next === at + TIMER_SKEW);
+    if (waiters.size > 0) checkAt(Math.max(next, at + APART), false);
   };
-  /** A deadline has passed only when the answers that have arrived are read: a process that was paused finds its timers first. */
-  const checkAt = (due: Millis, at: Millis, isFinal: boolean): void => {
-    cancelCheck?.();
-    cancelCheck = timer(Math.max(APART, Math.min(due - at, REBUILD_DEADLINE)), () => check(isFinal));
+  const checkAt = (due: Millis, isFinal: boolean): void => {
+    cancelCheck();
+    checkDue = due;
+    cancelCheck = timer(Math.max(0, due - now()), () => check(due, isFinal));
   };
   const askAgain = (): void => {
     cancelAsk = undefined;
     if (lines.size === 0) return;
-    for (const { line } of lines) wakeFront(line);
+    for (const { line, counter } of lines) {
+      if (counter.window.end <= storeNow()) for (const waiter of line) again(waiter);
+      else wakeFront(line);
+    }
+    onAsk();
     cancelAsk = timer(ASK_AGAIN, askAgain);
+  };
+  const again = (waiter: Waiter): void => {
+    if (!waiter.isOver && !waiter.isAsking) asking.add(waiter);
   };
   /** Each request that wants less than all before it: money that is too little for it is too little for those behind it. */
   const wakeFront = (line: ReadonlySet<Waiter>): void => {
@@ -84,43 +99,47 @@ export function createWaiting({ timer, now, heardAt, isRebuilding, onAsk }: Wait
     for (const waiter of line) {
       if (min !== undefined && waiter.amount >= min) continue;
       min = waiter.amount;
-      if (!waiter.isAsking) asking.add(waiter);
+      again(waiter);
     }
-    if (asking.size > 0) onAsk();
+  };
+  /** Whether it comes behind others that want no more, and waits with them. */
+  const joinsLine = (waiter: Waiter): boolean => {
+    if (waiter.busyIn !== undefined && !waiter.counters.includes(waiter.busyIn)) leaveLine(waiter);
+    const full = waiter.busyIn === undefined && waiter.counters.find(({ line }) => wantsNoMore(line, waiter.amount));
+    if (!full) return false;
+    queue(waiter, full);
+    return true;
+  };
+  /** The request waits for holds in this counter. */
+  const queue = (waiter: Waiter, counter: CounterState): void => {
+    if (waiter.busyIn === counter) return;
+    leaveLine(waiter);
+    waiter.busyIn = counter;
+    counter.line.add(waiter);
+    lines.add(counter);
+    cancelAsk ??= timer(ASK_AGAIN, askAgain);
   };
 
   return {
-    /** The request asks with the next call, or waits behind others that want no more. */
+    /** The request asks with the next call. */
     enter(waiter: Waiter): void {
       waiters.add(waiter);
-      if (cancelCheck === undefined) checkAt(waiter.deadline, now(), false);
-      const full = waiter.counters.find(({ line }) => wantsNoMore(line, waiter.amount));
-      if (full === undefined) asking.add(waiter);
-      else this.queue(waiter, full);
+      if (waiter.deadline < checkDue) checkAt(waiter.deadline, false);
+      asking.add(waiter);
       onAsk();
-    },
-    /** The request waits for holds in this counter. */
-    queue(waiter: Waiter, counter: CounterState): void {
-      if (waiter.busyIn === counter) return;
-      leaveLine(waiter);
-      waiter.busyIn = counter;
-      counter.line.add(waiter);
-      lines.add(counter);
-      cancelAsk ??= timer(ASK_AGAIN, askAgain);
     },
     /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
     *asks(): Iterable<Waiter> {
       for (const waiter of asking) {
-        if (waiter.isAsking) continue;
         waiter.renew();
-        yield waiter;
-        if (waiter.isAsking) asking.delete(waiter);
+        const isBehind = joinsLine(waiter);
+        if (!isBehind) yield waiter;
+        if (isBehind || waiter.isAsking) asking.delete(waiter);
       }
     },
+    queue,
     /** Asks once more: the call did nothing. */
-    again(waiter: Waiter): void {
-      if (!waiter.isOver) asking.add(waiter);
-    },
+    again,
     remove,
     refuse,
     hasAsks: (): boolean => asking.size > 0,
@@ -128,16 +147,25 @@ export function createWaiting({ timer, now, heardAt, isRebuilding, onAsk }: Wait
     freed(counter: CounterState, admit: (waiter: Waiter) => boolean): void {
       if (counter.line.size === 0) return;
       for (const waiter of [...counter.line]) {
-        if (waiter.isAsking || !waiter.counters.every((each) => fits(each, waiter.amount))) break;
+        if (waiter.isAsking) break;
+        waiter.renew();
+        if (!waiter.counters.every((each) => fits(each, waiter.amount))) break;
         if (!admit(waiter)) break;
       }
       wakeFront(counter.line);
+      onAsk();
     },
-    refuseAll(why: string): void {
-      for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why });
+    /** So much is free in the store: those whom it suffices for ask. */
+    found(counter: CounterState, room: Nano): void {
+      let left = room;
+      for (const waiter of counter.line) {
+        left -= waiter.amount;
+        if (left < 0n) break;
+        again(waiter);
+      }
     },
     close(): void {
-      cancelCheck?.();
+      cancelCheck();
       cancelAsk?.();
     },
   };
