@@ -223,7 +223,7 @@ function toRefusal(
   };
 }
 
-/** What spend and all escrow leave, with what is idle here. */
+/** Money that spend and escrow leave, with what is idle here. */
 const roomIn = (counter: CounterState): Nano =>
   (counter.limit ?? 0n) - (counter.spent ?? 0n) - counter.held + idleOf(counter);
 

@@ -147,7 +147,7 @@ export function createScene() {
     async take(ledger: StartableLedger, amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): Promise<Hold> {
       return heldOf((await scene.tryHold(ledger, requestOf(amount, ...scopes))).value);
     },
-    /** What this scope has spent, holds left out. */
+    /** Spend of this scope, holds left out. */
     async spent(ledger: StartableLedger, scope: ScopePolicy): Promise<Nano | string | undefined> {
       const { value } = await scene.ended(ledger.spend([scope]));
       return value.ok ? value.value[0]?.spent : value.failure.reason;
