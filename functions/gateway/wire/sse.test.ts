@@ -80,6 +80,12 @@ test('a last event without its blank line still counts', () => {
   expect(splitter.end()).toEqual([]);
 });
 
+test('a byte order mark before a line of data does not hide it, whatever stands before', () => {
+  for (const before of ['', '\n', ': a comment\n']) {
+    expect(dataOf(encoder.encode(`${before}\ufeffdata: a\n\n`))).toBe('a');
+  }
+});
+
 test('the data of an event are its data lines, joined, however it is written', () => {
   const part = fc.constantFrom('data: ', 'data:', 'data', 'event:', 'event', '\n', '\n\n', '\r', '\r\n', 'x', ' ');
   fc.assert(

@@ -11,7 +11,8 @@ const EVENT_END = /(?<=[^\r\n])(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|(?<=\r)\r|\r(?!$))
 const MAX_TAIL = 4;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+/** A byte order mark stays, so that an event reads the same wherever the packet that it came in began. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** A character for each byte: the engine searches text natively, and offsets in it are offsets in the bytes. */
 export const latin1 = new TextDecoder('latin1');
 
@@ -35,6 +36,7 @@ export function dataOf(event: Uint8Array): string | undefined {
   }
   const lines = text
     .split(/\r\n|\r|\n/)
+    .map((line) => line.replace(/^\ufeff/, ''))
     .filter((line) => line === 'data' || line.startsWith('data:'))
     .map((line) => line.slice(line.startsWith('data: ') ? 6 : 5));
   return lines.length === 0 ? undefined : lines.join('\n');
