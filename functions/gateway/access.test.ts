@@ -14,7 +14,7 @@ const chat = { model: 'gpt' } as Chat;
 
 async function callerOf(record: KeyRecord) {
   const deps = { hash: (text: string) => text, clock: { now: () => NOW } };
-  const authenticate = createAuthenticate(deps, async () => ok(record));
+  const authenticate = createAuthenticate(deps, async () => ok({ record, freshUntil: NOW }));
   const caller = await authenticate({ header: () => `Bearer ${KEY}` });
   if (!caller.ok) throw new Error(caller.failure.code);
   return caller.value;

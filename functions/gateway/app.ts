@@ -29,7 +29,7 @@ export function createMemory(
 /** One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared memory. */
 export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): HttpHandler {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
-  const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
+  const routes = withVersion([
     ['/chat/completions', { method: 'POST', answer: createHandle(deps, authenticate, memory) }],
     ['/models', { method: 'GET', answer: report(createListModels(deps)) }],
     ['/key', { method: 'GET', answer: report(createOwnKey(deps)) }],
@@ -42,8 +42,12 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
       return snapshot === undefined ? sendText(client, 503, 'no configuration yet') : sendText(client, 200, 'ok');
     }
     const context = contextOf(client, deps.ids, snapshot?.blockedMessage);
+    const route = routes.get(path);
+    if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
+    if (route.method !== client.method)
+      return void refuse(client, { code: 'method_not_allowed', allow: route.method }, context);
     try {
-      await answer(client, path, context);
+      await route.answer(client, context);
     } catch (error) {
       const { requestId } = context;
       const stack = error instanceof Error ? error.stack : undefined;
@@ -54,14 +58,6 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
     }
   };
 
-  async function answer(client: HttpExchange, path: string, context: RequestContext): Promise<void> {
-    const route = routes.get(path.replace(/^\/v1(?=\/)/, ''));
-    if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
-    if (route.method !== client.method)
-      return void refuse(client, { code: 'method_not_allowed', allow: route.method }, context);
-    await route.answer(client, context);
-  }
-
   function report(read: (caller: Caller) => Promise<Result<unknown, Failure>>): Route['answer'] {
     return async (client, context) => {
       const caller = await authenticate(client);
@@ -70,4 +66,9 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
       else refuse(client, answer.failure, context);
     };
   }
+}
+
+/** Routes by path, with and without `/v1`. */
+function withVersion(routes: ReadonlyArray<readonly [string, Route]>): ReadonlyMap<string, Route> {
+  return new Map([...routes, ...routes.map(([path, route]) => [`/v1${path}`, route] as const)]);
 }

@@ -12,14 +12,21 @@ const made: unique symbol = Symbol('Caller');
 /** A bearer whose key works. Only `authenticate` makes one. */
 export interface Caller extends KeyRecord {
   readonly [made]: true;
+  /** The key's policy is trusted until then; after that the bearer is to be authenticated again. */
+  readonly freshUntil: Millis;
   /** The time that the database took. The time that the client takes for its body does not count. */
   readonly waited: Millis;
 }
 
 export type Authenticate = ReturnType<typeof createAuthenticate>;
 
+interface Found {
+  readonly record: KeyRecord | undefined;
+  readonly freshUntil: Millis;
+}
+
 /** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
-type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
+type FindPolicy = (hash: string) => Promise<Result<Found, string>>;
 
 /** More than any key has: a longer text is refused without a hash. */
 const MAX_KEY = 1024;
@@ -30,14 +37,19 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     client: Pick<HttpExchange, 'header'>,
     before: Millis = 0,
   ): Promise<Result<Caller, Failure>> {
-    const key = bearerOf(client.header('authorization'));
-    if (key === undefined) return err({ code: 'invalid_api_key' });
+    const bearer = bearerOf(client.header('authorization'));
+    if (bearer === undefined) return err({ code: 'invalid_api_key' });
     const asked = deps.clock.now();
-    const found = await findPolicy(deps.hash(key));
+    const found = await findPolicy(deps.hash(bearer));
     const now = deps.clock.now();
     if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
-    if (found.value === undefined) return err({ code: 'invalid_api_key' });
-    return toCaller(found.value, now, before + now - asked);
+    const { record, freshUntil } = found.value;
+    if (record === undefined) return err({ code: 'invalid_api_key' });
+    const refused = refusalOf(record, now);
+    if (refused !== undefined) return err(refused);
+    const { key, scopes } = record;
+    const until = Math.min(freshUntil, key.expiresAt ?? freshUntil);
+    return ok({ [made]: true, key, scopes, freshUntil: until, waited: before + now - asked });
   };
 }
 
@@ -47,10 +59,9 @@ function bearerOf(header: string | undefined): string | undefined {
   return key === undefined || key.length > MAX_KEY ? undefined : key;
 }
 
-function toCaller({ key, scopes }: KeyRecord, now: Millis, waited: Millis): Result<Caller, Failure> {
-  if (key.expiresAt !== undefined && key.expiresAt <= now) return err({ code: 'expired_api_key', at: key.expiresAt });
-  if (key.blocked && key.unpaid !== undefined) return err({ code: 'key_blocked', kind: 'key', unpaid: key.unpaid });
+function refusalOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {
+  if (key.expiresAt !== undefined && key.expiresAt <= now) return { code: 'expired_api_key', at: key.expiresAt };
+  if (key.blocked && key.unpaid !== undefined) return { code: 'key_blocked', kind: 'key', unpaid: key.unpaid };
   const blocked = key.blocked ? key : scopes.find((scope) => scope.blocked);
-  if (blocked !== undefined) return err({ code: 'key_blocked', kind: blocked.kind });
-  return ok({ [made]: true, key, scopes, waited });
+  return blocked === undefined ? undefined : { code: 'key_blocked', kind: blocked.kind };
 }

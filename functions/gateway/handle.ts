@@ -36,15 +36,15 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const body = bodies.open();
     const log = openRequestLog(context);
-    const fail = (failure: Failure) => log.refused(failure, refuse(client, failure, context));
+    let reservation: Reservation | undefined;
     try {
       const admitted = await admit(client, log, body);
-      if (!admitted.ok) return fail(admitted.failure);
-      const reservation = admitted.value;
-      await settle.owned(reservation, async () => {
-        const replied = await spend(reservation, client, log);
-        if (!replied.ok) fail(replied.failure);
-      });
+      if (admitted.ok) reservation = admitted.value;
+      const replied = admitted.ok ? await spend(admitted.value, client, log) : admitted;
+      if (!replied.ok) log.refused(replied.failure, refuse(client, replied.failure, context));
+    } catch (error) {
+      if (reservation !== undefined) await settle.afterError(reservation);
+      throw error;
     } finally {
       body.close();
     }
@@ -56,11 +56,11 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     if (!first.ok) return first;
     log.caller(first.value);
 
-    const began = deps.clock.now();
     const body = await sent.read(client);
     if (!body.ok) return body;
-    // A client may take minutes to send the body, so the key's policy is read again: it counts as it is now.
-    const caller = deps.clock.now() === began ? first : await authenticate(client, first.value.waited);
+    // A client may take minutes to send the body: then the key's policy is read again, and counts as it is now.
+    const isFresh = deps.clock.now() < first.value.freshUntil;
+    const caller = isFresh ? first : await authenticate(client, first.value.waited);
     if (!caller.ok) return caller;
     const chat = toChat(body.value);
     if (!chat.ok) return chat;

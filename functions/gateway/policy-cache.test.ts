@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { ok } from '#core/result.ts';
 import { keyRecord } from '../../test/gateway/instance.ts';
 import { createTime, settleDown } from '../../test/gateway/time.ts';
 import { createPolicyCache } from './policy-cache.ts';
@@ -6,7 +7,7 @@ import { createPolicyCache } from './policy-cache.ts';
 function open(find: (hash: string, call: number) => Promise<ReturnType<typeof keyRecord> | undefined>) {
   const time = createTime();
   const asked: string[] = [];
-  const findPolicy = createPolicyCache({
+  const findAnswer = createPolicyCache({
     policies: {
       find: (hash) => {
         asked.push(hash);
@@ -16,6 +17,10 @@ function open(find: (hash: string, call: number) => Promise<ReturnType<typeof ke
     clock: time,
     timer: time.timer,
   });
+  const findPolicy = async (hash: string) => {
+    const found = await findAnswer(hash);
+    return found.ok ? ok(found.value.record) : found;
+  };
   return { findPolicy, asked, time };
 }
 

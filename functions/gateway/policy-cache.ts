@@ -23,6 +23,8 @@ const MAX_WAITING = 1_000;
 interface Answer {
   readonly record: KeyRecord | undefined;
   readonly askedAt: Millis;
+  /** The record is trusted until then. */
+  readonly freshUntil: Millis;
 }
 
 export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
@@ -41,20 +43,17 @@ export function createPolicyCache(
   const questions = new Map<string, Promise<Result<Answer, string>>>();
   const inTurn = createTurns();
 
-  return async function findPolicy(hash: string): Promise<Result<KeyRecord | undefined, string>> {
+  return async function findPolicy(hash: string): Promise<Result<Answer, string>> {
     const answer = known.get(hash) ?? unknown.get(hash);
-    const age = answer === undefined ? FRESH : clock.now() - answer.askedAt;
-    if (answer === undefined || age < 0 || age >= (answer.record === undefined ? FRESH_UNKNOWN : FRESH)) {
-      return wait(ask(hash));
-    }
-    if (answer.record !== undefined && age >= REFRESH_AFTER) void ask(hash);
-    return ok(answer.record);
+    const now = clock.now();
+    if (answer === undefined || now < answer.askedAt || now >= answer.freshUntil) return wait(ask(hash));
+    if (answer.record !== undefined && now - answer.askedAt >= REFRESH_AFTER) void ask(hash);
+    return ok(answer);
   };
 
-  async function wait(question: Promise<Result<Answer, string>>): Promise<Result<KeyRecord | undefined, string>> {
+  async function wait(question: Promise<Result<Answer, string>>): Promise<Result<Answer, string>> {
     try {
-      const answered = await withTimeout(timer, REQUEST_DEADLINE, 'the database', question);
-      return answered.ok ? ok(answered.value.record) : answered;
+      return await withTimeout(timer, REQUEST_DEADLINE, 'the database', question);
     } catch (error) {
       return err(reasonOf(error));
     }
@@ -77,11 +76,12 @@ export function createPolicyCache(
       const [kept, other] = record === undefined ? [unknown, known] : [known, unknown];
       other.delete(hash);
       kept.delete(hash);
-      kept.set(hash, { record, askedAt });
+      const answer = { record, askedAt, freshUntil: askedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
+      kept.set(hash, answer);
       // The oldest answer makes room.
       const [oldest] = kept.size > MAX_KEPT ? kept.keys() : [];
       if (oldest !== undefined) kept.delete(oldest);
-      return ok({ record, askedAt });
+      return ok(answer);
     } catch (error) {
       return err(reasonOf(error));
     }

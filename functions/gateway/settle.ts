@@ -13,18 +13,7 @@ export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settle
 export type Settle = ReturnType<typeof createSettle>;
 
 export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>) {
-  return { owned, durably, unanswered };
-
-  /** Runs the rest of a request. On an error the whole hold is charged if a provider was called, else released; an earlier settlement stays. */
-  async function owned(reservation: Reservation, work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      if (!reservation.isCalled) await release(reservation);
-      else await ledger.settle(reservation.hold, settlementOfHold(reservation));
-      throw error;
-    }
-  }
+  return { durably, unanswered, afterError };
 
   /** Settles, and returns whether that is durable. A hold that cannot be settled is charged when its lease ends. */
   async function durably(reservation: Reservation, settlement: Settlement, log: RequestLog): Promise<boolean> {
@@ -42,6 +31,11 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   async function unanswered(reservation: Reservation, log: RequestLog): Promise<void> {
     if (reservation.lost === undefined) await release(reservation);
     else await durably(reservation, reservation.lost, log);
+  }
+
+  /** Ends a request after an error of ours: the whole hold is charged if a provider was called, else released; an earlier settlement stays. */
+  function afterError(reservation: Reservation): Promise<void> {
+    return reservation.isCalled ? ledger.settle(reservation.hold, settlementOfHold(reservation)) : release(reservation);
   }
 
   /** Releases a hold of which nothing was consumed. */
