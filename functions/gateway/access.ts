@@ -3,6 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import type { RateLimit } from '#core/ports/rates.ts';
 import { type Price, toPrice } from '#core/price.ts';
+import { type Provider, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';
@@ -14,6 +15,7 @@ const made: unique symbol = Symbol('Grant');
 /** A model entry that may serve the request. */
 export interface Candidate {
   readonly entry: SnapshotEntry;
+  readonly provider: Provider;
   readonly price: Price;
   /** Requests and tokens per minute that the entry takes; undefined: as many as come. */
   readonly rate: RateLimit | undefined;
@@ -21,6 +23,8 @@ export interface Candidate {
 
 export interface Access {
   readonly candidates: ReadonlyArray<Candidate>;
+  /** Whether one of the entries has a rate. */
+  readonly isLimited: boolean;
   /** The key, every scope it is charged to, and the key's budget for the model if it has one. */
   readonly payers: ReadonlyArray<ScopePolicy>;
 }
@@ -47,10 +51,11 @@ export function createAuthorize(memory: AccessMemory = new WeakMap()) {
     const known = served.byKey.get(caller.key)?.get(chat.model);
     const access = known === undefined ? compile(caller, chat.model, served) : ok(known);
     if (!access.ok) return access;
-    const grant: Grant = { [made]: true, caller, chat, routing: snapshot.routing, ...access.value };
+    const { candidates, isLimited, payers } = access.value;
+    const grant: Grant = { [made]: true, caller, chat, routing: snapshot.routing, candidates, isLimited, payers };
     if (chat.webSearches === undefined) return ok(grant);
-    const candidates = grant.candidates.filter(({ price }) => price.webSearch !== undefined);
-    return candidates.length === 0 ? err(webSearchRefused(chat.webSearches)) : ok({ ...grant, candidates });
+    const priced = candidates.filter(({ price }) => price.webSearch !== undefined);
+    return priced.length === 0 ? err(webSearchRefused(chat.webSearches)) : ok({ ...grant, candidates: priced });
   };
 
   function servedBy(snapshot: Snapshot): Served {
@@ -75,7 +80,8 @@ function compile({ key, scopes }: Caller, model: string, { byModel, byKey }: Ser
   if (candidates === undefined) return err({ code: 'model_not_found', model });
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
   const own = key.modelScopes?.find((scope) => scope.name === model);
-  const access = { candidates, payers: own === undefined ? scopes : [...scopes, own] };
+  const isLimited = candidates.some(({ rate }) => rate !== undefined);
+  const access = { candidates, isLimited, payers: own === undefined ? scopes : [...scopes, own] };
   // Only accesses to served models are kept, so that there are few.
   const accesses = byKey.get(key) ?? new Map<string, Access>();
   byKey.set(key, accesses.set(model, access));
@@ -90,7 +96,7 @@ function candidatesOf({ models }: Snapshot): ReadonlyMap<string, ReadonlyArray<C
 
 function toCandidate(entry: SnapshotEntry): ReadonlyArray<Candidate> {
   const price = toPrice(entry.price, entry.toolCosts);
-  return price === undefined ? [] : [{ entry, price, rate: rateOf(entry) }];
+  return price === undefined ? [] : [{ entry, provider: providerOf(entry.provider), price, rate: rateOf(entry) }];
 }
 
 function rateOf({ identifier, rpm, tpm }: SnapshotEntry): RateLimit | undefined {

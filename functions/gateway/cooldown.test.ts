@@ -27,7 +27,7 @@ const named = (identifier: string, differences: object = {}) =>
 const by = (replies: Readonly<Record<string, ReadonlyArray<WireReply>>>): Script => {
   const left = new Map(Object.entries(replies).map(([name, list]) => [name, [...list]]));
   return ({ body }) => {
-    const list = left.get(JSON.parse(new TextDecoder().decode(body)).model) ?? [OK];
+    const list = left.get(JSON.parse(body).model) ?? [OK];
     return (list.length > 1 ? list.shift() : list[0]) ?? OK;
   };
 };
@@ -42,8 +42,7 @@ const priority = (script: Script, routing: object = {}) =>
     }),
     script,
   });
-const asked = ({ fake }: ReturnType<typeof stage>) =>
-  fake.requests.map(({ body }) => String(JSON.parse(new TextDecoder().decode(body)).model));
+const asked = ({ fake }: ReturnType<typeof stage>) => fake.requests.map(({ body }) => String(JSON.parse(body).model));
 
 describe('an entry that fails', () => {
   test('three times in thirty seconds gets no requests for thirty seconds, and then gets them again', async () => {

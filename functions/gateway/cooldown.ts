@@ -2,7 +2,7 @@
 import type { Millis } from '#core/ports/money.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Endpoint } from './wire/dialect.ts';
+import type { Address } from './wire/dialect.ts';
 
 /** A failed attempt. */
 interface Failed {
@@ -14,8 +14,8 @@ interface Failed {
 }
 
 /** An entry as it is called now. */
-type Called = Pick<Endpoint, 'base' | 'credentials'> & {
-  readonly entry: Pick<Endpoint['entry'], 'identifier' | 'model'>;
+type Called = Pick<Address, 'base' | 'credentials'> & {
+  readonly entry: Pick<Address['entry'], 'identifier' | 'model'>;
 };
 
 export type Cooldowns = ReturnType<typeof createCooldowns>;
@@ -51,9 +51,9 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
       };
     },
     /** The target whose cooldown ends first, or the first without one; undefined where there is no target. */
-    soonest: <T extends Called>(targets: ReadonlyArray<T>): T | undefined => {
+    soonest: <T extends { readonly endpoint: Called }>(targets: ReadonlyArray<T>): T | undefined => {
       const [first, ...others] = targets;
-      const until = (target: Called) => of(target) ?? 0;
+      const until = ({ endpoint }: T) => of(endpoint) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
     /** Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown; one `retry-after` does too. */

@@ -5,48 +5,49 @@ import type { Timer } from '#core/ports/platform.ts';
 
 export type Ending = 'timeout' | 'left';
 
-export type Deadline = ReturnType<typeof openDeadline>;
+/** A class, because one is made for each request: methods are shared. */
+export class Deadline {
+  /** Why the request has ended; undefined while it may go on. */
+  ended: Ending | undefined;
+  readonly #timer: Timer;
+  readonly #cancel: () => void;
+  #listener: ((why: Ending) => void) | undefined;
 
-/** `client`: given where the request ends when the client leaves. */
-export function openDeadline(
-  timer: Timer,
-  total: Millis,
-  client: Pick<HttpExchange, 'hasLeft' | 'onLeave'> | undefined,
-) {
-  let ended: Ending | undefined = client?.hasLeft() === true ? 'left' : undefined;
-  let listener: (why: Ending) => void = () => {};
-  const end = (why: Ending) => {
-    if (ended !== undefined) return;
-    ended = why;
-    cancel();
-    listener(why);
-  };
-  const cancel = timer(total, () => end('timeout'));
-  client?.onLeave(() => end('left'));
+  /** `client`: given where the request ends when the client leaves. */
+  constructor(timer: Timer, total: Millis, client: Pick<HttpExchange, 'hasLeft' | 'onLeave'> | undefined) {
+    this.#timer = timer;
+    this.ended = client?.hasLeft() === true ? 'left' : undefined;
+    this.#cancel = timer(total, () => this.#end('timeout'));
+    client?.onLeave(() => this.#end('left'));
+  }
+
   /** Calls this listener at the end, in place of an earlier one; immediately where the end has come. */
-  const onEnd = (next: (why: Ending) => void) => {
-    listener = next;
-    if (ended !== undefined) listener(ended);
-  };
-  return {
-    /** Why the request has ended; undefined while it may go on. */
-    get ended() {
-      return ended;
-    },
-    onEnd,
-    /** Resolves after this time, or when the request ends. */
-    sleep: (millis: Millis) =>
-      new Promise<void>((resolve) => {
-        const wake = timer(millis, resolve);
-        onEnd(() => {
-          wake();
-          resolve();
-        });
-      }),
-    /** No more timers: the request is over. */
-    close: () => {
-      listener = () => {};
-      cancel();
-    },
-  };
+  onEnd(listener: (why: Ending) => void): void {
+    this.#listener = listener;
+    if (this.ended !== undefined) listener(this.ended);
+  }
+
+  /** Resolves after this time, or when the request ends. */
+  sleep(millis: Millis): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = this.#timer(millis, resolve);
+      this.onEnd(() => {
+        wake();
+        resolve();
+      });
+    });
+  }
+
+  /** No more timers: the request is over. */
+  close(): void {
+    this.#listener = undefined;
+    this.#cancel();
+  }
+
+  #end(why: Ending): void {
+    if (this.ended !== undefined) return;
+    this.ended = why;
+    this.#cancel();
+    this.#listener?.(why);
+  }
 }

@@ -159,8 +159,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
       ],
       { strategy: 'Priority' },
     );
-  const asked = ({ fake }: ReturnType<typeof stage>) =>
-    fake.requests.map(({ body }) => String(JSON.parse(new TextDecoder().decode(body)).model));
+  const asked = ({ fake }: ReturnType<typeof stage>) => fake.requests.map(({ body }) => String(JSON.parse(body).model));
 
   test('is passed over when it is full, in favour of another of the same name; 429 when none is left', async () => {
     const world = stageWith({}, { snapshot: two({ rpm: 1 }, { rpm: 2 }) });
@@ -197,9 +196,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
 
   test('is asked for its room again when another one has failed, and stays alone where it is full', async () => {
     const script: World['script'] = (request) =>
-      new TextDecoder().decode(request.body).includes('"one"')
-        ? { status: 500, body: '{}' }
-        : { body: completion('x') };
+      request.body.includes('"one"') ? { status: 500, body: '{}' } : { body: completion('x') };
     const routing = { snapshot: two({}, { rpm: 1 }), script };
     const world = stageWith({}, routing);
     expect((await world.chat(CHAT)).status).toBe(200);
@@ -211,7 +208,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
 
   test('is asked for its room too when it stands in for one that has begun to cool down since the hold', async () => {
     const script: World['script'] = (request) =>
-      new TextDecoder().decode(request.body).includes('"one"')
+      request.body.includes('"one"')
         ? { status: 429, headers: { 'retry-after': '20' }, body: '{}' }
         : { body: completion('x') };
     let open = () => {};

@@ -4,7 +4,6 @@ import { larger, smaller } from '#core/money.ts';
 import type { Hold, HoldRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/price.ts';
-import { providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Candidate, Grant } from './access.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -44,14 +43,13 @@ const NO_ENTRY_YET = [undefined];
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
   return async function reserve(grant: Grant, context: RequestContext): Promise<Result<Reservation, Failure>> {
-    const { chat, candidates, payers, caller } = grant;
+    const { chat, payers, caller, isLimited } = grant;
     const options = optionsOf(grant);
     const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
     const amount = costliest.maxCost;
     const minAmount = options.reduce((max, option) => larger(max, minCostOf(option, chat)), 0n);
     const tokens = tokensOf(chat, options);
     const money = { scopes: payers, amount, minAmount, model: chat.model, identifier: costliest.entry.identifier };
-    const isLimited = candidates.some(({ rate }) => rate !== undefined);
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
     const held = await ledger.hold({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
     if (held.ok) {
@@ -79,13 +77,13 @@ function optionsOf({ chat, candidates }: Grant): ReadonlyArray<Option> {
   // Computed at most once: all translated requests grow alike.
   let growth: bigint | undefined;
   return candidates.map((candidate) => {
-    const { entry, price } = candidate;
-    const isTranslated = providerOf(entry.provider).dialect !== 'openai';
+    const { entry, provider, price, rate } = candidate;
+    const isTranslated = provider.dialect !== 'openai';
     if (isTranslated) growth ??= BigInt(growthOf(chat.text));
     const prompt = promptBound(chat, entry.maxInputTokens, isTranslated ? growth : undefined);
     const maxOutput = maxOutputOf(chat, candidate);
     const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(chat.n), price), MAX_COST);
-    return { ...candidate, prompt, maxOutput, maxCost };
+    return { entry, provider, price, rate, prompt, maxOutput, maxCost };
   });
 }
 

@@ -184,10 +184,7 @@ describe('entries that share a name', () => {
       script: (__, call) => (call === 1 ? reply : ok),
     });
     expect((await chat(CHAT)).status).toBe(200);
-    expect(fake.requests.map((request) => JSON.parse(new TextDecoder().decode(request.body)).model)).toEqual([
-      'a',
-      'b',
-    ]);
+    expect(fake.requests.map((request) => JSON.parse(request.body).model)).toEqual(['a', 'b']);
     expect(ledger.settled).toMatchObject([{ identifier: 'b' }]);
   });
 

@@ -1,24 +1,19 @@
 // Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the hold.
 import type { Failure } from '#core/failure.ts';
 import type { Random } from '#core/ports/platform.ts';
-import type { Credentials } from '#core/ports/serving.ts';
-import { type DialectName, ownAddress, partsOf, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Cooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
+import { createEndpoints } from './endpoints.ts';
 import type { RequestLog } from './request-log.ts';
 import { type Option, outputLimit, type Reservation } from './reserve.ts';
-import { anthropic } from './wire/anthropic.ts';
-import type { Dialect, Endpoint, Recipient } from './wire/dialect.ts';
-import { openai } from './wire/openai.ts';
+import type { Recipient } from './wire/dialect.ts';
 
 const made: unique symbol = Symbol('Targets');
 
-/** An entry that can be called, with its dialect and its output limit. */
-export interface Target extends Option, Recipient {
-  readonly dialect: Dialect;
-}
+/** An entry that can be called, with its output limit. */
+export interface Target extends Option, Recipient {}
 
 /** At least one target, in order. Only `chooseTargets` makes them. */
 export interface Targets {
@@ -27,26 +22,27 @@ export interface Targets {
   readonly order: ReadonlyArray<Target>;
 }
 
-const DIALECTS: Readonly<Record<DialectName, Dialect>> = { openai, anthropic };
-
 export function createChooseTargets(
   { credentials, random }: Pick<GatewayDeps, 'credentials' | 'random'>,
   cooldowns: Cooldowns,
 ) {
+  const endpointOf = createEndpoints(credentials);
   return function chooseTargets(reservation: Reservation, log: RequestLog): Result<Targets, Failure> {
     const { grant, options } = reservation;
-    const reachable = options.flatMap((option) => {
-      const reached = reach(option.entry, credentials);
-      if (!reached.ok) log.skipped(option.entry.identifier, reached.failure);
-      if (!reached.ok) return [];
-      const dialect = DIALECTS[reached.value.provider.dialect];
-      return [{ ...option, ...reached.value, dialect, limit: outputLimit(reservation, option) }];
-    });
-    const ready = reachable.filter((target) => {
-      const isCooling = cooldowns.of(target) !== undefined;
-      if (isCooling) log.skipped(target.entry.identifier, 'cooling down: it failed lately');
-      return !isCooling;
-    });
+    const reachable: Target[] = [];
+    const ready: Target[] = [];
+    for (const option of options) {
+      const { entry } = option;
+      const endpoint = endpointOf(entry);
+      if (!endpoint.ok) {
+        log.skipped(entry.identifier, endpoint.failure);
+        continue;
+      }
+      const target = { ...option, endpoint: endpoint.value, limit: outputLimit(reservation, option) };
+      reachable.push(target);
+      if (cooldowns.of(endpoint.value) === undefined) ready.push(target);
+      else log.skipped(entry.identifier, 'cooling down: it failed lately');
+    }
     // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN 10).
     const soonest = cooldowns.soonest(reachable);
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.chat.model });
@@ -54,24 +50,6 @@ export function createChooseTargets(
     const order = inOrder(ready.length > 0 ? ready : [soonest], grant.routing.strategy, { random, inFlight });
     return ok({ [made]: true, reservation, order });
   };
-}
-
-/** The entry's address and credentials; or why the entry cannot be called. */
-function reach(entry: SnapshotEntry, mounted: Credentials): Result<Endpoint, string> {
-  const provider = providerOf(entry.provider);
-  const credentials: Record<string, string> = {};
-  for (const [name, ref] of Object.entries(entry.credentials)) {
-    // Secrets made from files end in a newline, which is not part of the value.
-    const value = mounted.read(ref.secret, ref.entry)?.trim();
-    if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
-    credentials[name] = value;
-  }
-  const base = credentials.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials);
-  if (base === undefined)
-    return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
-  if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
-    return err('apiBase is not an http address without user name and password');
-  return ok({ entry, provider, base: base.replace(/\/+$/, ''), credentials });
 }
 
 interface Choice {

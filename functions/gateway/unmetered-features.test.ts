@@ -87,7 +87,7 @@ describe('a request that names other models beside its own', () => {
     const { chat, fake } = stage();
     await chat(bodyOf(',"tools":[{"type":"web_search"}],"tools":[],"Tools":[{"type":"web_search"}]'));
     expect(fake.sent()).toMatchObject({ tools: [] });
-    expect(new TextDecoder().decode(fake.requests[0]?.body)).not.toContain('web_search');
+    expect(fake.requests[0]?.body).not.toContain('web_search');
   });
 
   test('does not get past in another spelling', async () => {

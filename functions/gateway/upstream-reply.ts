@@ -4,7 +4,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Dialect, Endpoint, Piece, Reply, StreamReader, WireError } from './wire/dialect.ts';
+import type { Endpoint, Piece, Reply, StreamReader, WireError } from './wire/dialect.ts';
 import { concat } from './wire/sse.ts';
 
 export interface PlainReply {
@@ -51,7 +51,7 @@ const UNSENT: AttemptFailure = { ...LATE, unsent: true };
 
 /** The entry that replies, and whether the request is for a stream. */
 interface Origin {
-  readonly endpoint: Endpoint & { readonly dialect: Dialect };
+  readonly endpoint: Endpoint;
   readonly stream: boolean;
   readonly clock: Clock;
 }

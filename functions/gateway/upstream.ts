@@ -5,7 +5,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Cooldowns } from './cooldown.ts';
-import { type Deadline, openDeadline } from './deadline.ts';
+import { Deadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import { settlementOfUnheard } from './meter.ts';
 import type { RequestLog } from './request-log.ts';
@@ -38,6 +38,7 @@ export interface StreamExchange extends Answered, StreamReply {
 
 /** The pause before an upstream is called again; twice as long each time. */
 const PAUSE = 100;
+const UNLIMITED = ok(undefined);
 const FULL = 'full: its requests or tokens per minute are used up';
 
 /** The attempts of a request so far. */
@@ -70,7 +71,7 @@ export function createCallUpstream(
     const { chat, routing } = reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = chat.stream ? client : undefined;
-    const deadline = openDeadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
+    const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
     const attempts: Attempts = { left: order, failures: new Map(), last: undefined, full: undefined };
     for (let tries = 0; tries <= routing.retries; ) {
       const next = nextOf(attempts);
@@ -81,7 +82,7 @@ export function createCallUpstream(
       const { identifier } = next.entry;
       // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
       const leave = cooldowns.enter(identifier);
-      const room = await deps.ledger.move(reservation.hold, next.rate);
+      const room = reservation.grant.isLimited ? await deps.ledger.move(reservation.hold, next.rate) : UNLIMITED;
       if (!room.ok) {
         leave();
         passOver(attempts, next, room.failure, log);
@@ -110,7 +111,7 @@ export function createCallUpstream(
 
   /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
   function nextOf({ left, failures }: Attempts): Target | undefined {
-    const ready = left.filter((target) => cooldowns.of(target) === undefined);
+    const ready = left.filter(({ endpoint }) => cooldowns.of(endpoint) === undefined);
     if (ready.length === 0) return cooldowns.soonest(left);
     const tried = (target: Target) => failures.get(target) ?? 0;
     return ready.reduce((least, target) => (tried(target) < tried(least) ? target : least));
@@ -130,7 +131,7 @@ export function createCallUpstream(
     // An attempt whose client has left before the answer has not failed.
     if (blameless !== true && deadline.ended !== 'left') {
       const isRateLimited = failure.code === 'upstream_rate_limited';
-      cooldowns.failed(target, grant.routing.cooldown, { isFirst: failures === 0, retryAfter, isRateLimited });
+      cooldowns.failed(target.endpoint, grant.routing.cooldown, { isFirst: failures === 0, retryAfter, isRateLimited });
     }
     if (outputBytes === undefined) return;
     reservation.lost = settlementOfUnheard(reservation, target, outputBytes);
@@ -142,9 +143,11 @@ export function createCallUpstream(
   async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
     const { reservation, target, deadline } = attempt;
     const { chat, routing } = reservation.grant;
-    const request = target.dialect.toRequest(chat, target);
+    const { endpoint } = target;
+    const { dialect, route } = endpoint;
+    const body = dialect.toBody(chat, target);
     // The dialect of the entry cannot express this request.
-    if (!request.ok) return err({ failure: request.failure, again: 'elsewhere', blameless: true });
+    if (!body.ok) return err({ failure: body.failure, again: 'elsewhere', blameless: true });
     const controller = new AbortController();
     const stop = () => controller.abort();
     const { timeout } = target.entry;
@@ -155,16 +158,25 @@ export function createCallUpstream(
       const { connect, firstByte, idle, total } = routing.timeouts;
       // A plain reply comes in one piece: its first byte may be its last.
       const timeouts = chat.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
-      const response = await deps.upstream({ ...request.value, timeouts, signal: controller.signal });
-      const opened = await openReply(response, { endpoint: target, stream: chat.stream, clock: deps.clock });
+      const response = await deps.upstream({
+        url: route.url,
+        headers: chat.stream ? route.headers.stream : route.headers.plain,
+        body: body.value,
+        timeouts,
+        signal: controller.signal,
+      });
+      const opened = await openReply(response, { endpoint, stream: chat.stream, clock: deps.clock });
       if (!opened.ok) return opened;
       isOpen = true;
-      const answered: Answered = { [made]: true, reservation, target, headers: response.headers };
-      if (opened.value.type === 'stream')
-        return ok({ ...answered, ...opened.value, deadline, stop, over: (end) => over(end, attempt) });
+      const { headers } = response;
+      if (opened.value.type === 'stream') {
+        const ends = { deadline, stop, over: (end: ReplyEnd) => over(end, attempt) };
+        return ok({ [made]: true, reservation, target, headers, ...opened.value, ...ends });
+      }
       deadline.close();
       attempt.leave();
-      return ok({ ...answered, ...opened.value });
+      const { type, reply } = opened.value;
+      return ok({ [made]: true, reservation, target, headers, type, reply });
     } catch (error) {
       return err(failureOf(error, controller.signal));
     } finally {
@@ -176,7 +188,7 @@ export function createCallUpstream(
 
   function over(end: ReplyEnd, { reservation, target, leave }: Attempt): void {
     leave();
-    if (end === 'broken') cooldowns.failed(target, reservation.grant.routing.cooldown, { isFirst: true });
+    if (end === 'broken') cooldowns.failed(target.endpoint, reservation.grant.routing.cooldown, { isFirst: true });
   }
 }
 

@@ -38,7 +38,7 @@ export function createUpstreamFake(script: Script) {
     requests,
     /** Bodies that were read to their end or let go. */
     ended: () => returned,
-    sent: (index = 0): Record<string, unknown> => JSON.parse(new TextDecoder().decode(requests[index]?.body)),
+    sent: (index = 0): Record<string, unknown> => JSON.parse(requests[index]?.body ?? ''),
   };
 }
 

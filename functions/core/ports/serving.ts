@@ -8,7 +8,7 @@ export interface Credentials {
 export interface UpstreamRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
+  readonly body: string;
   /** Milliseconds to the connection, to the first byte of the response, between two bytes. */
   readonly timeouts: { readonly connect: number; readonly firstByte: number; readonly idle: number };
   readonly signal: AbortSignal;

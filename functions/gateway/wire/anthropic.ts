@@ -5,43 +5,38 @@ import { err, ok, type Result } from '#core/result.ts';
 import { anthropicError, toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
 import type { Chat } from './chat.ts';
-import { type Dialect, headersFor, type Recipient, type WireRequest } from './dialect.ts';
+import { type Address, type Dialect, type Recipient, type Route, toRoute } from './dialect.ts';
 
 export const anthropic: Dialect = {
-  toRequest,
+  routeTo,
+  toBody,
   readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
   readError: (bytes) => anthropicError(parseJson(decoder.decode(bytes))),
   createReader,
 };
 
 const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 
 /** The version of the API that this dialect was written against; the credential `apiVersion` names another. */
 const API_VERSION = '2023-06-01';
 
-function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
-  const body = toMessagesBody(parseJson(chat.text), {
-    model: to.entry.model,
-    maxTokens: to.limit.max,
-    stream: chat.stream,
-  });
+function routeTo({ base, credentials }: Address): Route {
+  const { apiKey, apiVersion = API_VERSION } = credentials;
+  const version = { 'anthropic-version': apiVersion };
+  const headers = apiKey === undefined ? version : { ...version, 'x-api-key': apiKey };
+  return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, headers);
+}
+
+function toBody({ text, stream }: Chat, { endpoint, limit }: Recipient): Result<string, Failure> {
+  const decided = { model: endpoint.entry.model, maxTokens: limit.max, stream };
+  const body = toMessagesBody(parseJson(text), decided);
   if (!body.ok) return body;
-  const url = `${to.base.replace(/\/v1$/, '')}/v1/messages`;
   try {
-    return ok({ url, headers: headersOf(chat, to), body: encoder.encode(JSON.stringify(body.value)) });
+    return ok(JSON.stringify(body.value));
   } catch {
     // JSON.parse reads deeper nesting than JSON.stringify writes.
     return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });
   }
-}
-
-function headersOf(chat: Chat, { credentials }: Recipient): Readonly<Record<string, string>> {
-  const { apiKey, apiVersion = API_VERSION } = credentials;
-  const headers = headersFor(chat.stream);
-  headers['anthropic-version'] = apiVersion;
-  if (apiKey !== undefined) headers['x-api-key'] = apiKey;
-  return headers;
 }
 
 /** Members that the gateway decides, whatever the client wrote. */

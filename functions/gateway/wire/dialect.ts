@@ -1,6 +1,5 @@
 // A provider's wire format, as the pipeline sees it: how a request is written, and how replies and streams are read.
 import type { Failure } from '#core/failure.ts';
-import type { UpstreamRequest } from '#core/ports/serving.ts';
 import type { Provider } from '#core/providers.ts';
 import type { Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
@@ -8,8 +7,10 @@ import type { Usage } from '#core/usage.ts';
 import type { Chat } from './chat.ts';
 
 export interface Dialect {
-  /** The request as it is sent; a failure where the dialect cannot express it. */
-  toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure>;
+  /** The part that all requests to an address share. */
+  routeTo(address: Address): Route;
+  /** The request's body as it is sent; a failure where the dialect cannot express it. */
+  toBody(chat: Chat, to: Recipient): Result<string, Failure>;
   /** A whole reply as the client gets it, and its counts; undefined when it is no chat completion. */
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** Reads the body of a refusal. */
@@ -18,8 +19,8 @@ export interface Dialect {
   createReader(created: Seconds): StreamReader;
 }
 
-/** An entry that can be called. */
-export interface Endpoint {
+/** An address and its credentials, at which an entry is called. */
+export interface Address {
   readonly entry: SnapshotEntry;
   readonly provider: Provider;
   /** The address before the dialect's path, without a slash at its end. */
@@ -28,8 +29,23 @@ export interface Endpoint {
   readonly credentials: Readonly<Record<string, string>>;
 }
 
+/** The URL and the headers of every request to an address, by whether the request is for a stream. */
+export interface Route {
+  readonly url: string;
+  readonly headers: { readonly plain: Headers; readonly stream: Headers };
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** An entry that can be called. */
+export interface Endpoint extends Address {
+  readonly dialect: Dialect;
+  readonly route: Route;
+}
+
 /** An entry as a request is written for it. */
-export interface Recipient extends Endpoint {
+export interface Recipient {
+  readonly endpoint: Endpoint;
   readonly limit: OutputLimit;
 }
 
@@ -47,8 +63,6 @@ export interface OutputLimit {
 
 /** Since the Unix epoch: the date of a reply, for dialects that give none. */
 export type Seconds = number;
-
-export type WireRequest = Pick<UpstreamRequest, 'url' | 'headers' | 'body'>;
 
 export interface Reply {
   /** The body, as a text where that is equal: headers and text together take one cheap system call. */
@@ -121,10 +135,16 @@ export interface WireError {
   readonly status: number | undefined;
 }
 
-/** Headers of every request to a provider. */
-export const headersFor = (stream: boolean): Record<string, string> => ({
-  'content-type': 'application/json',
-  accept: stream ? 'text/event-stream' : 'application/json',
-  'accept-encoding': 'identity',
-  'user-agent': 'gateway-operator',
-});
+/** A route with these headers and those of every request to a provider. */
+export function toRoute(url: string, own: Headers): Route {
+  const shared = {
+    'content-type': 'application/json',
+    'accept-encoding': 'identity',
+    'user-agent': 'gateway-operator',
+    ...own,
+  };
+  return {
+    url,
+    headers: { plain: { accept: 'application/json', ...shared }, stream: { accept: 'text/event-stream', ...shared } },
+  };
+}

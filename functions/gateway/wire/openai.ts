@@ -4,43 +4,39 @@ import { member, parseJson } from '#core/json.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
 import { type Chat, LIMIT_NAMES, type LimitName, lookalikesIn, OWN_MEMBERS } from './chat.ts';
-import { type Dialect, headersFor, type Recipient, type Reply, type WireRequest } from './dialect.ts';
+import { type Address, type Dialect, type Recipient, type Reply, type Route, toRoute } from './dialect.ts';
 import { membersOf, type NewValue, splice } from './json-splice.ts';
 import { createReader, openaiError } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
 
 const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 
 export const openai: Dialect = {
-  toRequest,
+  routeTo,
+  toBody,
   readReply,
   readError: (bytes) => openaiError(parseJson(decoder.decode(bytes))),
   createReader,
 };
 
-function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
-  const version = to.credentials.apiVersion;
-  const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
-  const set: NewValue[] = [['model', JSON.stringify(to.entry.model)]];
-  const { streamOptions: knowsOptions } = to.provider;
+function routeTo({ base, provider, credentials }: Address): Route {
+  const { apiVersion, apiKey, organization } = credentials;
+  const query = apiVersion === undefined ? '' : `?api-version=${encodeURIComponent(apiVersion)}`;
+  const headers: Record<string, string> = {};
+  if (apiKey !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${apiKey}` : apiKey;
+  if (organization !== undefined) headers['openai-organization'] = organization;
+  return toRoute(`${base}/chat/completions${query}`, headers);
+}
+
+function toBody(chat: Chat, to: Recipient): Result<string, Failure> {
+  const { entry, provider } = to.endpoint;
+  const set: NewValue[] = [['model', JSON.stringify(entry.model)]];
+  const { streamOptions: knowsOptions } = provider;
   if (chat.stream && knowsOptions) set.push(['stream_options', streamOptions(chat)]);
   const names = addLimits(set, chat, to);
   const unknown = knowsOptions ? names : ['stream_options', ...names];
   const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
-  return ok({
-    url: `${to.base}/chat/completions${query}`,
-    headers: headersOf(to, chat.stream),
-    body: encoder.encode(splice(chat.text, chat.object, { set, drop, once: OWN_MEMBERS })),
-  });
-}
-
-function headersOf({ provider, credentials }: Recipient, stream: boolean): Readonly<Record<string, string>> {
-  const { apiKey, organization } = credentials;
-  const headers = headersFor(stream);
-  if (apiKey !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${apiKey}` : apiKey;
-  if (organization !== undefined) headers['openai-organization'] = organization;
-  return headers;
+  return ok(splice(chat.text, chat.object, { set, drop, once: OWN_MEMBERS }));
 }
 
 const FORCED: ReadonlySet<string> = new Set(['include_usage']);
@@ -61,10 +57,11 @@ const NEWER_NAME: ReadonlyArray<LimitName> = ['max_completion_tokens'];
  * A limit of ours lowers the fields that the client used, else sets the one that the provider knows. Providers that know only the
  * older name get that one, or they would apply no limit. Returns the name that they must not get.
  */
-function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Recipient): ReadonlyArray<LimitName> {
+function addLimits(set: NewValue[], { limits }: Chat, { limit, endpoint }: Recipient): ReadonlyArray<LimitName> {
+  const { outputLimit } = endpoint.provider;
   const { send } = limit;
   const { max_completion_tokens: newer, max_tokens: older = 0 } = limits;
-  if (newer !== undefined && provider.outputLimit === 'max_tokens') {
+  if (newer !== undefined && outputLimit === 'max_tokens') {
     set.push(['max_tokens', `${Math.min(Math.max(newer, older), send ?? Number.MAX_SAFE_INTEGER)}`]);
     return NEWER_NAME;
   }
@@ -75,7 +72,7 @@ function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Recip
     isNamed ||= value !== undefined;
     if (value !== undefined && value > send) set.push([name, `${send}`]);
   }
-  if (!isNamed) set.push([provider.outputLimit, `${send}`]);
+  if (!isNamed) set.push([outputLimit, `${send}`]);
   return NO_NAMES;
 }
 

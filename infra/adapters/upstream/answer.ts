@@ -24,8 +24,8 @@ export function ask({ pool, path }: Route, request: UpstreamRequest, turn: Turn)
   const { headers, body, timeouts, signal } = request;
   if (signal.aborted) return Promise.reject(unsent());
   const answer = new Answer(signal, turn);
-  const limits = { headersTimeout: timeouts.firstByte, bodyTimeout: timeouts.idle };
-  pool.dispatch({ method: 'POST', path, headers, body, ...limits }, answer);
+  const { firstByte: headersTimeout, idle: bodyTimeout } = timeouts;
+  pool.dispatch({ method: 'POST', path, headers, body, headersTimeout, bodyTimeout }, answer);
   return answer.response.promise;
 }
 

@@ -21,7 +21,7 @@ export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis
       const response = await fetch(url, {
         method: 'POST',
         headers,
-        body: new Uint8Array(body),
+        body,
         redirect: 'manual',
         signal: AbortSignal.any([signal, late.signal]),
       });

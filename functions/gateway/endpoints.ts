@@ -1,0 +1,63 @@
+// Endpoints of model entries: address and credentials, made again when a mounted value has changed.
+import type { Credentials } from '#core/ports/serving.ts';
+import { type DialectName, ownAddress, partsOf, providerOf } from '#core/providers.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { SnapshotEntry } from '#core/snapshot.ts';
+import { anthropic } from './wire/anthropic.ts';
+import type { Dialect, Endpoint } from './wire/dialect.ts';
+import { openai } from './wire/openai.ts';
+
+/** An endpoint, or why the entry cannot be called. */
+export type Reached = Result<Endpoint, string>;
+
+/** An entry's credentials by name, as they were mounted when its endpoint was made. */
+interface Known {
+  readonly mounted: ReadonlyArray<{
+    readonly secret: string;
+    readonly entry: string;
+    readonly value: string | undefined;
+  }>;
+  readonly reached: Reached;
+}
+
+const DIALECTS: Readonly<Record<DialectName, Dialect>> = { openai, anthropic };
+
+/** Endpoints of entries, the same object for as long as nothing of an entry changes. */
+export function createEndpoints(credentials: Credentials) {
+  const known = new WeakMap<SnapshotEntry, Known>();
+  return function endpointOf(entry: SnapshotEntry): Reached {
+    const before = known.get(entry);
+    if (before?.mounted.every(({ secret, entry, value }) => credentials.read(secret, entry) === value)) {
+      return before.reached;
+    }
+    const mounted = Object.values(entry.credentials).map((ref) => ({
+      ...ref,
+      value: credentials.read(ref.secret, ref.entry),
+    }));
+    const reached = reach(
+      entry,
+      mounted.map(({ value }) => value),
+    );
+    known.set(entry, { mounted, reached });
+    return reached;
+  };
+}
+
+function reach(entry: SnapshotEntry, values: ReadonlyArray<string | undefined>): Reached {
+  const provider = providerOf(entry.provider);
+  const credentials: Record<string, string> = {};
+  for (const [at, [name, ref]] of Object.entries(entry.credentials).entries()) {
+    // Secrets made from files end in a newline, which is not part of the value.
+    const value = values[at]?.trim();
+    if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
+    credentials[name] = value;
+  }
+  const base = credentials.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials);
+  if (base === undefined)
+    return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
+  if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
+    return err('apiBase is not an http address without user name and password');
+  const dialect = DIALECTS[provider.dialect];
+  const address = { entry, provider, base: base.replace(/\/+$/, ''), credentials };
+  return ok({ ...address, dialect, route: dialect.routeTo(address) });
+}
