@@ -16,6 +16,8 @@ export const BUSY = '00000000-0000-7000-8000-000000000000';
 
 /** The scope of a key, numbered from 1. Each pays ten entries in a row, and every tenth key has been recounted. */
 export const keyNumber = (number: number): string => `00000000-0000-7000-8000-${hex(number)}`;
+/** As many accounts as keys; each has charged an entry. */
+export const accountNumber = (number: number): string => `00000000-0000-4000-8000-${hex(number)}`;
 export const keysOf = (entries: number): number => entries / 10;
 export const aliasOf = (number: number): string => `key-${number}`;
 
@@ -91,6 +93,8 @@ function statementsFor(entries: number): ReadonlyArray<string> {
     `insert into gateway_operator.hour_sum select '${BUSY}', time / 3600000, 5 * count(*) from made where n % 2 = 0 group by 2`,
     `insert into gateway_operator.recount select ${KEY}, ${BEGIN}, ${END}, '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000'
       from generate_series(1, ${keys}, 10) key`,
+    `insert into gateway_operator.account select '${INSTANCE}', ${KEY.replace('-7000-', '-4000-')}, 1, 10, now(), array[${ID}]
+      from made where n % 10 = 0`,
     'vacuum analyze',
   ];
 }

@@ -1,13 +1,26 @@
 // Blocks touched by each statement of requests, bookings and sweeps.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
+import { CHARGES, ENTER, ROWS, SUMS as SUMS_WITH_REJECTED } from '#adapters/postgres/account-books.ts';
 import { MARK } from '#adapters/postgres/epochs.ts';
+import { ADD, INSERT, toAdditions, toColumns as toBatch } from '#adapters/postgres/insert-batch.ts';
 import { BOOK, toColumns } from '#adapters/postgres/insert-entries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { BOOKED, SUMS } from '#adapters/postgres/reading.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import { aliasOf, BUSY, END, INSTANCE, idOf, keyNumber, keysOf, newEntry, WINDOW } from './many-entries.ts';
+import {
+  accountNumber,
+  aliasOf,
+  BUSY,
+  END,
+  INSTANCE,
+  idOf,
+  keyNumber,
+  keysOf,
+  newEntry,
+  WINDOW,
+} from './many-entries.ts';
 
 export interface Touched {
   readonly blocks: number;
@@ -46,6 +59,7 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
   const ids = some(20, entries).map((number) => idOf(number, entries));
   const batch = (count: number) =>
     scopes(count).map((scopeId) => newEntry([scopeId, BUSY].map((each) => ({ scopeId: each, window: WINDOW }))));
+  const accounts = some(20, keys).map(accountNumber);
   const hash = createHash('sha256')
     .update(aliasOf(Math.floor(keys / 2)))
     .digest('hex');
@@ -74,6 +88,37 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
       name: 'book them once more: all are there',
       ...sent(BOOK),
       values: [INSTANCE, ...toColumns(booked(entries))],
+    },
+    {
+      lookups: 4,
+      name: 'enter a batch of an account',
+      ...named(ENTER),
+      values: [INSTANCE, accounts[9], 2, 20, 1, false],
+    },
+    {
+      lookups: PER_ENTRY * 1000,
+      name: 'insert a thousand entries of an account',
+      ...named(INSERT),
+      values: [INSTANCE, ...toBatch(batch(1000))],
+    },
+    {
+      lookups: PER_ENTRY * 1000,
+      name: 'add a thousand entries of an account',
+      ...named(ADD),
+      values: [...toAdditions(batch(1000)), INSTANCE, 1, 5],
+    },
+    {
+      lookups: 2 * 20 + NEIGHBOURS,
+      name: 'rows of 20 accounts',
+      ...named(ROWS),
+      values: [INSTANCE, accounts, accounts[0], accounts.at(-1)],
+    },
+    { lookups: 3 * 20 + NEIGHBOURS, name: 'charges of 20 accounts', ...named(CHARGES), values: [INSTANCE, accounts] },
+    {
+      lookups: 500,
+      name: 'sums of 500 counters with what was rejected',
+      ...named(SUMS_WITH_REJECTED),
+      values: sums(scopes(500)),
     },
     { lookups: 2, name: 'mark and read the epoch', ...sent(MARK), values: [INSTANCE, ['process'], [1], 1] },
     {

@@ -68,7 +68,7 @@ const CURRENT = `
 select epoch::text as epoch, opened_at is not null as "isOpen" from gateway_operator.store_epoch where instance_uid = $1`;
 
 /** A batch that was booked before its account was closed is done again without effect. */
-const ENTER = {
+export const ENTER = {
   name: 'gateway-operator-enter',
   text: `
 insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)

@@ -1,7 +1,7 @@
 // The statements that write a batch of an account: its entries, in portions, then what the new ones add to sums and hours.
 import type { Entry, EntryKind } from '#core/ports/books.ts';
-import type { Millis, Nano } from '#core/ports/money.ts';
-import type { ScopeWindow } from '#core/ports/policy.ts';
+import type { Millis, Nano, Window } from '#core/ports/money.ts';
+import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { timeOf } from '../ids.ts';
 import { type Booking, insertAll } from './booking.ts';
 import { lowestId } from './months.ts';
@@ -9,8 +9,8 @@ import { inPortions } from './reading.ts';
 import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 
-/** After an outage a batch may hold 100,000 entries: each statement keeps its limit. */
-const PORTION = 5000;
+/** After an outage a batch may hold 100,000 entries: each statement keeps its limit, and the event loop goes on between two. */
+const PORTION = 2500;
 
 interface Inserted {
   readonly epoch: number;
@@ -78,9 +78,11 @@ select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::
 
 /**
  * New entries are added up by scope, window and second; charges, sums and hours are made of that. An entry of a recounted time that names
- * another window counts in both. Not prepared: a plan made without the arrays' lengths would join a thousand rows by nested loops.
+ * another window counts in both.
  */
-export const ADD = `
+export const ADD = {
+  name: 'gateway-operator-add',
+  text: `
 with added as materialized (
   select scope_id, window_start, window_end, second, hour, sum(amount) as amount
   from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[], $6::numeric[])
@@ -88,13 +90,11 @@ with added as materialized (
   group by scope_id, window_start, window_end, second, hour),
 kept as (
   insert into gateway_operator.charge (scope_id, id, cost) select scope_id, second, amount from added),
-remembered as materialized (
-  select * from gateway_operator.recount where scope_id in (select scope_id from added)),
 counted as (
   select scope_id, window_start, window_end, amount from added
   union all
   select r.scope_id, r.window_start, r.window_end, a.amount
-  from added a join remembered r on r.scope_id = a.scope_id
+  from added a join gateway_operator.recount r on r.scope_id = a.scope_id
   where a.second >= r.from_id and a.second < r.until_id and (a.window_start, a.window_end) <> (r.window_start, r.window_end)),
 summed as (
   insert into gateway_operator.sum as s (scope_id, window_start, window_end, amount)
@@ -110,7 +110,8 @@ hours as (
   on conflict (scope_id, hour) do update set amount = h.amount + excluded.amount
   returning 1)
 update gateway_operator.store_epoch set calls = $9
-where (select count(*) from hours) >= 0 and instance_uid = $7 and epoch = $8 and calls < $9`;
+where (select count(*) from hours) >= 0 and instance_uid = $7 and epoch = $8 and calls < $9`,
+};
 
 /** One array per column of `INSERT`. Charges of entries that share a list are written once. */
 export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown> {
@@ -144,26 +145,40 @@ export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown>
 
 const SECOND: Millis = 1000;
 
-/** One array per column of what entries add: a counter in a second is one row for each list of charges that names it. */
+/**
+ * One array per column of what entries add: a row for each counter and second. Entries come in the order of their time, so the latest row
+ * of a scope nearly always fits; a counter that has two rows of a second is added up by `ADD`.
+ */
 export function toAdditions(entries: ReadonlyArray<Entry>): ReadonlyArray<string> {
-  const amounts = new Map<Entry['charges'], Map<Millis, Nano>>();
+  const latest = new Map<ScopeId, Addition>();
+  const rows: Addition[] = [];
   for (const { id, charges, cost } of entries) {
     const time = timeOf(id) ?? 0;
     const second = time - (time % SECOND);
-    const ofList = amounts.get(charges) ?? new Map<Millis, Nano>();
-    amounts.set(charges, ofList.set(second, (ofList.get(second) ?? 0n) + cost));
+    for (const { scopeId, window } of charges) {
+      const row = latest.get(scopeId);
+      if (row?.second === second && row.start === window.start && row.end === window.end) row.amount += cost;
+      else {
+        const next = { scopeId, start: window.start, end: window.end, second, amount: cost };
+        latest.set(scopeId, next);
+        rows.push(next);
+      }
+    }
   }
-  const rows = [...amounts].flatMap(([charges, ofList]) =>
-    [...ofList].flatMap(([second, amount]) => charges.map((charge) => ({ ...charge, second, amount }))),
-  );
   return [
     literal(rows, ({ scopeId }) => scopeId),
-    literal(rows, ({ window }) => window.start),
-    literal(rows, ({ window }) => window.end),
+    literal(rows, ({ start }) => start),
+    literal(rows, ({ end }) => end),
     literal(rows, ({ second }) => lowestId(second)),
     literal(rows, ({ second }) => hourOf(second)),
     literal(rows, ({ amount }) => amount),
   ];
+}
+
+interface Addition extends Window {
+  readonly scopeId: ScopeId;
+  readonly second: Millis;
+  amount: Nano;
 }
 
 /**

@@ -79,13 +79,16 @@ export function createMonths(session: Session) {
 }
 
 function monthsOf(ids: ReadonlyArray<string>): ReadonlyArray<Month> {
-  const months = new Set<Month>();
+  const days = new Set<number>();
   for (const id of ids) {
     const time = timeOf(id);
-    if (time !== undefined) months.add(monthOf(time)).add(monthOf(time) + 1);
+    if (time !== undefined) days.add(Math.floor(time / DAY));
   }
-  return [...months];
+  const months = [...days].map((day) => monthOf(day * DAY));
+  return [...new Set(months.flatMap((month) => [month, month + 1]))];
 }
+
+const DAY: Millis = 86_400_000;
 
 export function monthOf(time: Millis): Month {
   const date = new Date(time);
