@@ -8,9 +8,14 @@
 // - A reply ends when what the store has at risk covers it with all replies that have ended untold: under the last answered call, and under
 //   the call that is under way. Else it ends when its cost is told or booked. Nobody waits for the acknowledgement of a single hold.
 // - The escrow of a marked account stays until the account is forgotten. Where nothing was charged, an audit of its counters comes before.
+// - The first call of a new account ends only earlier accounts that were charged. What a stop has closed is left to closers and their audit.
+// - A clean stop: a last call ends the account in the store, which answers a repetition of it as before and forgets the account where nothing is
+//   unbooked; one transaction books the rest and closes the row; then the store forgets the account. A Worker ends the same way.
+// - A stop without the store books the rest, takes back what was charged and closes all accounts of the outbox, in any epoch. Where it had no
+//   account any more, a sweep must follow.
 import { describe, expect, test } from 'vitest';
 import { FLAWS, type Flaw } from './flaws.ts';
-import { COVERED, LARGE_SCENES, SCENES, scene } from './scenes.ts';
+import { COVERED, LARGE_SCENES, SCENES, scene, WORKER } from './scenes.ts';
 import { search } from './search.ts';
 import type { Scene } from './state.ts';
 
@@ -48,6 +53,10 @@ const SHOWN_BY: Readonly<Record<Flaw, Scene>> = {
   'a call under way counts as done': scene({ died: 1, lost: 1 }),
   'a closed account is opened again by a late call': scene({ died: 1, lost: 1 }),
   'the escrow of a marked account is free': scene({ stopped: 1 }),
+  'an account is forgotten before its last batch is booked': scene({ stopped: 1, died: 1 }),
+  'an account that a stop has closed is charged': scene({ stopped: 1, crashed: 1 }),
+  'nobody sweeps after a stop without an account': scene({ stopped: 1, slept: 1 }),
+  'a Worker that releases its hold closes no account': scene({ restored: 1 }, WORKER),
   'an account is closed in absent counters': scene({ crashed: 1, wiped: 1 }),
 };
 

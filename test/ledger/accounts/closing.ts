@@ -5,14 +5,16 @@ import { finish, freeze } from './store.ts';
 import { at, chargeOf, owes, ownerOf, plus, sumsOf, zeros } from './sums.ts';
 
 export function ofClosing(scene: Scene, state: State, who: number, go: Go): void {
-  const { closing, gone, epoch, out } = at(state.processes, who);
-  if (gone !== '') return;
+  const { closing, gone, epoch, out, ending } = at(state.processes, who);
+  if (gone !== '' || ending !== '') return;
   const isThere = state.store.epoch === epoch && state.books.epoch === epoch;
   if (closing === null && isThere && !out)
     for (const id of Object.keys(state.store.accounts).map(Number)) {
       const owner = at(state.processes, ownerOf(id));
-      const isEnded = owner.gone !== '';
-      if (ownerOf(id) === who || (!isEnded && state.left.slept === 0) || !isLoaded(scene, state, id)) continue;
+      // Nobody calls for it any more: its process is gone, or has another account.
+      const isEnded = owner.gone !== '' || (!owner.out && owner.account !== id);
+      const mayEnd = ownerOf(id) !== who && state.left.slept > 0;
+      if (!(isEnded || mayEnd) || !isLoaded(scene, state, id)) continue;
       go(`${who} marks account ${id}`, (to) => {
         if (!isEnded) to.left.slept -= 1;
         // A living process that was silent for a lease may exceed a limit by what it had not told (LEDGER 6).
@@ -21,9 +23,16 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
         mark(scene, to, who, id);
       });
     }
+  if (state.unaudited && isThere && !out && state.books.open)
+    go(`${who} sweeps`, (to) => {
+      to.unaudited = false;
+      audit(scene, to);
+    });
   if (closing === null) return;
   const { account, closed, audited } = closing;
   const isCharged = state.books.expired[account] !== undefined;
+  // A process between two accounts ends the earlier one by the first call of the next.
+  const isOwn = ownerOf(account) === who && out;
   // What was absent when the account was marked, before the epoch was open, may be read by now.
   if (!closed && !isLoaded(scene, state, account))
     go(`${who} marks account ${account} again`, (to) => {
@@ -34,7 +43,7 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
       close(scene, to, who);
     });
   // A process that stopped while the store was away has told less than it booked: its escrow stays until an audit has counted that.
-  else if (!isCharged && !audited && ownerOf(account) !== who)
+  else if (!isCharged && !audited && !isOwn)
     go(`${who} audits the counters of account ${account}`, (to) => {
       Object.assign(at(to.processes, who), { closing: { ...closing, audited: true } });
       if (to.store.epoch === epoch) audit(scene, to);
@@ -42,9 +51,7 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
   else
     go(`${who} forgets account ${account}`, (to) => {
       at(to.processes, who).closing = null;
-      // An account of its own ends with the first call of the next one.
-      if (to.store.epoch !== epoch || ownerOf(account) === who) return;
-      finish(to, account, isCharged);
+      if (to.store.epoch === epoch && !isOwn) finish(to, account, isCharged);
     });
 }
 

@@ -18,6 +18,10 @@ export const FLAWS = [
   'a call under way counts as done',
   'a closed account is opened again by a late call',
   'an account is closed in absent counters',
+  'a Worker that releases its hold closes no account',
+  'nobody sweeps after a stop without an account',
+  'an account that a stop has closed is charged',
+  'an account is forgotten before its last batch is booked',
   'the escrow of a marked account is free',
 ] as const;
 export type Flaw = (typeof FLAWS)[number];

@@ -7,40 +7,43 @@ const NOTHING: Faults = {
 };
 
 export function initial(scene: Scene): State {
-  const process = (index: number): Process => ({
-    ...{
-      gone: '',
-      out: false,
-      asleep: false,
-      isForgotten: false,
-      epoch: 1,
-      joined: 1,
-      account: index * 4,
-      accounts: [index * 4],
-      no: 0,
-      pending: null,
-    },
-    ...{
-      escrow: zeros(scene),
-      risk: zeros(scene),
-      limits: [...scene.limits],
-      known: [...scene.limits],
-      window: 0,
-      batch: 1,
-      sealed: 0,
-      booked: 0,
-      corrections: [],
-    },
-    ...{ read: null, closing: null },
-  });
   return {
     store: { epoch: 1, counters: zeros(scene).map(() => null), accounts: {}, finished: [] },
     window: 0,
     limits: [...scene.limits],
     books: { epoch: 1, open: true, settled: [], expired: {}, corrected: [], rows: {} },
-    processes: Array.from({ length: scene.processes }, (_, index) => process(index)),
+    processes: Array.from({ length: scene.processes }, (_, index) => processOf(scene, index)),
     requests: scene.requests.map(() => ({ stage: 'new', window: 0, isEnded: false, atSize: false, batch: 0 })),
-    ...{ late: [], saved: null, stale: false, excused: false, lost: [] },
+    ...{ late: [], saved: null, stale: false, excused: false, unaudited: false, lost: [] },
     left: { ...NOTHING, ...scene.faults },
   };
 }
+
+/** A process with its first account, before its first call. */
+export const processOf = (scene: Scene, index: number): Process => ({
+  ...{
+    gone: '',
+    out: false,
+    asleep: false,
+    isForgotten: false,
+    ending: '',
+    epoch: 1,
+    joined: 1,
+    account: index * 4,
+    accounts: [index * 4],
+    no: 0,
+    pending: null,
+  },
+  ...{
+    escrow: zeros(scene),
+    risk: zeros(scene),
+    limits: [...scene.limits],
+    known: [...scene.limits],
+    window: 0,
+    batch: 1,
+    sealed: 0,
+    booked: 0,
+    corrections: [],
+  },
+  ...{ read: null, closing: null },
+});

@@ -4,18 +4,33 @@ import { isPlanted } from './flaws.ts';
 import { ofReplies } from './replies.ts';
 import type { Call, Go, Scene, State, Sums } from './state.ts';
 import { load, type Reply, call as runCall } from './store.ts';
-import { at, costsOf, countersOf, exposure, holdsOf, isZero, plus, requestsOf, spread, sumsOf, zeros } from './sums.ts';
+import {
+  at,
+  costsOf,
+  countersOf,
+  exposure,
+  holdsOf,
+  isWorker,
+  isZero,
+  plus,
+  requestsOf,
+  spread,
+  sumsOf,
+  zeros,
+} from './sums.ts';
 
 export function ofProcess(scene: Scene, state: State, who: number, go: Go): void {
   const process = at(state.processes, who);
   if (process.gone !== '') return;
   ofPending(scene, state, who, go);
+  if (process.ending === 'closed') return;
   ofLoading(scene, state, who, go);
   ofReplies(scene, state, who, go);
   if (process.out) return;
+  if (!isWorker(scene, who)) ofBooking(scene, state, who, go);
+  if (process.ending !== '') return;
   for (const of of requestsOf(scene, state, who, 'new')) ofAdmission(scene, state, who, of, go);
-  ofTick(scene, state, who, go);
-  ofBooking(scene, state, who, go);
+  if (!isWorker(scene, who)) ofTick(scene, state, who, go);
   if (process.known.some((limit, scope) => limit !== at(state.limits, scope)))
     go(`${who} learns the limits`, (to) => {
       at(to.processes, who).known = [...to.limits];
@@ -55,7 +70,7 @@ function ofAdmission(scene: Scene, state: State, who: number, of: number, go: Go
     const returned = idle.map((value) => Math.max(0, value));
     const wanted = spread(scene, of, window, amount);
     send(scene, state, who, `asks for ${of}`, () => ({ wanted, returned, request: of }), go);
-    if (counters.every((counter) => at(idle, counter) === 0))
+    if (!isWorker(scene, who) && counters.every((counter) => at(idle, counter) === 0))
       send(scene, state, who, `asks ahead for ${of}`, () => ({ wanted }), go);
   }
   const owed = exposure(scene, state, true);
@@ -95,9 +110,16 @@ export function compose(scene: Scene, state: State, who: number, part: Partial<C
   const told = requestsOf(scene, state, who, 'done');
   const live = requestsOf(scene, state, who, 'live');
   return {
-    ...{ account: process.account, epoch: process.epoch, no: process.no + 1, told, live, corrected: [], forgotten: [] },
+    ...{ account: process.account, epoch: process.epoch, no: process.no + 1, told, live, corrected: [] },
     ...{ spend: costsOf(scene, state, told), risk: holdsOf(scene, state, live), returned: zeros(scene) },
-    ...{ wanted: zeros(scene), request: -1, registered: zeros(scene), limits: [...process.known] },
+    ...{
+      forgotten: [],
+      isLast: false,
+      wanted: zeros(scene),
+      request: -1,
+      registered: zeros(scene),
+      limits: [...process.known],
+    },
     ...{ window: process.window, batch: process.batch, booked: process.booked, ...part },
   };
 }
@@ -142,6 +164,7 @@ function hear(scene: Scene, to: State, who: number, reply: Reply): string | unde
   process.risk = reply.granted && call.request >= 0 ? plus(call.risk, call.wanted) : call.risk;
   for (const of of call.told) Object.assign(at(to.requests, of), { stage: 'told', batch: call.batch, isEnded: true });
   process.corrections.push(...call.corrected.map((account) => ({ account, batch: call.batch })));
+  if (call.isLast) process.ending = 'told';
   if (!process.out) {
     if (!reply.granted) return undefined;
     process.limits = [...call.limits];
@@ -169,7 +192,7 @@ export function leave(scene: Scene, to: State, who: number): undefined {
   for (const of of requestsOf(scene, to, who, 'done'))
     if (to.books.settled.includes(of)) at(to.requests, of).stage = 'booked';
   Object.assign(process, { out: true, account: -1, no: 0, pending: null, escrow: zeros(scene), read: null });
-  process.risk = zeros(scene);
+  Object.assign(process, { risk: zeros(scene), ending: '' });
   Object.assign(process, { batch: 1, sealed: 0, booked: 0, corrections: [], joined: 0 });
 }
 
@@ -194,7 +217,7 @@ const wants = (scene: Scene, state: State, who: number): boolean =>
   requestsOf(scene, state, who, 'new', 'live', 'done').length > 0;
 
 function ofBooking(scene: Scene, state: State, who: number, go: Go): void {
-  const { batch, sealed, pending, corrections } = at(state.processes, who);
+  const { batch, sealed, pending, corrections, ending } = at(state.processes, who);
   const early = isPlanted(scene, 'what was not told is booked')
     ? (['told', 'sent', 'done'] as const)
     : (['told'] as const);
@@ -203,7 +226,7 @@ function ofBooking(scene: Scene, state: State, who: number, go: Go): void {
     (of) => isEarly(state, of) || at(state.requests, of).batch === batch,
   );
   const corrects = corrections.some((one) => one.batch === batch);
-  if (sealed === 0 && (!isOpen || early.length > 1) && (collected.length > 0 || corrects))
+  if (sealed === 0 && ending === '' && (!isOpen || early.length > 1) && (collected.length > 0 || corrects))
     go(`${who} seals batch ${batch}`, (to) => {
       const process = at(to.processes, who);
       if (early.length > 1) for (const of of collected) Object.assign(at(to.requests, of), { stage: 'told', batch });

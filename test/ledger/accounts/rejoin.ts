@@ -3,7 +3,7 @@ import { isLoaded, mark } from './closing.ts';
 import { isPlanted } from './flaws.ts';
 import { leave, send } from './process.ts';
 import type { Go, Scene, State, Sums } from './state.ts';
-import { at, costsOf, holdsOf, plus, requestsOf, zeros } from './sums.ts';
+import { at, costsOf, holdsOf, isWorker, plus, requestsOf, zeros } from './sums.ts';
 
 export function ofRejoining(scene: Scene, state: State, who: number, go: Go): void {
   const process = at(state.processes, who);
@@ -11,6 +11,7 @@ export function ofRejoining(scene: Scene, state: State, who: number, go: Go): vo
   if (process.gone !== '') return;
   if (!process.out) {
     // A heartbeat every 2 s.
+    if (process.ending === 'closed') return;
     if (books.epoch !== process.epoch || store.epoch !== process.epoch || state.stale)
       go(`${who} notices that the store has forgotten`, (to) => leave(scene, to, who));
     return;
@@ -56,11 +57,16 @@ export function ofRejoining(scene: Scene, state: State, who: number, go: Go): vo
       at(to.processes, who).out = false;
     });
   if (process.joined === books.epoch && !books.open) {
-    const missing = state.processes.filter((one) => one.gone === '' && one.joined !== books.epoch).length;
-    if (missing === 0 || state.left.slept > 0)
+    // Nobody waits for a Worker: it has no heartbeat.
+    const missing = state.processes.flatMap(({ gone, joined }, other) =>
+      gone === '' && joined !== books.epoch ? [isWorker(scene, other)] : [],
+    );
+    const isAwaited = missing.includes(false);
+    if (!isAwaited || state.left.slept > 0)
       go(`${who} opens the epoch`, (to) => {
         to.books.open = true;
-        if (missing > 0) Object.assign(to, { excused: true, left: { ...to.left, slept: to.left.slept - 1 } });
+        if (missing.length > 0) to.excused = true;
+        if (isAwaited) to.left.slept -= 1;
       });
   }
 }
@@ -71,20 +77,24 @@ const backOf = ({ books, processes }: State, who: number): number[] =>
 
 /** The first call of a new account: live holds whatever the limits say, settlements and corrections, of each counter at once. */
 function enter(scene: Scene, state: State, who: number, back: number[], go: Go): void {
-  const { accounts } = at(state.processes, who);
-  if (accounts.length === 4) return;
-  const id = who * 4 + accounts.length;
-  const opened = (to: State, name: string): string => {
-    Object.assign(at(to.processes, who), { account: id, no: 0, epoch: to.books.epoch, accounts: [...accounts, id] });
-    return name;
-  };
+  const { account, accounts, no } = at(state.processes, who);
+  const earlier = accounts.filter((id) => id !== account);
+  // What a stop has closed is left to closers, whose audit counts what was booked and never told.
+  const charged = earlier.filter(
+    (id) => state.books.expired[id] !== undefined || isPlanted(scene, 'an account that a stop has closed is charged'),
+  );
+  // A counter was absent: the same account asks again.
+  const isAgain = account >= 0;
+  if (!isAgain && accounts.length === 4) return;
+  const id = isAgain ? account : who * 4 + accounts.length;
   const given = back.reduce<Sums>(
     (sums, account) => plus(sums, state.books.expired[account] ?? zeros(scene)),
     zeros(scene),
   );
   const before: Go = (name, change) =>
     go(name, (to) => {
-      opened(to, name);
+      const opened = { account: id, no: isAgain ? no : 0, epoch: to.books.epoch, accounts: [...earlier, id] };
+      Object.assign(at(to.processes, who), opened);
       return change(to);
     });
   const done = requestsOf(scene, state, who, 'done');
@@ -98,7 +108,7 @@ function enter(scene: Scene, state: State, who: number, back: number[], go: Go):
       registered: live,
       spend: plus(costsOf(scene, state, done), given, -1),
       corrected: back,
-      forgotten: accounts,
+      forgotten: charged,
     }),
     before,
   );

@@ -34,32 +34,37 @@ export const COVERED = {
   ],
 };
 
+/** A process that lasts, and a Worker: an account for one request, without a disk. */
+export const WORKER = {
+  ...LAST,
+  name: 'a Worker beside a process',
+  workers: [1],
+  requests: [
+    { by: 0, counters: [0], amount: 2, cost: 1 },
+    { by: 1, counters: [0], amount: 2, cost: 1 },
+  ],
+};
+
 export const scene = (faults: Partial<Faults>, of: Omit<Scene, 'faults'> = LAST): Scene => ({ ...of, faults });
+const scenes = (of: Omit<Scene, 'faults'>, ...faults: Partial<Faults>[]): Scene[] =>
+  faults.map((one) => scene(one, of));
 
 /** Seconds each. */
 export const SCENES: ReadonlyArray<Scene> = [
-  scene({}),
-  scene({}, SHARED),
-  scene({ lost: 1 }, SHARED),
-  ...[{ lost: 1 }, { died: 1 }, { crashed: 1 }, { slept: 1 }, { stopped: 1 }].map((faults) => scene(faults)),
-  ...[{ wiped: 1 }, { restored: 1 }, { lowered: 1 }, { edges: 1 }].map((faults) => scene(faults)),
-  ...[{ died: 1, lost: 1 }, { died: 1, wiped: 1 }, { stopped: 1, lost: 1 }, { crashed: 2 }].map((faults) =>
-    scene(faults),
-  ),
-  ...[{ died: 1 }, { died: 1, lost: 1 }, { slept: 1, died: 1 }].map((faults) => scene(faults, COVERED)),
+  ...scenes(LAST, {}, { lost: 1 }, { died: 1 }, { crashed: 1 }, { slept: 1 }, { stopped: 1 }),
+  ...scenes(LAST, { wiped: 1 }, { restored: 1 }, { lowered: 1 }, { edges: 1 }, { crashed: 2 }),
+  ...scenes(LAST, { died: 1, lost: 1 }, { died: 1, wiped: 1 }, { stopped: 1, died: 1 }),
+  ...scenes(SHARED, {}, { lost: 1 }),
+  ...scenes(COVERED, { died: 1 }, { died: 1, lost: 1 }, { slept: 1, died: 1 }),
+  ...scenes(WORKER, {}, { lost: 1 }, { died: 1 }, { slept: 1 }, { wiped: 1 }),
 ];
 
 /** Minutes and gigabytes: tried with FAULT_STATES=all. */
 export const LARGE_SCENES: ReadonlyArray<Scene> = [
-  { died: 1, lost: 1 },
-  { stopped: 1, lost: 1 },
-  { crashed: 1, lost: 1 },
-  { crashed: 1, wiped: 1 },
-  { crashed: 1, slept: 1 },
-  { slept: 1, wiped: 1 },
-  { slept: 1, lost: 1 },
-  { wiped: 1, lost: 1 },
-  { lowered: 1, lost: 1 },
-  { slept: 1, died: 1 },
-  { crashed: 1, died: 1 },
-].map((faults) => scene(faults));
+  ...scenes(LAST, { crashed: 1, lost: 1 }, { crashed: 1, wiped: 1 }, { crashed: 1, slept: 1 }, { crashed: 1, died: 1 }),
+  ...scenes(LAST, { slept: 1, wiped: 1 }, { slept: 1, lost: 1 }, { slept: 1, died: 1 }, { slept: 1, stopped: 1 }),
+  ...scenes(LAST, { wiped: 1, lost: 1 }, { lowered: 1, lost: 1 }, { stopped: 1, lost: 1 }),
+  ...scenes(LAST, { stopped: 1, crashed: 1 }, { stopped: 1, wiped: 1 }, { stopped: 1, restored: 1 }),
+  ...scenes(WORKER, { died: 1, lost: 1 }, { died: 1, slept: 1 }, { died: 1, wiped: 1 }, { crashed: 1, lost: 1 }),
+  ...scenes(WORKER, { wiped: 1, lost: 1 }, { restored: 1 }),
+];

@@ -5,6 +5,7 @@ import { initial } from './initial.ts';
 import { ofProcess } from './process.ts';
 import { ofRejoining } from './rejoin.ts';
 import { copyOf, type Edge, type Go, keyOf, type Scene, type State } from './state.ts';
+import { ofStopping } from './stopping.ts';
 import { isQuiet, verify } from './verdict.ts';
 import { ofWorld } from './world.ts';
 
@@ -69,6 +70,7 @@ function next(scene: Scene, state: State): Edge[] {
     ofProcess(scene, state, who, go);
     ofClosing(scene, state, who, go);
     ofRejoining(scene, state, who, go);
+    ofStopping(scene, state, who, go);
   }
   ofWorld(scene, state, go);
   return edges;

@@ -19,7 +19,7 @@ export interface Faults {
   readonly crashed: number;
   /** A process dies with its disk. */
   readonly died: number;
-  /** A process stops cleanly while the store is away. */
+  /** A process stops cleanly, with the store or while it is away. */
   readonly stopped: number;
   readonly wiped: number;
   /** The store goes back to a snapshot. */
@@ -37,6 +37,8 @@ export interface Scene {
   readonly limits: ReadonlyArray<number>;
   readonly requests: ReadonlyArray<Request>;
   readonly faults: Partial<Faults>;
+  /** Processes that serve one request each and end with it: they ask for exactly its hold, and have no ticks, batches or disk. */
+  readonly workers?: ReadonlyArray<number>;
   /** Planted in the model: the search must find it. */
   readonly flaw?: Flaw;
 }
@@ -58,8 +60,9 @@ export interface Account {
   escrow: Sums;
   risk: Sums;
   unbooked: Batch[];
-  /** The lease has ended and a closer has marked it: its figures are frozen. */
+  /** Its figures are frozen: the lease has ended and a closer has marked it, or its process has sent the last call. */
   closing: boolean;
+  isEnded: boolean;
 }
 
 /** A call as it was sent: repeated unchanged until its answer is known. */
@@ -87,6 +90,8 @@ export interface Call {
   readonly corrected: ReadonlyArray<number>;
   /** Closed accounts of the same process, which end with this call. */
   readonly forgotten: ReadonlyArray<number>;
+  /** The account ends with this call. */
+  readonly isLast: boolean;
 }
 
 export interface Process {
@@ -95,6 +100,8 @@ export interface Process {
   out: boolean;
   /** The store has lost what this process told it. */
   isForgotten: boolean;
+  /** A clean stop: its last call was sent; was answered; PostgreSQL has the last batch and the end. */
+  ending: '' | 'begun' | 'told' | 'closed';
   /** Silent for a lease: it admits nothing before the store has answered it. */
   asleep: boolean;
   epoch: number;
@@ -185,6 +192,8 @@ export interface State {
   stale: boolean;
   /** A limit may be exceeded from here on: the store forgot a process that was away, or a limit fell. */
   excused: boolean;
+  /** A stop without the store has booked what no account shows: the next sweep finds the difference. */
+  unaudited: boolean;
   /** Processes whose disk was lost while the store had lost their account. */
   lost: number[];
   left: Record<keyof Faults, number>;
@@ -239,13 +248,23 @@ export const copyOf = (state: State): State => ({
   left: { ...state.left },
 });
 
+/** Calls as text, without their numbers: they never change, and many states share them. */
+const CALLS = new WeakMap<Call, string>();
+function textOf(call: Call): string {
+  const known = CALLS.get(call);
+  if (known !== undefined) return known;
+  const text = Object.values({ ...call, no: 0 }).join(';');
+  CALLS.set(call, text);
+  return text;
+}
+
 /** The same for states that only differ in how many calls there were: numbers count from the store's last one of the account. */
 export function keyOf({ store, saved, processes, late, ...state }: State): string {
   const from = (account: number, no: number): number => {
     const last = store.accounts[account]?.no;
     return last === undefined ? Math.min(no, 3) + 100 : Math.max(-2, Math.min(2, no - last));
   };
-  const callOf = (call: Call | null): unknown => call && { ...call, no: from(call.account, call.no) };
+  const callOf = (call: Call | null): unknown => call && [textOf(call), from(call.account, call.no)];
   const isAskable = (id: number): boolean =>
     [...late, ...processes.map(({ pending }) => pending)].some((one) => one?.account === id);
   const storeOf = (of: Store): unknown => [

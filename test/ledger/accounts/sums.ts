@@ -69,6 +69,8 @@ export const exposure = (scene: Scene, state: State, isCautious = false): Sums =
     ),
   );
 
+export const isWorker = ({ workers = [] }: Scene, who: number): boolean => workers.includes(who);
+
 /** The process that made an account. */
 export const ownerOf = (account: number): number => Math.floor(account / 4);
 

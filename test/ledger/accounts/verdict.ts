@@ -4,17 +4,17 @@ import { at, costOf, isZero, plus, spread, sumsOf, zeros } from './sums.ts';
 
 /** The violation of this state, if any. */
 export function verify(scene: Scene, state: State): string | undefined {
-  const { store, processes, excused } = state;
+  const { store, excused } = state;
   if (Object.values(store.accounts).some(({ unbooked }) => unbooked.length > 2)) return 'three batches are unbooked';
   if (!excused && store.counters.some((counter) => counter !== null && counter.held < 0))
     return 'a counter holds less than nothing';
-  const isUsed = processes.every(({ gone }) => gone !== '');
-  return !isUsed && isQuiet(state) ? verifyEnd(scene, state) : undefined;
+  return isQuiet(state) ? verifyEnd(scene, state) : undefined;
 }
 
 /** Whether nothing is in flight, and nothing waits for anything. */
-export function isQuiet({ store, books, processes, requests, late, stale }: State): boolean {
+export function isQuiet({ store, books, processes, requests, late, stale, unaudited }: State): boolean {
   return (
+    processes.some(({ gone }) => gone === '') &&
     requests.every(({ stage }) => /^(booked|refused|released|gone .*)$/.test(stage)) &&
     processes.every(
       (one, who) =>
@@ -24,6 +24,7 @@ export function isQuiet({ store, books, processes, requests, late, stale }: Stat
             !one.asleep &&
             one.pending === null &&
             one.sealed === 0 &&
+            one.ending === '' &&
             one.read === null &&
             one.epoch === store.epoch)) &&
         one.corrections.length === 0 &&
@@ -34,7 +35,8 @@ export function isQuiet({ store, books, processes, requests, late, stale }: Stat
     store.epoch === books.epoch &&
     books.open &&
     late.length === 0 &&
-    !stale
+    !stale &&
+    !unaudited
   );
 }
 

@@ -1,14 +1,21 @@
 // Faults and events of the model: deaths, wipes, snapshots, late calls, falling limits, edges of windows.
 import { isPlanted } from './flaws.ts';
+import { processOf } from './initial.ts';
 import { leave } from './process.ts';
 import { loseOfGone } from './rejoin.ts';
 import { copyStore, type Go, type Scene, type State } from './state.ts';
 import { call } from './store.ts';
-import { at, requestsOf, zeros } from './sums.ts';
+import { at, isWorker, requestsOf, zeros } from './sums.ts';
 
 export function ofWorld(scene: Scene, state: State, go: Go): void {
   const { left, processes } = state;
   processes.forEach(({ gone, pending, out }, who) => {
+    if (gone === 'stopped' && left.crashed > 0 && !isWorker(scene, who))
+      go(`a successor of ${who} starts on its disk`, (to) => {
+        to.left.crashed -= 1;
+        at(to.processes, who).gone = '';
+        leave(scene, to, who);
+      });
     if (gone !== '') return;
     const late = (to: State): void => {
       if (pending === null || to.left.lost === 0) return;
@@ -21,7 +28,9 @@ export function ofWorld(scene: Scene, state: State, go: Go): void {
         late(to);
         die(scene, to, who);
       });
-    if (left.crashed > 0)
+    // A Worker may leave it at what was charged, or at what the store has lost.
+    if (isWorker(scene, who) && out) go(`${who} gives up`, (to) => die(scene, to, who));
+    if (left.crashed > 0 && !isWorker(scene, who))
       go(`${who} dies, and its disk stays`, (to) => {
         to.left.crashed -= 1;
         late(to);
@@ -29,20 +38,6 @@ export function ofWorld(scene: Scene, state: State, go: Go): void {
           Object.assign(at(to.requests, of), { stage: 'done', atSize: true });
         leave(scene, to, who);
         at(to.processes, who).closing = null;
-      });
-    const isIdle = requestsOf(scene, state, who, 'new', 'live').length === 0;
-    const account = at(processes, who).account;
-    if (
-      left.stopped > 0 &&
-      isIdle &&
-      !out &&
-      state.books.epoch === at(processes, who).epoch &&
-      state.books.rows[account]?.closed !== true
-    )
-      go(`${who} stops, and books the rest`, (to) => {
-        to.left.stopped -= 1;
-        late(to);
-        stop(scene, to, who);
       });
   });
   if (left.wiped > 0)
@@ -81,6 +76,23 @@ export function ofWorld(scene: Scene, state: State, go: Go): void {
       });
   });
   ofDrops(scene, state, go);
+  // Somebody must be there to close the accounts of those who are gone.
+  if (processes.every(({ gone }) => gone !== ''))
+    go('a process starts', (to) => {
+      const process = processOf(scene, processes.length);
+      const { epoch } = to.books;
+      to.processes.push({
+        ...process,
+        out: true,
+        epoch,
+        joined: 0,
+        account: -1,
+        accounts: [],
+        limits: [...to.limits],
+        known: [...to.limits],
+        window: to.window,
+      });
+    });
 }
 
 /** A counter leaves the store when its window is over and no account has anything in it. */
@@ -101,9 +113,10 @@ function ofDrops(scene: Scene, state: State, go: Go): void {
   }
 }
 
-function die(scene: Scene, to: State, who: number): void {
+function die(scene: Scene, to: State, who: number): undefined {
   const { books } = to;
   const process = at(to.processes, who);
+  const { isForgotten } = process;
   // A hold that was asked for may have been granted: then it is charged like any other.
   const isAsked = (of: number): boolean => process.pending?.request === of;
   for (const of of requestsOf(scene, to, who, 'new', 'refused'))
@@ -123,20 +136,10 @@ function die(scene: Scene, to: State, who: number): void {
     closing: null,
     corrections: [],
     sealed: 0,
+    ending: '',
+    isForgotten: false,
   });
-  if (!process.isForgotten || to.lost.includes(who)) return;
+  if (!isForgotten || to.lost.includes(who)) return;
   to.lost.push(who);
   to.excused = true;
-}
-
-/** SIGTERM: the rest is booked and the account closed together, also while the store is away. */
-function stop(scene: Scene, to: State, who: number): void {
-  const { books } = to;
-  const process = at(to.processes, who);
-  const rest = requestsOf(scene, to, who, 'done', 'sent', 'told');
-  books.settled = [...new Set([...books.settled, ...rest])].sort();
-  books.corrected = [...new Set([...books.corrected, ...process.corrections.map(({ account }) => account)])].sort();
-  books.rows[process.account] = { last: books.rows[process.account]?.last ?? 0, closed: true };
-  for (const of of rest) Object.assign(at(to.requests, of), { stage: 'booked', isEnded: true });
-  Object.assign(process, { gone: 'stopped', pending: null, read: null, closing: null, corrections: [], sealed: 0 });
 }
