@@ -1,7 +1,7 @@
-// Texts of accounts as the script has them: counters by name, amounts as decimal strings, in replies with an `n` behind them (account.lua).
+// Calls and replies of accounts as the script has them: counters by name, amounts as strings, no empty lists (account.lua).
 import type {
   AccountCall,
-  AccountFigures,
+  AccountReply,
   AskAnswer,
   Audited,
   CounterLine,
@@ -9,6 +9,7 @@ import type {
   StaleStore,
 } from '#core/ports/accounts.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
+import type { RateReply } from '#core/ports/rates.ts';
 
 /** The names of counters, made once per object: the ledger has one object per policy and window. */
 const names = new WeakMap<ScopeWindow, string>();
@@ -50,48 +51,69 @@ function fromLine(line: CounterLine): ReadonlyArray<string | false> {
   return [nameOf(line), limit === undefined ? false : `${limit}`, ...used.map(String)];
 }
 
-/** A reply of the script with its amounts. Lua has no empty lists: they are left out. */
-export const toReply = (text: string): unknown =>
-  JSON.parse(text, (_, value) =>
-    typeof value === 'string' && /^-?\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
-  );
+type Done = Extract<AccountReply, { outcome: 'done' }>;
 
-export function toAnswer(answer: AskAnswer): AskAnswer {
-  if (answer.outcome === 'late' || answer.rates === undefined) return answer;
-  return { ...answer, rates: { ...answer.rates, left: answer.rates.left ?? [] } };
+export type ReplyText =
+  | Exclude<AccountReply, { outcome: 'done' }>
+  | (Omit<Done, 'lines' | 'asks' | 'ended'> & {
+      readonly lines?: ReadonlyArray<readonly [spent: string, held: string, escrow: string, isWanted: boolean]>;
+      readonly asks?: ReadonlyArray<AnswerText>;
+      readonly ended?: Done['ended'];
+    });
+
+type AnswerText = { readonly rates?: Partial<RateReply> } & (
+  | { readonly outcome: 'held'; readonly amount: string }
+  | { readonly outcome: 'exceeded'; readonly counter: number; readonly spent: string }
+  | Omit<Extract<AskAnswer, { outcome: 'limited' }>, 'rates'>
+  | Omit<Extract<AskAnswer, { outcome: 'busy' | 'late' }>, 'rates'>
+);
+
+export function toReply(reply: ReplyText): AccountReply {
+  if (reply.outcome !== 'done') return reply;
+  const { lines = [], asks = [], ended = [] } = reply;
+  const states = lines.map(([spent, held, escrow, isWanted]) => ({
+    ...{ spent: BigInt(spent), held: BigInt(held), escrow: BigInt(escrow), isWanted },
+  }));
+  return { ...reply, lines: states, asks: asks.map(toAnswer), ended };
 }
 
-/** Something of a counter, which is named. */
-type Named<T extends ScopeWindow> = Omit<T, keyof ScopeWindow> & { readonly counter: string };
-
-const toNamed = <T extends object>({ counter, ...rest }: T & { readonly counter: string }) => ({
-  ...toCounter(counter),
-  ...rest,
-});
+function toAnswer({ rates, ...answer }: AnswerText): AskAnswer {
+  const left = rates && { rates: { left: [], ...rates } };
+  if (answer.outcome === 'held') return { ...answer, ...left, amount: BigInt(answer.amount) };
+  if (answer.outcome === 'exceeded') return { ...answer, ...left, spent: BigInt(answer.spent) };
+  // With rates where they refuse, and no amounts.
+  return { ...answer, ...left } as AskAnswer;
+}
 
 export type MarkingText =
   | Extract<Marking, { outcome: 'none' | 'live' | 'epoch' }>
   | (Omit<Extract<Marking, { outcome: 'absent' }>, 'counters'> & { readonly counters: ReadonlyArray<string> })
   | (Omit<Extract<Marking, { outcome: 'marked' }>, 'figures'> & {
-      readonly figures?: ReadonlyArray<Named<AccountFigures>>;
+      readonly figures?: ReadonlyArray<
+        readonly [name: string, escrow: string, risk: string, unbooked?: ReadonlyArray<readonly [number, string]>]
+      >;
     });
 
 export function toMarking(marking: MarkingText): Marking {
   if (marking.outcome === 'absent') return { ...marking, counters: marking.counters.map(toCounter) };
   if (marking.outcome !== 'marked') return marking;
-  const figures = (marking.figures ?? []).map(({ unbooked = [], ...of }) => toNamed({ ...of, unbooked }));
+  const figures = (marking.figures ?? []).map(([name, escrow, risk, unbooked = []]) => ({
+    ...toCounter(name),
+    ...{ escrow: BigInt(escrow), risk: BigInt(risk) },
+    unbooked: unbooked.map(([batch, spend]) => ({ batch, spend: BigInt(spend) })),
+  }));
   return { ...marking, figures };
 }
 
 export type AuditedText =
   | StaleStore
   | (Omit<Audited, 'differences' | 'moved'> & {
-      readonly differences?: ReadonlyArray<Named<Audited['differences'][number]>>;
+      readonly differences?: ReadonlyArray<readonly [name: string, by: string]>;
       readonly moved?: Audited['moved'];
     });
 
 export function toAudited(audited: AuditedText): Audited | StaleStore {
   if (audited.outcome === 'epoch') return audited;
   const { differences = [], moved = [] } = audited;
-  return { ...audited, differences: differences.map(toNamed), moved };
+  return { ...audited, differences: differences.map(([name, by]) => ({ ...toCounter(name), by: BigInt(by) })), moved };
 }

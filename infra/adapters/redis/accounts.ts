@@ -1,8 +1,7 @@
 // The accounts in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
-import type { AccountReply, Accounts } from '#core/ports/accounts.ts';
-import type { Nano } from '#core/ports/money.ts';
+import type { Accounts } from '#core/ports/accounts.ts';
 import script from './account.json' with { type: 'json' };
-import { fromCall, fromSum, nameOf, toAnswer, toAudited, toCounter, toMarking, toReply } from './account-text.ts';
+import { fromCall, fromSum, nameOf, toAudited, toCounter, toMarking, toReply } from './account-text.ts';
 import type { Evaluate } from './store.ts';
 
 export interface RedisAccountsDependencies {
@@ -18,24 +17,19 @@ export function createRedisAccounts({ evaluate, instanceUid }: RedisAccountsDepe
     const reply = await evaluate(script, `{${instanceUid}}:meta`, [operation, JSON.stringify(argument)]);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
     // The script is part of this adapter.
-    return toReply(reply) as T;
+    return JSON.parse(reply) as T;
   };
   return {
     async call(call) {
-      const reply = await run<AccountReply>('call', fromCall(call));
-      if (reply.outcome !== 'done') return reply;
-      const { lines = [], asks = [], ended = [] } = reply;
-      return { ...reply, lines, asks: asks.map(toAnswer), ended };
+      return toReply(await run('call', fromCall(call)));
     },
     async load(epoch, sums) {
       if (sums.length > 0) await run('load', { epoch, sums: sums.map(fromSum) });
     },
     async read(counters) {
       if (counters.length === 0) return [];
-      const states = await run<ReadonlyArray<false | { spent: Nano; held: Nano }>>('read', {
-        counters: counters.map(nameOf),
-      });
-      return states.map((state) => state || undefined);
+      const states = await run<ReadonlyArray<false | [string, string]>>('read', { counters: counters.map(nameOf) });
+      return states.map((state) => (state ? { spent: BigInt(state[0]), held: BigInt(state[1]) } : undefined));
     },
     async mark(epoch, account, how) {
       return toMarking(await run('mark', { epoch, account, ...how }));
