@@ -7,6 +7,7 @@
 // - Escrow that was granted under a limit which has fallen meanwhile goes back.
 // - A reply ends when what the store has at risk covers it with all replies that have ended untold: under the last answered call, and under
 //   the call that is under way. Else it ends when its cost is told or booked. Nobody waits for the acknowledgement of a single hold.
+//   A stream that a call has told counts for what that call said of it.
 // - The escrow of a marked account stays until the account is forgotten. Where nothing was charged, an audit of its counters comes before.
 // - The first call of a new account ends only earlier accounts that were charged. What a stop has closed is left to closers and their audit.
 // - A clean stop: a last call ends the account in the store, which answers a repetition of it as before and forgets the account where nothing is
@@ -15,7 +16,7 @@
 //   account any more, a sweep must follow.
 import { describe, expect, test } from 'vitest';
 import { FLAWS, type Flaw } from './flaws.ts';
-import { COVERED, LARGE_SCENES, SCENES, scene, WORKER } from './scenes.ts';
+import { COVERED, LARGE_SCENES, SCENES, STREAM, scene, WORKER } from './scenes.ts';
 import { search } from './search.ts';
 import type { Scene } from './state.ts';
 
@@ -49,6 +50,7 @@ const SHOWN_BY: Readonly<Record<Flaw, Scene>> = {
   'a counter leaves while its window lasts': scene({}),
   'a reply ends that no risk in the store covers': scene({ died: 1 }),
   'one risk covers each of two replies': scene({ died: 1 }, COVERED),
+  'a stream needs no risk': scene({ died: 1 }, STREAM),
   'a call under way counts as not done': scene({ died: 1, lost: 1 }, COVERED),
   'a call under way counts as done': scene({ died: 1, lost: 1 }),
   'a closed account is opened again by a late call': scene({ died: 1, lost: 1 }),

@@ -14,6 +14,7 @@ export const FLAWS = [
   'a counter leaves while its window lasts',
   'a reply ends that no risk in the store covers',
   'one risk covers each of two replies',
+  'a stream needs no risk',
   'a call under way counts as not done',
   'a call under way counts as done',
   'a closed account is opened again by a late call',

@@ -13,7 +13,14 @@ export function initial(scene: Scene): State {
     limits: [...scene.limits],
     books: { epoch: 1, open: true, settled: [], expired: {}, corrected: [], rows: {} },
     processes: Array.from({ length: scene.processes }, (_, index) => processOf(scene, index)),
-    requests: scene.requests.map(() => ({ stage: 'new', window: 0, isEnded: false, atSize: false, batch: 0 })),
+    requests: scene.requests.map(() => ({
+      stage: 'new',
+      window: 0,
+      isEnded: false,
+      isFigured: false,
+      atSize: false,
+      batch: 0,
+    })),
     ...{ late: [], saved: null, stale: false, excused: false, unaudited: false, lost: [] },
     left: { ...NOTHING, ...scene.faults },
   };

@@ -14,6 +14,7 @@ import {
   isZero,
   plus,
   requestsOf,
+  risksOf,
   spread,
   sumsOf,
   zeros,
@@ -96,7 +97,7 @@ function ofTick(scene: Scene, state: State, who: number, go: Go): void {
   if (process.pending !== null) return;
   const returned = idleOf(scene, state, who).map((value) => Math.max(0, value));
   const account = state.store.accounts[process.account];
-  const risk = holdsOf(scene, state, requestsOf(scene, state, who, 'live'));
+  const risk = risksOf(scene, state, requestsOf(scene, state, who, 'live'));
   const isRiskTold = isZero(plus(process.risk, risk, -1));
   const isBookedTold = account?.unbooked.every(({ number }) => number > process.booked) ?? true;
   const isNews = requestsOf(scene, state, who, 'done').length > 0 || !isRiskTold || !isBookedTold || process.asleep;
@@ -111,7 +112,7 @@ export function compose(scene: Scene, state: State, who: number, part: Partial<C
   const live = requestsOf(scene, state, who, 'live');
   return {
     ...{ account: process.account, epoch: process.epoch, no: process.no + 1, told, live, corrected: [] },
-    ...{ spend: costsOf(scene, state, told), risk: holdsOf(scene, state, live), returned: zeros(scene) },
+    ...{ spend: costsOf(scene, state, told), risk: risksOf(scene, state, live), returned: zeros(scene) },
     ...{
       forgotten: [],
       isLast: false,
@@ -131,6 +132,7 @@ export function send(scene: Scene, state: State, who: number, what: string, part
     const process = at(to.processes, who);
     Object.assign(process, { pending: call, no: call.no });
     for (const of of call.told) at(to.requests, of).stage = 'sent';
+    for (const of of call.live) at(to.requests, of).isFigured = at(scene.requests, of).streamed !== undefined;
     return call;
   };
   go(`${who} ${what}`, (to) => hear(scene, to, who, runCall(scene, to, begin(to))));

@@ -34,6 +34,17 @@ export const COVERED = {
   ],
 };
 
+/** The same, where the first reply is a stream, of which calls tell less than its cost. */
+export const STREAM = {
+  ...COVERED,
+  name: 'a stream and a reply',
+  limits: [4],
+  requests: [
+    { by: 0, counters: [0], amount: 3, cost: 2, streamed: 1 },
+    { by: 0, counters: [0], amount: 1, cost: 1 },
+  ],
+};
+
 /** A process that lasts, and a Worker: an account for one request, without a disk. */
 export const WORKER = {
   ...LAST,
@@ -56,6 +67,7 @@ export const SCENES: ReadonlyArray<Scene> = [
   ...scenes(LAST, { died: 1, lost: 1 }, { died: 1, wiped: 1 }, { stopped: 1, died: 1 }),
   ...scenes(SHARED, {}, { lost: 1 }),
   ...scenes(COVERED, { died: 1 }, { died: 1, lost: 1 }, { slept: 1, died: 1 }),
+  ...scenes(STREAM, { died: 1 }, { died: 1, lost: 1 }),
   ...scenes(WORKER, {}, { lost: 1 }, { died: 1 }, { slept: 1 }, { wiped: 1 }),
 ];
 

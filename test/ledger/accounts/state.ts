@@ -7,6 +7,8 @@ export interface Request {
   readonly counters: ReadonlyArray<number>;
   readonly amount: number;
   readonly cost: number;
+  /** A stream: what a call tells as its risk while it runs, less than its cost. What it produces after that is lost with process and disk. */
+  readonly streamed?: number;
 }
 
 /** What may go wrong, and how often. */
@@ -150,6 +152,8 @@ export interface Progress {
   window: number;
   /** Whether the last byte of its reply has gone out. A reply that ends uncovered after 2 s of silence counts as one that waits. */
   isEnded: boolean;
+  /** A call has told its hold. */
+  isFigured: boolean;
   /** Charged at its size: its process died before it was settled, and its outbox says no more. */
   atSize: boolean;
   batch: number;

@@ -59,6 +59,7 @@ function ofLastBatch(scene: Scene, state: State, who: number, go: Go): void {
 }
 
 const hasHeld = (scene: Scene, state: State, who: number): boolean =>
+  at(state.processes, who).corrections.length > 0 ||
   requestsOf(scene, state, who, 'told').length > 0 ||
   (requestsOf(scene, state, who, 'released').length > 0 &&
     !isPlanted(scene, 'a Worker that releases its hold closes no account'));

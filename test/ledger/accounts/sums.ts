@@ -43,6 +43,13 @@ export function sumsOf(scene: Scene, { books, requests }: State): Sums {
 export const costOf = (scene: Scene, requests: ReadonlyArray<Progress>, of: number): number =>
   at(requests, of).atSize ? at(scene.requests, of).amount : at(scene.requests, of).cost;
 
+/** What must be at risk before a reply ends: its cost; of a stream that a call has told, what that call said. */
+export function figureOf(scene: Scene, requests: ReadonlyArray<Progress>, of: number): number {
+  const { streamed } = at(scene.requests, of);
+  if (streamed === undefined || !at(requests, of).isFigured) return costOf(scene, requests, of);
+  return isPlanted(scene, 'a stream needs no risk') ? 0 : streamed;
+}
+
 /** The requests of a process in one of these stages. */
 export const requestsOf = (scene: Scene, { requests }: State, who: number, ...stages: Stage[]): number[] =>
   requests.flatMap(({ stage }, of) => (at(scene.requests, of).by === who && stages.includes(stage) ? [of] : []));
@@ -52,7 +59,8 @@ function exposureOf(scene: Scene, { requests }: State, of: number, isCautious: b
   const { stage } = at(requests, of);
   const isHeld = stage === 'live' || (isCautious && /^(gone|released)/.test(stage));
   if (isHeld) return at(scene.requests, of).amount;
-  return /^(done|sent|told|booked|gone done)$/.test(stage) ? costOf(scene, requests, of) : 0;
+  if (stage === 'gone done') return figureOf(scene, requests, of);
+  return /^(done|sent|told|booked)$/.test(stage) ? costOf(scene, requests, of) : 0;
 }
 
 /**
@@ -95,7 +103,7 @@ const chargesOf = (scene: Scene, { store, books, processes }: State, who: number
 function surchargeOf(scene: Scene, state: State, who: number): Sums {
   const beyond = plus(
     chargesOf(scene, state, who),
-    costsOf(scene, state, requestsOf(scene, state, who, 'gone done')),
+    figuresOf(scene, state, requestsOf(scene, state, who, 'gone done')),
     -1,
   );
   return beyond.map((value) => Math.max(0, value));
@@ -110,16 +118,21 @@ export function owes(scene: Scene, state: State, who: number): boolean {
   return plus(chargesOf(scene, state, who), owed, -1).some((value) => value < 0);
 }
 
+const sumOf = (scene: Scene, state: State, of: ReadonlyArray<number>, amountOf: (one: number) => number): Sums =>
+  of.reduce((sums, one) => plus(sums, spread(scene, one, at(state.requests, one).window, amountOf(one))), zeros(scene));
+
 /** Sum of what these requests hold. */
 export const holdsOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
-  of.reduce(
-    (sums, one) => plus(sums, spread(scene, one, at(state.requests, one).window, at(scene.requests, one).amount)),
-    zeros(scene),
-  );
+  sumOf(scene, state, of, (one) => at(scene.requests, one).amount);
+
+/** Sum of what a call tells as the risk of these live requests. */
+export const risksOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
+  sumOf(scene, state, of, (one) => at(scene.requests, one).streamed ?? at(scene.requests, one).amount);
 
 /** Sum of what these requests cost. */
 export const costsOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
-  of.reduce(
-    (sums, one) => plus(sums, spread(scene, one, at(state.requests, one).window, costOf(scene, state.requests, one))),
-    zeros(scene),
-  );
+  sumOf(scene, state, of, (one) => costOf(scene, state.requests, one));
+
+/** Sum of what must be at risk before these replies end. */
+export const figuresOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
+  sumOf(scene, state, of, (one) => figureOf(scene, state.requests, one));

@@ -50,7 +50,8 @@ function verifyEnd(scene: Scene, state: State): string | undefined {
     const isLost = lost.includes(by);
     if (stage === 'booked')
       [least, most] = [plus(least, spread(scene, of, window, cost)), plus(most, spread(scene, of, window, cost))];
-    if (stage === 'gone done' && !isLost) least = plus(least, spread(scene, of, window, cost));
+    if (stage === 'gone done' && !isLost)
+      least = plus(least, spread(scene, of, window, at(scene.requests, of).streamed ?? cost));
     const isUntold = stage === 'released' && at(state.processes, by).gone === 'died';
     if (stage === 'gone done' || stage === 'gone live' || isUntold)
       most = plus(most, spread(scene, of, window, amount));
