@@ -10,6 +10,7 @@ import {
   MESSAGES,
   type Script,
   SSE,
+  sentText,
   streamed,
   type WireReply,
 } from '../../test/gateway/upstream.ts';
@@ -26,8 +27,8 @@ const named = (identifier: string, differences: object = {}) =>
 /** Replies by the model that is asked; the last of a list stays. */
 const by = (replies: Readonly<Record<string, ReadonlyArray<WireReply>>>): Script => {
   const left = new Map(Object.entries(replies).map(([name, list]) => [name, [...list]]));
-  return ({ body }) => {
-    const list = left.get(JSON.parse(body).model) ?? [OK];
+  return (request) => {
+    const list = left.get(JSON.parse(sentText(request)).model) ?? [OK];
     return (list.length > 1 ? list.shift() : list[0]) ?? OK;
   };
 };
@@ -42,7 +43,8 @@ const priority = (script: Script, routing: object = {}) =>
     }),
     script,
   });
-const asked = ({ fake }: ReturnType<typeof stage>) => fake.requests.map(({ body }) => String(JSON.parse(body).model));
+const asked = ({ fake }: ReturnType<typeof stage>) =>
+  fake.requests.map((request) => String(JSON.parse(sentText(request)).model));
 
 describe('an entry that fails', () => {
   test('three times in thirty seconds gets no requests for thirty seconds, and then gets them again', async () => {

@@ -5,7 +5,7 @@ import type { RateLimits } from '#core/ports/policy.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, type World } from '../../test/gateway/stage.ts';
-import { completion, DONE, MESSAGES, SSE, streamed } from '../../test/gateway/upstream.ts';
+import { completion, DONE, MESSAGES, SSE, sentText, streamed } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 let scene: Scene;
@@ -159,7 +159,8 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
       ],
       { strategy: 'Priority' },
     );
-  const asked = ({ fake }: ReturnType<typeof stage>) => fake.requests.map(({ body }) => String(JSON.parse(body).model));
+  const asked = ({ fake }: ReturnType<typeof stage>) =>
+    fake.requests.map((request) => String(JSON.parse(sentText(request)).model));
 
   test('is passed over when it is full, in favour of another of the same name; 429 when none is left', async () => {
     const world = stageWith({}, { snapshot: two({ rpm: 1 }, { rpm: 2 }) });
@@ -196,7 +197,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
 
   test('is asked for its room again when another one has failed, and stays alone where it is full', async () => {
     const script: World['script'] = (request) =>
-      request.body.includes('"one"') ? { status: 500, body: '{}' } : { body: completion('x') };
+      sentText(request).includes('"one"') ? { status: 500, body: '{}' } : { body: completion('x') };
     const routing = { snapshot: two({}, { rpm: 1 }), script };
     const world = stageWith({}, routing);
     expect((await world.chat(CHAT)).status).toBe(200);
@@ -208,7 +209,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
 
   test('is asked for its room too when it stands in for one that has begun to cool down since the hold', async () => {
     const script: World['script'] = (request) =>
-      request.body.includes('"one"')
+      sentText(request).includes('"one"')
         ? { status: 429, headers: { 'retry-after': '20' }, body: '{}' }
         : { body: completion('x') };
     let open = () => {};

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
-import { completion, MESSAGES, SSE, streamed } from '../../test/gateway/upstream.ts';
+import { completion, MESSAGES, SSE, sentText, streamed } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const ok = { body: completion('hello') };
@@ -184,7 +184,7 @@ describe('entries that share a name', () => {
       script: (__, call) => (call === 1 ? reply : ok),
     });
     expect((await chat(CHAT)).status).toBe(200);
-    expect(fake.requests.map((request) => JSON.parse(request.body).model)).toEqual(['a', 'b']);
+    expect(fake.requests.map((request) => JSON.parse(sentText(request)).model)).toEqual(['a', 'b']);
     expect(ledger.settled).toMatchObject([{ identifier: 'b' }]);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, type World } from '../../test/gateway/stage.ts';
-import { completion, MESSAGES, SSE, streamed, USAGE_CHUNK } from '../../test/gateway/upstream.ts';
+import { completion, MESSAGES, SSE, sentText, streamed, USAGE_CHUNK } from '../../test/gateway/upstream.ts';
 
 const bodyOf = (members: string) => `{"model":"gpt","messages":[{"role":"user","content":"hi"}]${members}}`;
 
@@ -87,7 +87,7 @@ describe('a request that names other models beside its own', () => {
     const { chat, fake } = stage();
     await chat(bodyOf(',"tools":[{"type":"web_search"}],"tools":[],"Tools":[{"type":"web_search"}]'));
     expect(fake.sent()).toMatchObject({ tools: [] });
-    expect(fake.requests[0]?.body).not.toContain('web_search');
+    expect(sentText(fake.requests[0])).not.toContain('web_search');
   });
 
   test('does not get past in another spelling', async () => {

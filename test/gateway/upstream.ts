@@ -1,11 +1,15 @@
 // What is an upstream in a test? A script of replies, and the texts that providers send.
 import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+import { joinBody } from '../../infra/adapters/upstream/body.ts';
 
 export interface WireReply {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: AsyncIterable<Uint8Array> | Iterable<Uint8Array | string> | string;
 }
+
+/** The body that was sent, as text. */
+export const sentText = (request: UpstreamRequest | undefined): string => joinBody(request?.body ?? []).toString();
 
 export type Script = (request: UpstreamRequest, call: number) => WireReply | Promise<WireReply>;
 
@@ -38,7 +42,7 @@ export function createUpstreamFake(script: Script) {
     requests,
     /** Bodies that were read to their end or let go. */
     ended: () => returned,
-    sent: (index = 0): Record<string, unknown> => JSON.parse(requests[index]?.body ?? ''),
+    sent: (index = 0): Record<string, unknown> => JSON.parse(sentText(requests[index])),
   };
 }
 

@@ -8,7 +8,8 @@ export interface Credentials {
 export interface UpstreamRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  /** The parts of the body, in order; a text stands for its bytes in UTF-8. */
+  readonly body: ReadonlyArray<Uint8Array | string>;
   /** Milliseconds to the connection, to the first byte of the response, between two bytes. */
   readonly timeouts: { readonly connect: number; readonly firstByte: number; readonly idle: number };
   readonly signal: AbortSignal;

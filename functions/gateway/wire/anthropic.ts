@@ -27,12 +27,12 @@ function routeTo({ base, credentials }: Address): Route {
   return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, headers);
 }
 
-function toBody({ text, stream }: Chat, { endpoint, limit }: Recipient): Result<string, Failure> {
+function toBody({ text, stream }: Chat, { endpoint, limit }: Recipient): ReturnType<Dialect['toBody']> {
   const decided = { model: endpoint.entry.model, maxTokens: limit.max, stream };
   const body = toMessagesBody(parseJson(text), decided);
   if (!body.ok) return body;
   try {
-    return ok(JSON.stringify(body.value));
+    return ok([JSON.stringify(body.value)]);
   } catch {
     // JSON.parse reads deeper nesting than JSON.stringify writes.
     return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });

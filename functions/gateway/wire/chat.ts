@@ -8,7 +8,8 @@ import { type Measure, measure } from './prompt.ts';
 import { ambiguousIn, DECIDING, foldCase, unmeteredIn, type WebSearches, webSearchesIn } from './unmetered-features.ts';
 
 export interface Chat {
-  /** The body; its bytes are exactly those of this text. */
+  /** The body as it was sent, and the same as text. */
+  readonly bytes: Uint8Array;
   readonly text: string;
   readonly object: ObjectText;
   readonly model: string;
@@ -62,6 +63,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   if (unmetered !== undefined) return err(unmetered);
   const [newer, older] = [limitOf(body.max_completion_tokens), limitOf(body.max_tokens)];
   return ok({
+    bytes,
     text,
     object,
     model,

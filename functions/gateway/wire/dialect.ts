@@ -1,5 +1,6 @@
 // A provider's wire format, as the pipeline sees it: how a request is written, and how replies and streams are read.
 import type { Failure } from '#core/failure.ts';
+import type { UpstreamRequest } from '#core/ports/serving.ts';
 import type { Provider } from '#core/providers.ts';
 import type { Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
@@ -10,7 +11,7 @@ export interface Dialect {
   /** The part that all requests to an address share. */
   routeTo(address: Address): Route;
   /** The request's body as it is sent; a failure where the dialect cannot express it. */
-  toBody(chat: Chat, to: Recipient): Result<string, Failure>;
+  toBody(chat: Chat, to: Recipient): Result<UpstreamRequest['body'], Failure>;
   /** A whole reply as the client gets it, and its counts; undefined when it is no chat completion. */
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** Reads the body of a refusal. */

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../test/runs.ts';
-import { membersOf, splice } from './json-splice.ts';
+import { membersOf, splice, spliceBytes } from './json-splice.ts';
 
 const NAMES = ['model', 'stream', 'stream_options', 'max_tokens', 'messages', '__proto__', 'ünï"\\\n', ''];
 
@@ -74,6 +74,19 @@ test('a splice changes what it was told to and nothing else', () => {
       for (const name of [...once, ...Object.keys(set)]) {
         expect(names.filter((other) => other === name).length).toBeLessThanOrEqual(1);
       }
+    }),
+    { numRuns: runs(500) },
+  );
+});
+
+test('a splice of bytes is the splice of their text, in whatever languages it is written', () => {
+  const changes = { set: [['model', '"ümläut"'] as const, ['new', '1'] as const], drop: new Set(['stream', '']) };
+  const wellFormed = objectText.filter((text) => text.isWellFormed());
+  fc.assert(
+    fc.property(wellFormed, (text) => {
+      const parts = spliceBytes({ text, bytes: Buffer.from(text) }, membersOf(text), changes);
+      const bytes = Buffer.concat(parts.map((part) => Buffer.from(part)));
+      expect(bytes.toString()).toBe(splice(text, membersOf(text), changes));
     }),
     { numRuns: runs(500) },
   );

@@ -1,4 +1,5 @@
 // Members of a JSON object with their offsets in its text, and changes of a few of them that leave the rest as it is.
+import { bytesIn } from './prompt.ts';
 
 /** One member of an object, as offsets into the text it stands in. */
 export interface Member {
@@ -65,33 +66,68 @@ export function elementsOf(text: string, from: number): ReadonlyArray<number> {
 }
 
 /** The text with these changes. A name that is set stands once afterwards. */
-export function splice(text: string, { open, members }: ObjectText, changes: Changes): string {
+export function splice(text: string, object: ObjectText, changes: Changes): string {
+  let spliced = '';
+  let from = 0;
+  for (const { start, end, by } of editsOf(object, changes)) {
+    spliced += text.slice(from, start) + by;
+    from = end;
+  }
+  return spliced + text.slice(from);
+}
+
+/** The same in the text's bytes: parts of them, with the new texts between. What does not change is neither copied nor encoded. */
+export function spliceBytes(
+  { text, bytes }: { readonly text: string; readonly bytes: Uint8Array },
+  object: ObjectText,
+  changes: Changes,
+): ReadonlyArray<Uint8Array | string> {
+  const parts: Array<Uint8Array | string> = [];
+  let from = 0;
+  for (const { start, end, by } of editsOf(object, changes)) {
+    parts.push(bytes.subarray(from, byteOffset(text, bytes, start)), by);
+    from = byteOffset(text, bytes, end);
+  }
+  parts.push(bytes.subarray(from));
+  return parts;
+}
+
+/** The offset in bytes of an offset in the text, counted from the nearer end: most members stand beside one that is very long. */
+function byteOffset(text: string, bytes: Uint8Array, offset: number): number {
+  if (text.length === bytes.length) return offset;
+  return offset < text.length / 2 ? bytesIn(text.slice(0, offset)) : bytes.length - bytesIn(text.slice(offset));
+}
+
+/** A part of a text, and the text that takes its place. */
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly by: string;
+}
+
+/** Edits in the order of the text. */
+function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray<Edit> {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
   const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
   const isLast = (name: string, at: number) => members.findLastIndex((other) => other.name === name) === at;
   const stays = ({ name }: Member, at: number) =>
     !drop.has(name) && ((!once.has(name) && newValueOf(name) === undefined) || isLast(name, at));
   const last = members.findLastIndex(stays);
-  let spliced = '';
-  let from = 0;
-  const replace = (start: number, end: number, by: string) => {
-    spliced += text.slice(from, start) + by;
-    from = end;
-  };
+  const edits: Edit[] = [];
   for (const [at, member] of members.entries()) {
     const { name, start, valueStart, end } = member;
     const value = newValueOf(name);
     // A member goes with the comma behind it, the last ones with the comma before them.
     if (!stays(member, at)) {
-      if (at < last) replace(start, members[at + 1]?.start ?? end, '');
-      else replace(members[at - 1]?.end ?? start, end, '');
-    } else if (value !== undefined) replace(valueStart, end, value);
+      if (at < last) edits.push({ start, end: members[at + 1]?.start ?? end, by: '' });
+      else edits.push({ start: members[at - 1]?.end ?? start, end, by: '' });
+    } else if (value !== undefined) edits.push({ start: valueStart, end, by: value });
   }
   const isNew = ([name]: NewValue) => drop.has(name) || !members.some((member) => member.name === name);
   const added = set.filter(isNew).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
   const behind = members.at(-1)?.end ?? open + 1;
-  if (added.length > 0) replace(behind, behind, `${last === -1 ? '' : ','}${added.join()}`);
-  return spliced + text.slice(from);
+  if (added.length > 0) edits.push({ start: behind, end: behind, by: `${last === -1 ? '' : ','}${added.join()}` });
+  return edits;
 }
 
 /** The name without its quotes. Most names contain no escapes: parsing them as JSON takes ten times as long. */

@@ -1,11 +1,10 @@
 // OpenAI's chat completions API: bytes pass through; a few members are changed on the way in and read on the way out.
-import type { Failure } from '#core/failure.ts';
 import { member, parseJson } from '#core/json.ts';
-import { ok, type Result } from '#core/result.ts';
+import { ok } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
 import { type Chat, LIMIT_NAMES, type LimitName, lookalikesIn, OWN_MEMBERS } from './chat.ts';
 import { type Address, type Dialect, type Recipient, type Reply, type Route, toRoute } from './dialect.ts';
-import { membersOf, type NewValue, splice } from './json-splice.ts';
+import { membersOf, type NewValue, splice, spliceBytes } from './json-splice.ts';
 import { createReader, openaiError } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
 
@@ -28,7 +27,7 @@ function routeTo({ base, provider, credentials }: Address): Route {
   return toRoute(`${base}/chat/completions${query}`, headers);
 }
 
-function toBody(chat: Chat, to: Recipient): Result<string, Failure> {
+function toBody(chat: Chat, to: Recipient): ReturnType<Dialect['toBody']> {
   const { entry, provider } = to.endpoint;
   const set: NewValue[] = [['model', JSON.stringify(entry.model)]];
   const { streamOptions: knowsOptions } = provider;
@@ -36,7 +35,7 @@ function toBody(chat: Chat, to: Recipient): Result<string, Failure> {
   const names = addLimits(set, chat, to);
   const unknown = knowsOptions ? names : ['stream_options', ...names];
   const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
-  return ok(splice(chat.text, chat.object, { set, drop, once: OWN_MEMBERS }));
+  return ok(spliceBytes(chat, chat.object, { set, drop, once: OWN_MEMBERS }));
 }
 
 const FORCED: ReadonlySet<string> = new Set(['include_usage']);

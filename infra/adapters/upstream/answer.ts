@@ -4,6 +4,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
 import { UpstreamBroke, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
 import type { Turn } from '../turn.ts';
+import { joinBody } from './body.ts';
 
 type Controller = Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
@@ -21,10 +22,11 @@ export interface Route {
 
 /** Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply. */
 export function ask({ pool, path }: Route, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
-  const { headers, body, timeouts, signal } = request;
+  const { headers, timeouts, signal } = request;
   if (signal.aborted) return Promise.reject(unsent());
   const answer = new Answer(signal, turn);
   const { firstByte: headersTimeout, idle: bodyTimeout } = timeouts;
+  const body = joinBody(request.body);
   pool.dispatch({ method: 'POST', path, headers, body, headersTimeout, bodyTimeout }, answer);
   return answer.response.promise;
 }

@@ -1,6 +1,7 @@
 // The upstream of a Worker: fetch, with the timeouts that fetch lacks.
 import type { Timer } from '#core/ports/platform.ts';
 import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
+import { joinBody } from './body.ts';
 
 export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis.fetch; timer: Timer }): Upstream {
   return async ({ url, headers, body, timeouts, signal }) => {
@@ -21,7 +22,7 @@ export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis
       const response = await fetch(url, {
         method: 'POST',
         headers,
-        body,
+        body: joinBody(body),
         redirect: 'manual',
         signal: AbortSignal.any([signal, late.signal]),
       });

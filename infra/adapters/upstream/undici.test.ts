@@ -27,7 +27,7 @@ describe('an upstream over undici', () => {
     const port = typeof address === 'object' ? address?.port : 0;
     const timeouts = { connect: 1000, firstByte: 2000, idle: 60_000 };
     const signal = new AbortController().signal;
-    return upstream({ url: `http://127.0.0.1:${port}/`, headers: {}, body: 'x', timeouts, signal });
+    return upstream({ url: `http://127.0.0.1:${port}/`, headers: {}, body: ['x'], timeouts, signal });
   }
 
   afterEach(() => {
@@ -74,7 +74,7 @@ describe('an upstream over undici', () => {
     const client = new AbortController();
     const upstream = createUpstream();
     const timeouts = { connect: 60_000, firstByte: 60_000, idle: 60_000 };
-    const asked = upstream({ url, headers: {}, body: 'x', timeouts, signal: client.signal });
+    const asked = upstream({ url, headers: {}, body: ['x'], timeouts, signal: client.signal });
     const failure = asked.catch((error: unknown) => error);
     await expect.poll(() => sockets.length).toBe(1);
     client.abort();

@@ -22,7 +22,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
     upstream({
       url,
       headers: { 'content-type': 'application/json', authorization: 'Bearer key' },
-      body: '{"é":1}',
+      body: [new TextEncoder().encode('{"é'), '":1}'],
       timeouts: TIMEOUTS,
       signal: new AbortController().signal,
       ...more,
