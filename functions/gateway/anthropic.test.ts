@@ -4,7 +4,15 @@ import { COUNT, errorBody, event, eventsOf, message, START, STOP, words } from '
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
-import { completion, MESSAGES, type Script, SSE, stuckAfter, type WireReply } from '../../test/gateway/upstream.ts';
+import {
+  completion,
+  MESSAGES,
+  type Script,
+  SSE,
+  sentText,
+  stuckAfter,
+  type WireReply,
+} from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 const STREAM = { ...CHAT, stream: true };
@@ -70,7 +78,7 @@ describe('the request', () => {
     ]) {
       const { chat, fake, ledger } = world(() => ({ body: message('x') }));
       expect((await chat(`{"model":"gpt","max_tokens":1,${more}}`)).status).toBe(200);
-      const sent = fake.requests[0]?.body.length ?? 0;
+      const sent = sentText(fake.requests[0]).length;
       expect(sent).toBeGreaterThan(40_000);
       expect(ledger.asked[0]?.amount).toBeGreaterThan(BigInt(sent) * 1000n);
     }
