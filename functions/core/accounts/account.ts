@@ -7,7 +7,7 @@ import type { Millis, Nano } from '../ports/money.ts';
 import type { RateLimit } from '../ports/rates.ts';
 import { type Charges, createCharges } from './charges.ts';
 import { type CounterState, type Counters, createCounters } from './counters.ts';
-import type { LedgerDependencies, StoreMemory } from './deps.ts';
+import type { Clocks, StoreMemory } from './deps.ts';
 
 /** A hold in flight; its caller has the same object. */
 export interface LiveHold extends Hold {
@@ -54,9 +54,9 @@ export interface Account {
   answered: number;
   /** Whether requests are admitted: the epoch is open and the account has told what it holds. */
   isOpen: boolean;
-  /** When the last answered call was sent: on our clock, and on the monotonic one. */
+  /** When the last answered call was sent: on the clock of intervals, and on the wall clock. */
   sentAt: Millis;
-  sentAtMonotonic: Millis;
+  sentAtWall: Millis;
   /** Live accounts, as last answered. */
   accounts: number;
   readonly store: StoreMemory;
@@ -79,20 +79,23 @@ export interface Account {
   now(): Millis;
 }
 
-export function createAccount({ clock, isolate }: Pick<LedgerDependencies, 'clock' | 'isolate'>): Account {
+export function createAccount(clocks: Clocks, isolate: StoreMemory | undefined): Account {
+  const { clock, wall } = clocks;
   const counters = createCounters();
-  const store = isolate ?? { epoch: 0, calls: 0, ahead: 0 };
+  // The wall clock is the best guess at the store's.
+  const store = isolate ?? { epoch: 0, calls: 0, ahead: wall.now() - clock.now() };
   return {
     ...{ id: '', epoch: 0, number: 0, answered: 0, isOpen: false, accounts: 1 },
-    ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtMonotonic: Number.NEGATIVE_INFINITY },
+    ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtWall: Number.NEGATIVE_INFINITY },
     ...{ store, counters, charges: createCharges(counters), live: new Set(), changed: new Set(), uses: new Map() },
     ...{ untold: [], sent: [], collecting: [], sealed: [], batch: 1, booked: 0 },
     now: () => clock.now() + store.ahead,
   };
 }
 
+/** The next call names the counter; while it is loaded, the first call after that. */
 export function change(account: Account, counter: CounterState): void {
-  if (counter.isChanged) return;
+  if (counter.isChanged || counter.isLoading) return;
   counter.isChanged = true;
   account.changed.add(counter);
 }
@@ -121,6 +124,7 @@ export function end(account: Account, hold: LiveHold): void {
 /** A stream has produced more: the risk is what it cost so far, never less than before. */
 export function produce(account: Account, hold: LiveHold, cost: Nano): void {
   if (hold.isStream && cost <= hold.risk) return;
+  hold.counters = current(account, hold.counters);
   for (const counter of hold.counters) {
     counter.risk += cost - hold.risk;
     change(account, counter);
@@ -170,7 +174,7 @@ export function leave(account: Account): void {
   Object.assign(account, { id: '', number: 0, answered: 0, isOpen: false, batch: 1, booked: 0 });
   Object.assign(account, { untold: [], sent: [], collecting: [], sealed: [], uses: new Map() });
   account.sentAt = Number.NEGATIVE_INFINITY;
-  account.sentAtMonotonic = Number.NEGATIVE_INFINITY;
+  account.sentAtWall = Number.NEGATIVE_INFINITY;
   for (const ended of unbooked) owe(account, { ...ended, counters: current(account, ended.counters) });
   // The store counts requests in flight by account.
   for (const { limits, entry } of rates)

@@ -7,15 +7,13 @@ import { type CounterState, idleOf } from './counters.ts';
 
 export type Done = Extract<AccountReply, { outcome: 'done' }>;
 
-/** The answer was heard: its clock, its count, and that the store lives. */
+/** The answer was heard: its clock. */
 export function hear(
   account: Account,
   reply: AccountReply,
-  sent: { at: Millis; monotonic: Millis; heardAt: Millis },
+  sent: { readonly at: Millis; readonly heardAt: Millis },
 ): void {
   account.store.ahead = Math.round(reply.now - (sent.at + sent.heardAt) / 2);
-  if (reply.outcome === 'epoch') return;
-  account.store.calls = Math.max(account.store.calls, reply.calls);
 }
 
 /** The call was done. */

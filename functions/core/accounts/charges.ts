@@ -43,3 +43,8 @@ export function adoptLimits({ counters, limits }: Charges): void {
     if (state !== undefined) state.limit = limits[at];
   }
 }
+
+/** Counters that are new, since a window has begun, have the limits of this request; a limit that is known already is a later one. */
+export function completeLimits({ counters, limits }: Charges): void {
+  for (const [at, state] of counters.entries()) state.limit ??= limits[at];
+}

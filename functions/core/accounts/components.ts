@@ -15,8 +15,10 @@ import { createWaiting, type Waiting } from './waiting.ts';
 
 export type Components = ReturnType<typeof createComponents>;
 
-export function createComponents(deps: LedgerDependencies) {
-  const account = createAccount(deps);
+export function createComponents(given: LedgerDependencies) {
+  const { clock: wall, monotonic: clock = wall } = given;
+  const deps = { ...given, clock, wall };
+  const account = createAccount(deps, given.isolate);
   const phase = { isClosed: false };
   const waiting: Waiting = createWaiting({
     timer: deps.timer,
@@ -71,7 +73,7 @@ export function createComponents(deps: LedgerDependencies) {
     booking.report();
   });
   return {
-    ...{ account, phase, membership, holds, ends, move, spend, sync, booking },
+    ...{ account, phase, membership, holds, ends, move, spend, sync, booking, waiting },
     async close(): Promise<void> {
       cancelBeat();
       for (const part of [loads, sync, booking, waiting]) part.close();

@@ -24,15 +24,15 @@ interface Lines {
   readonly number: number;
 }
 
-/** Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the store, the first ones first. */
-export function compose(account: Account, asking: Iterable<Waiter>): Pending {
+/**
+ * Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the store, the first ones first.
+ * `isRebuild`: no spend is told.
+ */
+export function compose(account: Account, asking: Iterable<Waiter>, isRebuild = false): Pending {
   const lines: Lines = { counters: [], spends: [], number: account.number + 1 };
   const waiters = takeAsks(lines, asking);
-  tellEnded(account, lines);
-  for (const counter of account.changed) {
-    if (counter.isLoading) continue;
-    if (!addLines(lines, [counter])) break;
-  }
+  if (!isRebuild) tellEnded(account, lines);
+  for (const counter of account.changed) if (!addLines(lines, [counter])) break;
   const isAsked = new Set(waiters.flatMap(({ counters }) => counters));
   const figures = lines.counters.map((counter, index) => toLine(account, counter, lines.spends[index] ?? 0n, isAsked));
   account.number = lines.number;
@@ -87,11 +87,13 @@ function tellEnded(account: Account, lines: Lines): void {
   const rest: Ended[] = [];
   for (const ended of account.untold) {
     const { counters, entry, cover } = ended;
-    if (!addLines(lines, counters)) {
+    // A free reply is no news to the store.
+    if (entry.cost !== 0n && !addLines(lines, counters)) {
       rest.push(ended);
       continue;
     }
     account.sent.push(ended);
+    if (entry.cost === 0n) continue;
     for (const counter of counters) {
       counter.untold -= entry.cost;
       counter.sent += entry.cost;

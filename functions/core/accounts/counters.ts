@@ -103,6 +103,8 @@ export function createCounters(): Counters {
         state.uncovered += state.sentUncovered;
         Object.assign(state, { escrow: 0n, returning: 0n, sent: 0n, sentUncovered: 0n, toldRisk: 0n });
         Object.assign(state, { sentRisk: undefined, spent: undefined, held: 0n, isWanted: false, isLoading: false });
+        // Numbers of calls begin again.
+        state.lineOf = 0;
       }
     },
     prune() {
@@ -140,11 +142,12 @@ export function isCovered({ uncovered, sentUncovered, toldRisk, sentRisk }: Coun
   return uncovered + sentUncovered <= toldRisk && (sentRisk === undefined || uncovered <= sentRisk);
 }
 
+/** Also while a call is under way that may get escrow here. */
 function isUsed(state: CounterState): boolean {
-  const { escrow, returning, live, untold, sent, toldRisk, risk, line, isLoading, isChanged, demand, lastDemand } =
-    state;
+  const { escrow, live, untold, toldRisk, sentRisk, risk, line, isLoading, isChanged, demand, lastDemand } = state;
   return (
-    [escrow, returning, live, untold, sent, toldRisk, risk, demand, lastDemand].some((amount) => amount !== 0n) ||
+    [escrow, live, untold, toldRisk, risk, demand, lastDemand].some((amount) => amount !== 0n) ||
+    sentRisk !== undefined ||
     line.size > 0 ||
     isLoading ||
     isChanged
@@ -152,7 +155,7 @@ function isUsed(state: CounterState): boolean {
 }
 
 const emptyCounter = (key: string, { scopeId, window }: ScopeWindow): CounterState => ({
-  ...{ key, counter: { scopeId, window }, limit: undefined, grantedUnder: 0n, escrow: 0n, returning: 0n },
+  ...{ key, counter: { scopeId, window }, limit: undefined, grantedUnder: undefined, escrow: 0n, returning: 0n },
   ...{ live: 0n, risk: 0n, untold: 0n, sent: 0n, uncovered: 0n, sentUncovered: 0n, toldRisk: 0n, sentRisk: undefined },
   ...{ spent: undefined, held: 0n, isWanted: false, demand: 0n, lastDemand: 0n, lastAmount: 0n, line: new Set() },
   ...{ isLoading: false, isChanged: false, isDropped: false, lineIndex: 0, lineOf: 0 },

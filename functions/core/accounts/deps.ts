@@ -15,7 +15,7 @@ export interface LedgerDependencies {
   readonly epochs: Epochs;
   readonly outbox: Outbox;
   readonly clock: Clock;
-  /** A clock that nobody sets. Default: `clock`. */
+  /** A clock that nobody sets, for intervals; it may stand still while the machine sleeps. Default: `clock`. */
   readonly monotonic?: Clock | undefined;
   readonly ids: Ids;
   readonly log: Log;
@@ -27,6 +27,13 @@ export interface LedgerDependencies {
   readonly process?: string | undefined;
   /** Set where a ledger serves one request only (Workers): the next requests reuse what it learned of the store. */
   readonly isolate?: StoreMemory | undefined;
+}
+
+/** Clocks of a process. */
+export interface Clocks {
+  /** For intervals: nobody sets it. */
+  readonly clock: Clock;
+  readonly wall: Clock;
 }
 
 /** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */

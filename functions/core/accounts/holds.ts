@@ -9,16 +9,16 @@ import { err, ok, type Result } from '../result.ts';
 import { type Account, begin, change, type HeldRates, type LiveHold } from './account.ts';
 import { type Done, leftBySpend } from './apply.ts';
 import type { Booking } from './booking.ts';
-import { adoptLimits, type Charges } from './charges.ts';
+import { adoptLimits, type Charges, completeLimits } from './charges.ts';
 import type { Pending } from './compose.ts';
 import type { Waiter } from './counters.ts';
 import { type CounterState, fits, idleOf } from './counters.ts';
-import type { LedgerDependencies } from './deps.ts';
+import type { Clocks, LedgerDependencies } from './deps.ts';
 import type { Membership } from './membership.ts';
 import type { Sync } from './sync.ts';
 import { REQUEST_DEADLINE, type Waiting } from './waiting.ts';
 
-export interface HoldDependencies extends LedgerDependencies {
+export interface HoldDependencies extends LedgerDependencies, Clocks {
   readonly account: Account;
   readonly waiting: Waiting;
   readonly sync: Sync;
@@ -52,10 +52,10 @@ const OUTCOMES: Readonly<Record<Outcome, { readonly outcome: Outcome }>> = {
 export type Holds = ReturnType<typeof createHolds>;
 
 export function createHolds(deps: HoldDependencies) {
-  const { account, waiting, clock, monotonic = clock, metrics } = deps;
+  const { account, waiting, clock, wall, metrics } = deps;
 
   const isFresh = (): boolean =>
-    account.isOpen && clock.now() - account.sentAt < FRESH && monotonic.now() - account.sentAtMonotonic < FRESH;
+    account.isOpen && clock.now() - account.sentAt < FRESH && wall.now() - account.sentAtWall < FRESH;
   const isFree = ({ counters }: Charges, amount: Nano): boolean => {
     for (const counter of counters) if (counter.line.size > 0 || !fits(counter, amount)) return false;
     return true;
@@ -165,6 +165,7 @@ function toWaiter(deps: HoldDependencies, first: Charges, { request, rates, reso
     ...{ busyIn: undefined, isAsking: false, isOver: false },
     renew() {
       charges = account.charges(request.scopes, account.now());
+      completeLimits(charges);
       waiter.counters = charges.counters;
     },
     onAnswer(answer) {

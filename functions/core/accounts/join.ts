@@ -3,11 +3,12 @@
 import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
 import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { EpochState } from '../ports/epochs.ts';
-import type { Millis } from '../ports/money.ts';
+import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, change, type Ended, leave, owe, unbookedOf } from './account.ts';
 import { applyDone, applyRefused } from './apply.ts';
 import { reportRejected } from './booking.ts';
 import { compose, type Pending } from './compose.ts';
+import type { CounterState } from './counters.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { toCorrection } from './entry.ts';
 import { load } from './loads.ts';
@@ -111,11 +112,13 @@ async function enter(deps: JoinDependencies, epoch: number, isRebuild: boolean):
   await dropBooked(deps);
   for (const ended of corrections) owe(account, ended);
   if (isRebuild && !(await bookByIds(deps, epoch))) return false;
+  // The store counts from zero again.
+  if (isRebuild) account.store.calls = 0;
   const id = deps.ids.next();
   // The outbox names every account of its process, so that a successor closes and corrects it.
   if (deps.isolate === undefined) await deps.outbox.append({ type: 'account', id });
   Object.assign(account, { id, epoch, number: 0, answered: 0 });
-  if (!(await tellAll(deps, ends))) {
+  if (!(await tellAll(deps, { ends, isRebuild }))) {
     abandon(deps);
     return false;
   }
@@ -173,14 +176,14 @@ async function dropBooked({ account, books, outbox, timer }: JoinDependencies): 
 /** Before the epoch is open: everything that is not booked, by its ids. The store learns it from PostgreSQL. */
 async function bookByIds(deps: JoinDependencies, epoch: number): Promise<boolean> {
   const { account, books, outbox, timer } = deps;
-  const { untold, store } = account;
-  if (untold.length === 0) return true;
-  const entries = untold.map(({ entry }) => entry);
-  const work = books.bookBatch({ epoch, calls: store.calls, entries });
+  if (account.untold.length === 0) return true;
+  const booked = new Set(account.untold);
+  const entries = [...booked].map(({ entry }) => entry);
+  const work = books.bookBatch({ epoch, calls: 0, entries });
   const { outcome, rejected } = await withTimeout(timer, TIMEOUT, 'PostgreSQL', work);
   if (outcome !== 'booked') return false;
   reportRejected(deps, rejected);
-  drop(account, () => true);
+  drop(account, (ended) => booked.has(ended));
   outbox.done(entries.map(({ id }) => id));
   return true;
 }
@@ -194,17 +197,25 @@ function drop(account: Account, isDropped: (ended: Ended) => boolean): void {
   account.untold = account.untold.filter((ended) => !isDropped(ended));
 }
 
-/** The first calls of the account: live holds whatever the limits say, settlements, then corrections. The last one ends the earlier accounts. */
-async function tellAll(deps: JoinDependencies, ends: ReadonlyArray<string>): Promise<boolean> {
+/**
+ * The first calls of the account: live holds whatever the limits say, settlements, then corrections. The last one ends the earlier accounts.
+ * Before the epoch is open no spend is told, since nobody reads sums; requests that have just ended keep their escrow till then.
+ */
+async function tellAll(
+  deps: JoinDependencies,
+  { ends, isRebuild }: { readonly ends: ReadonlyArray<string>; readonly isRebuild: boolean },
+): Promise<boolean> {
   const { account } = deps;
-  const registering = new Set([...account.counters.all()].filter(({ live }) => live > 0n));
+  const needOf = ({ live, untold }: CounterState): Nano => live + (isRebuild && untold > 0n ? untold : 0n);
+  const registering = new Set([...account.counters.all()].filter((counter) => needOf(counter) > 0n));
   for (const counter of registering) change(account, counter);
   for (let isOver = false; !isOver; ) {
-    const composed = compose(account, []);
-    isOver = account.untold.length === 0 && ![...registering].some(({ isChanged }) => isChanged);
+    const composed = compose(account, [], isRebuild);
+    const isTold = isRebuild || account.untold.length === 0;
+    isOver = isTold && ![...registering].some(({ isChanged }) => isChanged);
     const lines = composed.call.lines.map((line, index) => {
       const counter = composed.counters[index];
-      const registered = counter !== undefined && registering.has(counter) ? counter.live : 0n;
+      const registered = counter !== undefined && registering.has(counter) ? needOf(counter) : 0n;
       return { ...line, returned: 0n, ahead: 0n, registered };
     });
     const pending = { ...composed, call: { ...composed.call, lines, ends: isOver ? ends : [] } };

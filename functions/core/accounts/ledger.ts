@@ -22,7 +22,7 @@ export interface StartableLedger extends Ledger {
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const { timer, log } = deps;
   const parts = createComponents(deps);
-  const { account, membership, holds, ends, sync, booking } = parts;
+  const { account, membership, holds, ends, sync, booking, waiting } = parts;
 
   const flushAll = async (): Promise<void> => {
     await sync.flush();
@@ -45,6 +45,8 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     async close() {
       if (parts.phase.isClosed) return;
       parts.phase.isClosed = true;
+      // None may be admitted after the account has ended.
+      waiting.refuseAll('the ledger stops');
       await withTimeout(timer, GRACE, 'store or database', stop({ ...deps, ...parts })).catch((error) =>
         log.warn('stopped with unbooked entries; the next start books them', {
           unbooked: booking.size(),

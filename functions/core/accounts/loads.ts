@@ -64,6 +64,8 @@ export function createLoads(deps: LoadsDependencies) {
     want(counters: ReadonlyArray<CounterState>): void {
       for (const counter of counters) {
         counter.isLoading = true;
+        counter.isChanged = false;
+        account.changed.delete(counter);
         wanted.add(counter);
       }
       void run();

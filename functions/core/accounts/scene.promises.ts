@@ -59,6 +59,8 @@ export function createScene() {
   let made = 0;
   let recorded = record(time);
   const scene = {
+    /** Wall clocks are ahead by so much. */
+    wallAhead: 0,
     ...{ time, entries, folder, log: createMemoryLog(), counted, gauges },
     /** All numbered calls. */
     calls,
@@ -98,7 +100,9 @@ export function createScene() {
         },
       };
       return createLedger({
-        ...{ instanceUid: 'instance-1', isolate: process.isolate, clock: time.clock, ids: scene.ids, log: scene.log },
+        ...{ instanceUid: 'instance-1', isolate: process.isolate, ids: scene.ids, log: scene.log },
+        clock: { now: () => time.clock.now() + scene.wallAhead },
+        monotonic: time.clock,
         accounts: new Proxy(accounts, {
           get(_, name) {
             if (name === 'call') return (call: AccountCall) => calls.push(call) && accounts.call(call);

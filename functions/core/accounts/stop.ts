@@ -4,7 +4,7 @@ import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
 import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, unbookedOf } from './account.ts';
-import { reportRejected } from './booking.ts';
+import { type Booking, reportRejected } from './booking.ts';
 import { LEASE } from './compose.ts';
 import type { LedgerDependencies } from './deps.ts';
 import type { Sync } from './sync.ts';
@@ -12,6 +12,7 @@ import type { Sync } from './sync.ts';
 export interface StopDependencies extends LedgerDependencies {
   readonly account: Account;
   readonly sync: Sync;
+  readonly booking: Booking;
 }
 
 /** The store has this long to take what is not told yet. */
@@ -19,25 +20,25 @@ const TELL: Millis = 1000;
 
 /** Throws when PostgreSQL does not take the rest: the next start on the same outbox books it. Live holds keep the account open for that start. */
 export async function stop(deps: StopDependencies): Promise<void> {
-  const { account, sync, books, outbox, timer } = deps;
+  const { account, sync, booking, books, outbox, timer } = deps;
   if (account.id === '' || account.number === 0) return;
   if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(() => undefined);
+  if (account.live.size > 0) return booking.flush();
   const isTold = account.untold.length === 0 && account.sent.length === 0;
   const entries = unbookedOf(account).map(({ entry }) => entry);
   const { id, epoch, batch, answered, store } = account;
-  const isLast = account.live.size === 0;
   const work = books.bookBatch({
     epoch,
     account: { id, batch, number: answered },
-    isLast,
+    isLast: true,
     calls: store.calls,
     entries,
   });
   const { outcome, rejected } = await withTimeout(timer, TIMEOUT, 'PostgreSQL', work);
   if (outcome !== 'booked') throw new Error('another process has closed the account');
   reportRejected(deps, rejected);
-  outbox.done([...entries.map((entry) => entry.id), ...(isLast ? [id] : [])]);
-  if (!isLast || !isTold || !account.isOpen) return;
+  outbox.done([...entries.map((entry) => entry.id), id]);
+  if (!isTold || !account.isOpen) return;
   account.isOpen = false;
   // A store that is away keeps the account until its lease ends; then it is forgotten without a charge.
   await sync.ask(lastCall(account)).catch((): AccountReply | undefined => undefined);

@@ -8,12 +8,11 @@ import type { Account } from './account.ts';
 import { applyDone, applyRefused, type Done, hear } from './apply.ts';
 import { compose, type Pending } from './compose.ts';
 import type { CounterState } from './counters.ts';
-import { afterPromises, type LedgerDependencies } from './deps.ts';
+import { afterPromises, type Clocks, type LedgerDependencies } from './deps.ts';
 import type { Loss } from './membership.ts';
 import type { Waiting } from './waiting.ts';
 
-export interface SyncDependencies
-  extends Pick<LedgerDependencies, 'accounts' | 'clock' | 'monotonic' | 'timer' | 'tick' | 'metrics'> {
+export interface SyncDependencies extends Pick<LedgerDependencies, 'accounts' | 'timer' | 'tick' | 'metrics'>, Clocks {
   readonly account: Account;
   readonly waiting: Waiting;
   readonly onDone: (pending: Pending, reply: Done) => void;
@@ -47,7 +46,7 @@ export interface Sync {
 }
 
 export function createSync(deps: SyncDependencies): Sync {
-  const { account, accounts, clock, monotonic = clock, timer, tick = afterPromises, waiting, metrics } = deps;
+  const { account, accounts, clock, wall, timer, tick = afterPromises, waiting, metrics } = deps;
   const backOff = createBackOff(timer, 50, 1000);
   let pending: Pending | undefined;
   let isSending = false;
@@ -82,18 +81,19 @@ export function createSync(deps: SyncDependencies): Sync {
   };
 
   const ask = async (call: AccountCall): Promise<AccountReply> => {
-    const sent = { at: clock.now(), monotonic: monotonic.now() };
+    const sent = { at: clock.now(), wall: wall.now() };
     const { calls } = account.store;
     lastSent = sent.at;
     metrics.add('gateway_operator_ledger_store_calls_total');
     const reply = await withTimeout(timer, TIMEOUT, 'the store', accounts.call(call));
     heardAt = clock.now();
-    hear(account, reply, { ...sent, heardAt });
+    hear(account, reply, { at: sent.at, heardAt });
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.
     if (reply.calls <= calls) return { outcome: 'stale', why: 'behind', now: reply.now, calls: reply.calls };
+    account.store.calls = Math.max(account.store.calls, reply.calls);
     account.sentAt = sent.at;
-    account.sentAtMonotonic = sent.monotonic;
+    account.sentAtWall = sent.wall;
     return reply;
   };
 
@@ -139,10 +139,12 @@ export function createSync(deps: SyncDependencies): Sync {
 
   /** Work that has come up while the call was under way. */
   const next = (): void => {
-    const isTold = account.untold.length === 0 && account.sent.length === 0;
-    if (isTold) for (const { resolve } of flushing.splice(0)) resolve();
-    if (waiting.hasAsks() || flushing.length > 0 || account.changed.size > MAX_LINES) sync.urgent();
-    else if (account.changed.size > 0 || account.untold.length > 0) sync.news();
+    const { untold, sent, changed } = account;
+    if (untold.length + sent.length === 0) for (const { resolve } of flushing.splice(0)) resolve();
+    // Counters that are being loaded have their turn after that.
+    const isTellable = untold.some(({ counters }) => !counters.some(({ isLoading }) => isLoading));
+    if (waiting.hasAsks() || (isTellable && flushing.length > 0) || changed.size > MAX_LINES) sync.urgent();
+    else if (changed.size > 0 || isTellable) sync.news();
   };
 
   const sync: Sync = {

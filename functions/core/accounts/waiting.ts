@@ -142,7 +142,14 @@ export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onA
     again,
     remove,
     refuse,
-    hasAsks: (): boolean => asking.size > 0,
+    refuseAll(why: string): void {
+      for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why });
+    },
+    /** Whether a request can ask now: none of its counters is being loaded. */
+    hasAsks(): boolean {
+      for (const { counters } of asking) if (!counters.some(isLoading)) return true;
+      return false;
+    },
     /** Escrow became idle here: those who fit are admitted in order of arrival, the front asks for more. */
     freed(counter: CounterState, admit: (waiter: Waiter) => boolean): void {
       if (counter.line.size === 0) return;
@@ -170,6 +177,8 @@ export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onA
     },
   };
 }
+
+const isLoading = (counter: CounterState): boolean => counter.isLoading;
 
 /** Whether a request in this line wants no more than this. */
 function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
