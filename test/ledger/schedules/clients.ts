@@ -1,5 +1,5 @@
 // Steps of clients: each sends one request, and ends its hold once.
-import type { Option } from './choice.ts';
+import type { Option } from '../account-schedules/choice.ts';
 import type { Course, Request } from './course.ts';
 
 export function clientSteps(course: Course): Option[] {

@@ -1,5 +1,5 @@
 // Faults of a schedule: each as often as the scene allows, on every possible target.
-import type { Option } from './choice.ts';
+import type { Option } from '../account-schedules/choice.ts';
 import type { Course, Fault } from './course.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 

@@ -5,8 +5,8 @@ import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import type { Books, ErrandBooks } from '#core/ports/books.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
+import type { Process, Stage, Whom } from '../account-schedules/stage.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';
-import type { Process, Stage, Whom } from './stage.ts';
 
 export interface Gateway extends Process {
   readonly ledger: StartableLedger;

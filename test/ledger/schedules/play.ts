@@ -1,13 +1,13 @@
 // The play of one schedule: the real ledger runs through calls, answers, timers and faults in this order, and is verified at rest.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import type { Chooser, Option } from './choice.ts';
+import type { Chooser, Option } from '../account-schedules/choice.ts';
+import { createStage, type Stage } from '../account-schedules/stage.ts';
 import { clientSteps } from './clients.ts';
 import type { Course, Fault, Request, Scene } from './course.ts';
 import { faultsIn } from './faults.ts';
 import { startGateway } from './gateway.ts';
 import { createForgetfulStore, createSharedDatabase } from './parts.ts';
-import { createStage, type Stage } from './stage.ts';
 import { verify } from './verdict.ts';
 
 export interface Played {

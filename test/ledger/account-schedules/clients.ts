@@ -1,0 +1,63 @@
+// Steps of clients: each sends one request, and ends its hold once.
+import type { Option } from './choice.ts';
+import { type Course, costOf, type Request } from './course.ts';
+import { verifyAdmission } from './exposure.ts';
+
+/** A reply ends although the store is silent for so long. */
+const SILENT = 2000;
+
+export function clientSteps(course: Course): Option[] {
+  return course.requests.flatMap((request): Option[] => {
+    const step = (label: string, happen: () => void): Option[] => [
+      {
+        ...{ label: `${request.name} ${label}`, kind: 'client' },
+        happen() {
+          course.lastDeed = course.shared.stage.now();
+          happen();
+        },
+      },
+    ];
+    if (request.stage === 'new') return step('asks', () => ask(course, request));
+    const isOver = request.stage !== 'held' || (request.end === 'never' && !course.isLast);
+    return isOver || request.gateway?.isDead !== false ? [] : step('ends', () => end(course, request));
+  });
+}
+
+function ask(course: Course, request: Request): void {
+  const { gateways, scopes, isStale, excused } = course;
+  const living = gateways.filter(({ isDead, isStopping }) => !isDead && !isStopping);
+  const gateway = living[request.by % Math.max(1, living.length)];
+  request.stage = gateway === undefined ? 'refused' : 'asked';
+  request.gateway = gateway;
+  if (isStale) excused.add(request);
+  if (gateway === undefined) return;
+  const { amount, minAmount = amount, name, known } = request;
+  const of = request.scopes.flatMap((scope) => scopes[scope] ?? []);
+  for (const scope of of) gateway.limits.set(scope.scopeId, BigInt(scope.budget?.limit ?? 0));
+  void gateway.ledger.hold({ scopes: of, amount, minAmount, model: name, identifier: 'entry' }).then((result) => {
+    if (!result.ok) request.stage = result.failure.reason === 'unavailable' ? 'unavailable' : 'refused';
+    else Object.assign(request, { stage: 'held', hold: result.value });
+    if (!result.ok) return;
+    verifyAdmission(course, request);
+    if (known !== undefined) gateway.ledger.progress(result.value, () => known);
+  });
+}
+
+function end({ shared: { stage } }: Course, request: Request): void {
+  const { hold, gateway, name } = request;
+  if (hold === undefined || gateway === undefined) return;
+  const { ledger } = gateway;
+  request.stage = 'ending';
+  request.settledAt = stage.now();
+  if (request.end === 'release')
+    return void ledger.release(hold).then(() => {
+      request.stage = 'released';
+    });
+  const tokens = { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 };
+  const settlement = { cost: costOf(request), tokens, model: name, identifier: 'entry', estimated: false };
+  void ledger.settle(hold, settlement).then(() => {
+    request.stage = 'settled';
+    request.isUncovered = stage.now() - request.settledAt >= SILENT;
+  });
+  if (request.end === 'both') void ledger.release(hold);
+}

@@ -1,0 +1,104 @@
+// The course of a schedule: its requests, its faults, and their observed outcomes for the verification at the end.
+import type { Hold } from '#core/ports/ledger.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import type { Gateway, Shared } from './gateway.ts';
+
+export interface Wish {
+  /** The process that gets the request; another one if it is dead. */
+  readonly by: number;
+  readonly scopes: ReadonlyArray<number>;
+  readonly amount: bigint;
+  /** The smallest useful amount; absent: all of it. */
+  readonly minAmount?: bigint;
+  readonly cost: bigint;
+  /** `both`: settled, then released as well. `never`: left in flight until its process dies. */
+  readonly end: 'settle' | 'release' | 'both' | 'never';
+  /** The streamed cost, where progress reports it. */
+  readonly known?: bigint;
+}
+
+/**
+ * `lose`: a call or an answer is lost. `die`: kill -9, the disk survives. `vanish`: kill -9, and the disk is lost too. `stop`: a clean stop; an
+ * empty outbox is thrown away. `freeze` and `sleep`: a process is paused, for longer than a rebuild waits and than a lease. `hang`: the store or
+ * PostgreSQL does not answer, and runs its calls late. `clock`: the clock of a process or of the store is set. `lower`: the first limit falls.
+ * `sweep`: a process closes what has ended and audits all counters.
+ */
+export type Fault =
+  | 'lose'
+  | 'wipe'
+  | 'restore'
+  | 'die'
+  | 'vanish'
+  | 'stop'
+  | 'freeze'
+  | 'sleep'
+  | 'hang'
+  | 'clock'
+  | 'lower'
+  | 'sweep';
+
+export interface Scene {
+  readonly limits: ReadonlyArray<bigint>;
+  readonly wishes: ReadonlyArray<Wish>;
+  readonly gateways: number;
+  /** When the window of the first scope ends, after the gateways have started; absent: not in this schedule. */
+  readonly edge?: Millis | undefined;
+  /** The number of times each fault may happen. */
+  readonly faults: Partial<Record<Fault, number>>;
+}
+
+export interface Request extends Wish {
+  readonly name: string;
+  stage: 'new' | 'asked' | 'held' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
+  gateway: Gateway | undefined;
+  hold: Hold | undefined;
+  /** It is being settled since then. */
+  settledAt: Millis;
+  /** Its reply ended although the store was silent: it may be lost with process and disk. */
+  isUncovered: boolean;
+}
+
+export interface Course {
+  readonly scene: Scene;
+  readonly shared: Shared;
+  /** The policies of now. */
+  scopes: ReadonlyArray<ScopePolicy>;
+  readonly requests: ReadonlyArray<Request>;
+  /** All processes, dead ones included. */
+  readonly gateways: Gateway[];
+  readonly struck: Map<Fault, number>;
+  /** Whether an old snapshot is in use and not detected. */
+  isStale: boolean;
+  /** Requests that may exceed a limit: of processes that were away when the store forgot or their lease ended, and those asked of an old snapshot. */
+  readonly excused: Set<Request>;
+  readonly vanished: Set<Gateway>;
+  /** Violations that showed before the end. */
+  readonly wrong: string[];
+  /** The time of the last step of a client. */
+  lastDeed: Millis;
+  /** Ends every hold that is left. */
+  isLast: boolean;
+}
+
+/** A process and its successors on the same disk have the same root. */
+export const rootOf = ({ name }: Gateway): string => name.replaceAll("'", '');
+
+/** The size of its hold: less than asked where spend left less. */
+export const sizeOf = ({ hold, amount }: Request): bigint => hold?.amount ?? amount;
+/** A client that was clamped gets no more than that. */
+export const costOf = (request: Request): bigint => {
+  const { hold, amount, cost } = request;
+  return hold !== undefined && hold.amount < amount && cost > hold.amount ? hold.amount : cost;
+};
+
+/** Requests of this disk that may hold or owe something are excused: their processes were away. */
+export function excuse(course: Course, root: string): void {
+  const entries = course.shared.database.entries();
+  for (const request of course.requests) {
+    const { gateway, stage, name } = request;
+    if (gateway === undefined || rootOf(gateway) !== root || /^(new|refused|unavailable|released)$/.test(stage))
+      continue;
+    if (!entries.some(({ model }) => model === name)) course.excused.add(request);
+  }
+}

@@ -1,0 +1,40 @@
+// What a counter really owes at an instant, at least: the law of admission is that no limit is exceeded by it (LEDGER 1).
+import type { ScopeWindow } from '#core/ports/policy.ts';
+import { type Course, costOf, type Request, sizeOf } from './course.ts';
+
+/** A request is admitted: each of its counters must have room for everything that is held and spent. */
+export function verifyAdmission(course: Course, request: Request): void {
+  for (const charge of request.hold?.charges ?? []) {
+    const limit = (request.gateway?.limits.get(charge.scopeId) ?? 0n) + allowanceOf(course, charge);
+    const owed = course.requests.reduce((all, each) => (isIn(each, charge) ? all + owedOf(course, each) : all), 0n);
+    if (owed > limit && sizeOf(request) > 0n)
+      course.wrong.push(`${request.name} was admitted in ${charge.scopeId}, where ${owed} are owed of ${limit}`);
+  }
+}
+
+/** The excess that is allowed in a counter. */
+export const allowanceOf = ({ requests, excused }: Course, of: ScopeWindow): bigint =>
+  requests.reduce((all, request) => {
+    const overrun = costOf(request) - sizeOf(request);
+    if (!isIn(request, of)) return all;
+    return all + (excused.has(request) ? sizeOf(request) : 0n) + (overrun > 0n ? overrun : 0n);
+  }, 0n);
+
+const isIn = ({ hold }: Request, { scopeId, window }: ScopeWindow): boolean =>
+  hold?.charges.some((charge) => charge.scopeId === scopeId && charge.window.start === window.start) === true;
+
+function owedOf({ vanished, struck }: Course, request: Request): bigint {
+  const { stage, gateway, end, known } = request;
+  const [size, cost] = [sizeOf(request), costOf(request)];
+  if (gateway !== undefined && vanished.has(gateway)) {
+    const isSafe = stage === 'settled' && !request.isUncovered && !struck.has('wipe') && !struck.has('restore');
+    return isSafe ? least(known ?? cost, cost) : 0n;
+  }
+  const isDead = gateway?.isDead === true;
+  if (stage === 'held') return isDead ? least(known ?? size, size) : size;
+  if (stage === 'settled') return cost;
+  if (stage !== 'ending' || end === 'release') return 0n;
+  return isDead ? least(known ?? size, cost) : cost;
+}
+
+export const least = (one: bigint, other: bigint): bigint => (one < other ? one : other);

@@ -1,0 +1,113 @@
+// A gateway process on the stage: the real ledger, whose every call to store, database and disk goes through the stage.
+
+import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
+import { createLedger, type StartableLedger } from '#core/accounts/ledger.ts';
+import type { AccountBooks } from '#core/ports/account-books.ts';
+import type { AccountCall } from '#core/ports/accounts.ts';
+import type { Metrics } from '#core/ports/clock.ts';
+import { createMemoryLog } from '../../doubles/log.ts';
+import type { ForgetfulStore, SharedDatabase } from './parts.ts';
+import type { Process, Stage, Whom } from './stage.ts';
+
+export interface Gateway extends Process {
+  readonly ledger: StartableLedger;
+  readonly folder: MemoryFolder;
+  /** Its wall clock is ahead by so much. */
+  ahead: number;
+  isStopping: boolean;
+  /** Limits of the last request of each scope. */
+  readonly limits: Map<string, bigint>;
+}
+
+export interface Shared {
+  readonly stage: Stage;
+  readonly store: ForgetfulStore;
+  readonly database: SharedDatabase;
+  readonly nextId: () => string;
+  /** The process of each account. */
+  readonly owners: Map<string, Process>;
+  /** Counter metrics of all processes, by name. */
+  readonly counted: Map<string, number>;
+}
+
+const START_AGAIN = 300;
+
+/** Starts immediately, and retries until it succeeds. */
+export function startGateway(shared: Shared, name: string, folder: MemoryFolder): Gateway {
+  const { stage, store, database, nextId } = shared;
+  const process = { name, isDead: false, isFrozen: false, ahead: 0, isStopping: false, limits: new Map() };
+  const timer = stage.timerOf(process);
+  const ledger = createLedger({
+    ...{ instanceUid: 'instance-1', clock: { now: () => stage.now() + process.ahead }, timer, log: createMemoryLog() },
+    ...{ monotonic: { now: stage.now }, metrics: countIn(shared.counted), ids: { next: nextId }, process: name },
+    accounts: through(stage, process, { whom: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
+    epochs: through(stage, process, { whom: 'database', part: database.epochs }),
+    books: {
+      ...through(stage, process, { whom: 'database', part: database.books, labelOf: labelOfBooks }),
+      scopesOfOtherInstances: async () => new Set(),
+    },
+    outbox: diskOf(stage, process, folder),
+  });
+  const start = (): void => void ledger.start().catch(() => timer(START_AGAIN, start));
+  start();
+  return Object.assign(process, { ledger, folder });
+}
+
+interface Staged<T> {
+  readonly whom: Whom;
+  readonly part: T;
+  readonly labelOf?: (name: string, args: ReadonlyArray<unknown>) => string;
+}
+
+/** Every function of the part as a call on the stage. */
+function through<T extends object>(stage: Stage, by: Process, { whom, part, labelOf }: Staged<T>): T {
+  const staged = Object.entries(part).map(([name, method]: [string, unknown]) => {
+    if (typeof method !== 'function') return [name, method];
+    const call = (...args: unknown[]) =>
+      stage.through(by, whom, labelOf?.(name, args) ?? name, async () => method.apply(part, args));
+    return [name, call];
+  });
+  return Object.fromEntries(staged);
+}
+
+const tail = (id: string): string => id.slice(-3);
+
+/** Also notes whose account it is. */
+const labelOf =
+  ({ owners }: Shared, by: Process) =>
+  (name: string, [first, second]: ReadonlyArray<unknown>): string => {
+    if (name !== 'call') return typeof second === 'string' ? `${name} ${tail(second)}` : name;
+    const call = first as AccountCall;
+    owners.set(call.account, by);
+    const lines = call.lines.map(({ scopeId, window, limit, spend, risk, returned, registered, ahead }) => {
+      const figures = Object.entries({ spend, risk, returned, registered, ahead }).filter(([, each]) => each !== 0n);
+      return ` ${scopeId} ${window.end - Date.UTC(2026, 0, 10)} of ${limit}${figures.map(([what, each]) => ` ${what} ${each}`).join('')};`;
+    });
+    const asks = call.asks.map(({ lines: of, amount }) => ` asks ${amount} of ${of};`);
+    const ends = call.ends.map((id) => ` ends ${tail(id)}`);
+    const what = [...lines, ...asks, ...ends].join('');
+    return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.booked} booked${call.isLast ? ', last' : ''}):${what}`;
+  };
+
+function labelOfBooks(name: string, [first]: Parameters<AccountBooks['bookBatch']> | ReadonlyArray<unknown>): string {
+  if (name !== 'bookBatch') return name;
+  const { account, entries, isLast } = first as Parameters<AccountBooks['bookBatch']>[0];
+  const of = account === undefined ? 'by ids' : `${account.batch} of ${tail(account.id)}${isLast ? ', last' : ''}`;
+  return `book ${of}: ${entries.map(({ kind, model, cost }) => `${kind} ${model} ${cost}`)}`;
+}
+
+const countIn = (counted: Map<string, number>): Metrics => ({
+  add: (name, _labels, by = 1) => void counted.set(name, (counted.get(name) ?? 0) + by),
+  ...{ set: () => undefined, observe: () => undefined, render: () => '' },
+});
+
+function diskOf(stage: Stage, by: Process, folder: MemoryFolder) {
+  const outbox = createMemoryOutbox(folder);
+  const written = through(stage, by, { whom: 'disk', part: outbox });
+  return {
+    append: written.append,
+    recover: () => outbox.recover(),
+    done: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : outbox.done(ids)),
+    close: () => outbox.close(),
+  };
+}

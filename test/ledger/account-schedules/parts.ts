@@ -1,0 +1,116 @@
+// Parts that processes share: a store that can be wiped and set back to any earlier step, and PostgreSQL.
+
+import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
+import type { Accounts } from '#core/ports/accounts.ts';
+import type { Epochs } from '#core/ports/epochs.ts';
+import type { Millis } from '#core/ports/money.ts';
+import { createMemoryAccountBooks, type MemoryAccountBooks } from '../../doubles/account-books.ts';
+import { createMemoryBooks, type MemoryBooks } from '../../doubles/books.ts';
+import { createMemoryEpochs } from '../../doubles/epochs.ts';
+
+export interface ForgetfulStore {
+  readonly accounts: Accounts;
+  wipe(): void;
+  /** The number of steps that it can be set back. */
+  steps(): number;
+  /** Sets the store back by `steps` steps, as if they never happened. */
+  restore(steps: number): void;
+  now(): Millis;
+  /** Sets its clock. */
+  set(by: Millis): void;
+}
+
+interface Done {
+  readonly at: Millis;
+  readonly isStep: boolean;
+  again(accounts: Accounts): unknown;
+}
+
+/** The store rebuilds an earlier state by replaying all calls up to it, at the same times. `onMarked`: an account was closed by its lease. */
+export function createForgetfulStore(now: () => Millis, onMarked: (account: string) => void): ForgetfulStore {
+  let ahead = 0;
+  let replayed: Millis | undefined;
+  // A clock that is set back stands still: the script keeps the latest time.
+  let latest = 0;
+  const clock = {
+    now() {
+      latest = Math.max(latest, now() + ahead);
+      return replayed ?? latest;
+    },
+  };
+  let inner = createMemoryAccounts({ clock, epoch: 0 });
+  let done: Done[] = [];
+  const run = <T>(isStep: boolean, work: (accounts: Accounts) => Promise<T>): Promise<T> => {
+    done.push({ at: clock.now(), isStep, again: work });
+    return work(inner);
+  };
+  const accounts: Accounts = {
+    call: (call) => run(true, (store) => store.call(call)),
+    load: (epoch, sums) => run(true, (store) => store.load(epoch, sums)),
+    async mark(epoch, account, how) {
+      const marking = await run(true, (store) => store.mark(epoch, account, how));
+      if (!how.isOwn && marking.outcome === 'marked') onMarked(account);
+      return marking;
+    },
+    finish: (epoch, account, isCharged) => run(true, (store) => store.finish(epoch, account, isCharged)),
+    audit: (epoch, sums, rows, deadline) => run(true, (store) => store.audit(epoch, sums, rows, deadline)),
+    begin: (epoch) => run(true, (store) => store.begin(epoch)),
+    clear: () => run(true, (store) => store.clear()),
+    read: (counters) => run(false, (store) => store.read(counters)),
+    accounts: (isEnded, max) => run(false, (store) => store.accounts(isEnded, max)),
+    loaded: (from, max) => run(false, (store) => store.loaded(from, max)),
+  };
+  return {
+    accounts,
+    now: clock.now,
+    wipe() {
+      done = [];
+      inner = createMemoryAccounts({ clock, epoch: 0 });
+    },
+    steps: () => done.filter(({ isStep }) => isStep).length,
+    restore(steps) {
+      const places = done.flatMap(({ isStep }, place) => (isStep ? [place] : []));
+      done = done.slice(0, places.at(-steps) ?? 0);
+      inner = createMemoryAccounts({ clock, epoch: 0 });
+      for (const { at, again } of done) {
+        replayed = at;
+        void again(inner);
+      }
+      replayed = undefined;
+    },
+    set(by) {
+      ahead += by;
+    },
+  };
+}
+
+export interface SharedDatabase {
+  readonly books: MemoryAccountBooks;
+  readonly epochs: Epochs;
+  readonly entries: MemoryBooks['entries'];
+  /** The epoch that each process has joined. */
+  readonly joined: ReadonlyMap<string, number>;
+}
+
+/** `onOpen`: an epoch is open. */
+export function createSharedDatabase(now: () => Millis, onOpen: (epoch: number) => void): SharedDatabase {
+  const of = createMemoryBooks();
+  const epochs = createMemoryEpochs({ clock: { now } });
+  const joined = new Map<string, number>();
+  return {
+    joined,
+    entries: of.entries,
+    books: createMemoryAccountBooks({ epochs, books: of }),
+    epochs: {
+      ...epochs,
+      beat(process, epoch) {
+        joined.set(process, epoch);
+        return epochs.beat(process, epoch);
+      },
+      async open(epoch) {
+        if (epochs.current().epoch === epoch && !epochs.current().isOpen) onOpen(epoch);
+        await epochs.open(epoch);
+      },
+    },
+  };
+}

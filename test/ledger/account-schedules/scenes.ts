@@ -1,0 +1,51 @@
+// Scenes: the requests and faults of a schedule. One small scene for every single deviation, and endless larger random ones.
+import { random } from '../../random.ts';
+import type { Fault, Scene, Wish } from './course.ts';
+
+/** Four requests, two scopes, two processes; any two of the first three requests fit, not all; the last scope has escrow ahead. */
+export const SMALL: Omit<Scene, 'faults'> = {
+  limits: [5n, 4n, 200n],
+  gateways: 2,
+  wishes: [
+    { by: 0, scopes: [0, 2], amount: 3n, cost: 2n, end: 'both' },
+    { by: 1, scopes: [0, 1], amount: 2n, cost: 2n, end: 'settle', known: 1n },
+    { by: 1, scopes: [1], amount: 3n, cost: 3n, end: 'release' },
+    { by: 0, scopes: [2], amount: 2n, cost: 1n, end: 'settle' },
+  ],
+};
+
+const FAULTS: ReadonlyArray<Fault> = [
+  ...(['lose', 'wipe', 'restore', 'die', 'vanish', 'stop'] as const),
+  ...(['freeze', 'sleep', 'hang', 'clock', 'lower', 'sweep'] as const),
+];
+const ENDS: ReadonlyArray<Wish['end']> = ['settle', 'settle', 'settle', 'both', 'release', 'never'];
+const SCOPES = [[0], [1], [2], [0, 1], [0, 1, 2], [2, 0]];
+
+/** A random scene, the same for the same seed. */
+export function sceneOf(seed: number): Scene {
+  const next = random(seed ^ 0x5ce4e);
+  const below = (most: number): number => Math.floor(next() * most);
+  const wishes = Array.from({ length: 3 + below(6) }, (): Wish => {
+    const amount = BigInt(next() < 0.05 ? 0 : 1 + below(5));
+    const cost = next() < 0.6 ? amount : BigInt(below(Number(amount)));
+    const known = next() < 0.3 ? { known: BigInt(below(Number(cost) + 1)) } : {};
+    return {
+      ...{
+        by: below(2),
+        scopes: SCOPES[below(SCOPES.length)] ?? [0],
+        amount,
+        end: ENDS[below(ENDS.length)] ?? 'settle',
+      },
+      ...{ cost: next() < 0.05 ? amount + 1n : cost, ...known },
+      ...(next() < 0.1 ? { minAmount: 1n } : {}),
+    };
+  });
+  const faults: Partial<Record<Fault, number>> = {};
+  for (let count = 1 + below(3); count > 0; count -= 1) {
+    const fault = FAULTS[below(FAULTS.length)] ?? 'lose';
+    faults[fault] = (faults[fault] ?? 0) + 1;
+  }
+  // The last scope is wide: there escrow is got ahead of requests.
+  const limits = [BigInt(6 + below(8)), BigInt(5 + below(6)), BigInt(100 + below(200))];
+  return { limits, gateways: 1 + below(2), wishes, faults, edge: next() < 0.2 ? below(600) : undefined };
+}

@@ -1,0 +1,77 @@
+// The search for a failing schedule: random by seed, or all that deviate from the usual one in a few places.
+import { random } from '../../random.ts';
+import { atRandom, byTape, shrink } from '../account-schedules/choice.ts';
+import type { Scene } from './course.ts';
+import { type Played, play } from './play.ts';
+import { sceneOf } from './scenes.ts';
+
+export interface Found {
+  readonly seed?: number;
+  readonly wrong: ReadonlyArray<string>;
+  readonly story: ReadonlyArray<string>;
+}
+
+/** The violations and all steps that led to them; empty where all is right. A star marks a deviation from the usual step. */
+export function report(found: Found | undefined): string {
+  if (found === undefined) return '';
+  const seed = found.seed === undefined ? '' : `seed ${found.seed}\n`;
+  return `${seed}${found.wrong.join('\n')}\nafter\n${found.story.join('\n')}`;
+}
+
+const playSafely = async (...[scene, chooser]: Parameters<typeof play>): Promise<Played> => {
+  try {
+    return await play(scene, chooser);
+  } catch (error) {
+    return { wrong: [error instanceof Error ? (error.stack ?? error.message) : String(error)], story: [] };
+  }
+};
+
+/** The first failing seed, with its schedule minimised. `faults` replaces those of the seed. */
+export async function searchAtRandom(
+  first: number,
+  count: number,
+  faults?: Scene['faults'],
+): Promise<Found | undefined> {
+  for (let seed = first; seed < first + count; seed += 1) {
+    const scene = { ...sceneOf(seed), ...(faults === undefined ? {} : { faults }) };
+    const next = random(seed);
+    const chooser = atRandom(next, [0.05, 0.15, 0.4][seed % 3] ?? 0.1);
+    const { wrong } = await playSafely(scene, chooser);
+    if (wrong.length > 0) return { seed, ...(await shortest(scene, chooser.tape)) };
+  }
+  return undefined;
+}
+
+async function shortest(scene: Scene, tape: ReadonlyArray<number>): Promise<Played> {
+  const isWrong = async (candidate: ReadonlyArray<number>) =>
+    (await playSafely(scene, byTape(candidate))).wrong.length > 0;
+  return playSafely(scene, byTape(await shrink(tape, isWrong)));
+}
+
+export interface Searched {
+  readonly schedules: number;
+  readonly found: Found | undefined;
+}
+
+/** Every schedule of the scene that deviates from the usual one in at most `deviations` choices. */
+export async function searchAll(scene: Scene, deviations: number): Promise<Searched> {
+  let schedules = 0;
+  const search = async (tape: ReadonlyArray<number>, left: number): Promise<Found | undefined> => {
+    const chooser = byTape(tape);
+    schedules += 1;
+    const { wrong, story } = await playSafely(scene, chooser);
+    if (wrong.length > 0) return { wrong, story };
+    if (left === 0) return undefined;
+    const { widths } = chooser;
+    for (let at = tape.length; at < widths.length; at += 1) {
+      const usual = Array.from({ length: at - tape.length }, () => 0);
+      for (let place = 1; place < (widths[at] ?? 0); place += 1) {
+        const found = await search([...tape, ...usual, place], left - 1);
+        if (found !== undefined) return found;
+      }
+    }
+    return undefined;
+  };
+  const found = await search([], deviations);
+  return { schedules, found };
+}

@@ -1,0 +1,193 @@
+// The verdict at rest: requests against what clients saw, counters against their entries, accounts that are left, headroom by holds.
+import type { Entry } from '#core/ports/books.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
+import { counterKey } from '#core/ports/store.ts';
+import { spendWindow } from '#core/window.ts';
+import { type Course, costOf, type Fault, type Request, sizeOf } from './course.ts';
+import { allowanceOf, least } from './exposure.ts';
+import type { Gateway } from './gateway.ts';
+
+/** Faults after which an audit may find what to repair: an old snapshot; an account that its process closed with the store away. */
+const REPAIRED: ReadonlyArray<Fault> = ['restore', 'stop'];
+
+/** Violations as sentences; empty: all is right. `calm` lets time pass without faults. */
+export async function verify(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
+  const { requests, wrong } = course;
+  const waiting = requests.filter(
+    ({ stage, gateway }) => /^(new|asked|ending)$/.test(stage) && gateway?.isDead === false,
+  );
+  return [
+    ...wrong,
+    ...waiting.map(({ name, stage }) => `${name} is still ${stage}`),
+    ...requests.flatMap((request) => verifyRequest(course, request)),
+    ...verifyCharges(course, await chargesOf(course)),
+    ...(await verifyCounters(course)),
+    ...(await verifyAccounts(course)),
+    ...(await verifyHeadroom(course, calm)),
+    ...(await verifyAudit(course, calm)),
+  ];
+}
+
+const entriesOf = ({ shared }: Course, { name }: Request): ReadonlyArray<Entry> =>
+  shared.database.entries().filter(({ model }) => model === name);
+const sum = (costs: ReadonlyArray<{ readonly cost: bigint }>): bigint =>
+  costs.reduce((all, { cost }) => all + cost, 0n);
+const isGone = ({ vanished }: Course, { gateway }: Request): boolean => gateway !== undefined && vanished.has(gateway);
+
+/** The costs that its own entry may have; undefined: there may be none. */
+function bookedAs(request: Request): ReadonlyArray<bigint | undefined> {
+  const { known, stage, gateway, end } = request;
+  const cost = costOf(request);
+  const unsettled = known === undefined ? [sizeOf(request)] : [known, sizeOf(request)];
+  if (stage === 'settled') return [cost];
+  const isDead = gateway?.isDead === true;
+  // The hold is not waited for on disk: a reply that never completed owes nothing.
+  if (stage === 'held') return isDead && !isWritten(request) ? [undefined] : unsettled;
+  if (stage === 'ending') return end === 'release' ? [undefined, ...unsettled] : [cost, ...unsettled, undefined];
+  // The client never learned of the hold, which was in the outbox.
+  return stage === 'asked' && isDead ? [undefined, ...unsettled] : [undefined];
+}
+
+const isWritten = ({ gateway, hold }: Request): boolean =>
+  gateway?.folder.records.some((record) => record.type === 'hold' && record.id === hold?.id) === true;
+
+function verifyRequest(course: Course, request: Request): string[] {
+  const entries = entriesOf(course, request);
+  const isRight =
+    entries.length === 0
+      ? isGone(course, request) || bookedAs(request).includes(undefined)
+      : entries.length === 1 && entries[0]?.kind === 'settled' && bookedAs(request).includes(entries[0].cost);
+  const found = entries.map(({ kind, cost }) => `${kind} ${cost}`);
+  return isRight ? [] : [`${request.name} was ${request.stage} and booked as [${found}]`];
+}
+
+/** Charges in the name of accounts that nobody has taken back, by process. */
+async function chargesOf({ shared }: Course) {
+  const { owners, database } = shared;
+  const all = [...owners].map(async ([account, process]) => {
+    const charges = await database.books.charges([account]);
+    return charges.map((charge) => ({ ...charge, process }));
+  });
+  return (await Promise.all(all)).flat();
+}
+
+/** Only those stay whose process and disk are gone, and they are what its requests may have cost. */
+function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof chargesOf>>): string[] {
+  const left = charges.filter(({ process }) => ![...course.vanished].some((gone: unknown) => gone === process));
+  const wrong = left.map(
+    ({ process, scopeId, spent }) => `${process.name} was charged ${spent} in ${scopeId} for good`,
+  );
+  const isForgetful = course.struck.has('wipe') || course.struck.has('restore');
+  const counters = new Map<string, ScopeWindow>();
+  for (const charge of [...charges, ...course.requests.flatMap(({ hold }) => hold?.charges ?? [])])
+    counters.set(counterKey(charge), { scopeId: charge.scopeId, window: charge.window });
+  for (const [key, { scopeId }] of counters) {
+    const charged = sum(charges.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
+    let [min, max] = [0n, 0n];
+    for (const request of course.requests) {
+      const { hold, scopes, stage, known, isUncovered } = request;
+      const isIn = hold
+        ? hold.charges.some((of) => counterKey(of) === key)
+        : scopes.some((of) => scopeId === `scope-${of}`);
+      if (!isIn || !isGone(course, request) || entriesOf(course, request).length > 0) continue;
+      const [size, cost] = [sizeOf(request), costOf(request)];
+      max += stage === 'new' ? 0n : size > cost ? size : cost;
+      if (isForgetful || isUncovered) continue;
+      if (stage === 'settled') min += least(known ?? cost, cost);
+    }
+    if (charged < min || charged > max)
+      wrong.push(`${scopeId}: ${charged} were charged for the gone, which is not between ${min} and ${max}`);
+  }
+  return wrong;
+}
+
+async function verifyCounters(course: Course): Promise<string[]> {
+  const { shared, scopes, scene } = course;
+  const entries = shared.database.entries();
+  const counters = new Map(entries.flatMap(({ charges }) => charges.map((of) => [counterKey(of), of] as const)));
+  for (const scope of scopes) counters.set(counterKey(counterOf(course, scope)), counterOf(course, scope));
+  const all = [...counters.values()];
+  const sums = await shared.database.books.sums(all);
+  const shown = await shared.store.accounts.read(all);
+  return all.flatMap((of, at) => {
+    const wrong: string[] = [];
+    const paid = sum(entries.filter(({ charges }) => charges.some((each) => counterKey(each) === counterKey(of))));
+    const { spent = paid, held = 0n } = shown[at] ?? {};
+    if (sums[at]?.spent !== paid) wrong.push(`${of.scopeId}: entries are ${paid}, their sum is ${sums[at]?.spent}`);
+    if (spent !== paid) wrong.push(`${of.scopeId}: the counter shows ${spent}, entries are ${paid}`);
+    if (held !== 0n) wrong.push(`${of.scopeId}: ${held} are held for nobody`);
+    const limit = scene.limits[scopes.findIndex(({ scopeId }) => scopeId === of.scopeId)] ?? 0n;
+    const allowed = limit + allowanceOf(course, of);
+    if (paid > allowed) wrong.push(`${of.scopeId}: ${paid} were spent of ${limit} (${allowed} at most)`);
+    return wrong;
+  });
+}
+
+const counterOf = ({ shared }: Course, scope: ScopePolicy): ScopeWindow => ({
+  scopeId: scope.scopeId,
+  window: spendWindow(scope, shared.store.now()),
+});
+
+/** The store has one account for each living process at most, with nothing unbooked. */
+async function verifyAccounts({ shared }: Course): Promise<string[]> {
+  const accounts = await shared.store.accounts.accounts(false, 100);
+  const owners = accounts.map(({ account }) => shared.owners.get(account));
+  return [
+    ...owners.flatMap((owner, at) => {
+      if (owner === undefined || owner.isDead) return [`an account of ${owner?.name} is left`];
+      return owners.indexOf(owner) < at ? [`${owner.name} has two accounts`] : [];
+    }),
+    ...accounts.flatMap(({ unbooked, account }) =>
+      unbooked === 0 ? [] : [`batch ${unbooked} of ${shared.owners.get(account)?.name} was never booked`],
+    ),
+  ];
+}
+
+/** Checks that exactly the unspent rest can be held. */
+async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
+  const { scopes, shared } = course;
+  const gateway = livingOf(course);
+  if (gateway === undefined) return ['no process lives'];
+  const wrong: string[] = [];
+  for (const scope of scopes) {
+    const [spend] = await shared.database.books.sums([counterOf(course, scope)]);
+    const left = BigInt(scope.budget?.limit ?? 0) - (spend?.spent ?? 0n);
+    if (left <= 0n) continue;
+    const tried: string[] = [];
+    for (const amount of [left + 1n, left]) {
+      const request = { scopes: [scope], amount, minAmount: amount, model: 'last', identifier: 'entry' };
+      void gateway.ledger.hold(request).then((result) => {
+        tried.push(result.ok ? 'held' : result.failure.reason);
+        if (result.ok) void gateway.ledger.release(result.value);
+      });
+      await calm(2500);
+    }
+    if (tried.join() !== 'exceeded,held')
+      wrong.push(`${scope.scopeId}: of ${left} that are left, one more was ${tried}`);
+  }
+  return wrong;
+}
+
+const livingOf = ({ gateways }: Course): Gateway | undefined => gateways.find(({ isDead }) => !isDead);
+
+/** An audit of all counters, and those of the whole schedule: where nothing excuses it, they found nothing to repair. */
+async function verifyAudit(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
+  const { counted } = course.shared;
+  const found = (): number => counted.get('gateway_operator_ledger_audit_differences_total') ?? 0;
+  const before = found();
+  let failure = 'the last audit did not end';
+  void livingOf(course)
+    ?.ledger.maintain()
+    .then(
+      () => (failure = ''),
+      (error) => (failure = `the last audit failed: ${error}`),
+    );
+  await calm(3000);
+  const isExcused = REPAIRED.some((fault) => course.struck.has(fault));
+  return [
+    ...(failure === '' ? [] : [failure]),
+    ...(found() > before ? ['the last audit had to repair a counter'] : []),
+    ...(before > 0 && !isExcused ? ['an audit had to repair a counter'] : []),
+  ];
+}
