@@ -17,6 +17,8 @@ export interface LiveHold extends Hold {
   readonly since: Millis;
   /** The cost of the reply so far, of a stream. */
   known: (() => Nano) | undefined;
+  /** Called when others may hold its money: another process has closed the account. */
+  lost: (() => void) | undefined;
   /** The last `known` in the outbox. */
   written: Nano;
   /** Its part of the risk: its size; of a stream that has been told of, what it has produced. */
@@ -72,7 +74,9 @@ export interface Account {
   batch: number;
   booked: number;
   /** Changes of rates by requests that have ended. */
-  uses: Map<string, RateUse>;
+  readonly uses: Map<string, RateUse>;
+  /** How many calls were composed, of this account and those before it. */
+  composed: number;
   /** Counters that the next call names. */
   readonly changed: Set<CounterState>;
   /** The store's clock. */
@@ -88,7 +92,7 @@ export function createAccount(clocks: Clocks, isolate: StoreMemory | undefined):
     ...{ id: '', epoch: 0, number: 0, answered: 0, isOpen: false, accounts: 1 },
     ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtWall: Number.NEGATIVE_INFINITY },
     ...{ store, counters, charges: createCharges(counters), live: new Set(), changed: new Set(), uses: new Map() },
-    ...{ untold: [], sent: [], collecting: [], sealed: [], batch: 1, booked: 0 },
+    ...{ untold: [], sent: [], collecting: [], sealed: [], batch: 1, booked: 0, composed: 0 },
     now: () => clock.now() + store.ahead,
   };
 }
@@ -104,6 +108,7 @@ export function change(account: Account, counter: CounterState): void {
 export function begin(account: Account, hold: LiveHold): void {
   account.live.add(hold);
   for (const counter of hold.counters) {
+    counter.holds += 1;
     counter.live += hold.amount;
     counter.risk += hold.risk;
     change(account, counter);
@@ -113,8 +118,8 @@ export function begin(account: Account, hold: LiveHold): void {
 /** The hold ends: it takes nothing any more. */
 export function end(account: Account, hold: LiveHold): void {
   if (!account.live.delete(hold)) return;
-  hold.counters = current(account, hold.counters);
   for (const counter of hold.counters) {
+    counter.holds -= 1;
     counter.live -= hold.amount;
     counter.risk -= hold.risk;
     change(account, counter);
@@ -140,6 +145,18 @@ export function owe(account: Account, ended: Ended): void {
     counter.untold += ended.entry.cost;
     counter.uncovered += ended.cover;
     change(account, counter);
+  }
+}
+
+/** The next call tells it. */
+export function take(account: Account, ended: Ended): void {
+  const { entry, counters, cover } = ended;
+  account.sent.push(ended);
+  for (const counter of counters) {
+    counter.untold -= entry.cost;
+    counter.sent += entry.cost;
+    counter.uncovered -= cover;
+    counter.sentUncovered += cover;
   }
 }
 
@@ -172,7 +189,8 @@ export function leave(account: Account): void {
   account.counters.reset();
   for (const counter of account.counters.all()) Object.assign(counter, { untold: 0n, uncovered: 0n });
   Object.assign(account, { id: '', number: 0, answered: 0, isOpen: false, batch: 1, booked: 0 });
-  Object.assign(account, { untold: [], sent: [], collecting: [], sealed: [], uses: new Map() });
+  Object.assign(account, { untold: [], sent: [], collecting: [], sealed: [] });
+  account.uses.clear();
   account.sentAt = Number.NEGATIVE_INFINITY;
   account.sentAtWall = Number.NEGATIVE_INFINITY;
   for (const ended of unbooked) owe(account, { ...ended, counters: current(account, ended.counters) });

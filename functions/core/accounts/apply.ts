@@ -1,25 +1,17 @@
 // The answer to a numbered call: what the account has now, which requests are held, and what may be booked (LEDGER 3).
 import type { AccountReply, CounterLine } from '../ports/accounts.ts';
-import type { Millis, Nano } from '../ports/money.ts';
+import type { Nano } from '../ports/money.ts';
 import { type Account, change } from './account.ts';
 import type { Pending } from './compose.ts';
 import { type CounterState, idleOf } from './counters.ts';
 
 export type Done = Extract<AccountReply, { outcome: 'done' }>;
 
-/** The answer was heard: its clock. */
-export function hear(
-  account: Account,
-  reply: AccountReply,
-  sent: { readonly at: Millis; readonly heardAt: Millis },
-): void {
-  account.store.ahead = Math.round(reply.now - (sent.at + sent.heardAt) / 2);
-}
-
 /** The call was done. */
 export function applyDone(account: Account, { call, counters, waiters }: Pending, reply: Done): void {
   account.answered = call.number;
-  account.accounts = reply.accounts;
+  // A repeated call does not renew a lease that has ended.
+  account.accounts = Math.max(1, reply.accounts);
   counters.forEach((counter, index) => {
     const line = reply.lines[index];
     if (line === undefined) return;

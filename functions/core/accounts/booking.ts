@@ -3,16 +3,19 @@
 import { createBackOff } from '../ledger/back-off.ts';
 import { withTimeout } from '../ledger/timeout.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Account, Ended } from './account.ts';
+import { type Account, unbookedOf } from './account.ts';
 import type { LedgerDependencies } from './deps.ts';
+import type { Loss } from './membership.ts';
 
 export interface BookingDependencies
   extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'outbox' | 'clock' | 'timer' | 'log' | 'metrics'> {
   readonly account: Account;
-  /** Whether the batch that collects has everything that the pending call may have told into it. */
-  readonly isSettled: () => boolean;
+  /** Tells everything that is not told. */
+  readonly tell: () => Promise<void>;
+  /** Resolves when the account is open. */
+  readonly opened: () => Promise<void>;
   /** The account is closed in PostgreSQL, or of another epoch. */
-  readonly onLost: () => void;
+  readonly onLost: (why: Loss) => void;
   /** A batch is booked: the next call says so. */
   readonly onBooked: () => void;
 }
@@ -32,11 +35,13 @@ export function createBooking(deps: BookingDependencies) {
   const backOff = createBackOff(timer, GATHER, 1000);
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
+  /** The batch that collects is to be sealed as soon as no call may add to it. */
+  let isDue = false;
 
   /** Seals the batch that collects, unless one is under way or the pending call may add to it; then its answer comes first. */
   const seal = (): boolean => {
     if (account.sealed.length > 0) return true;
-    if (account.collecting.length === 0 || !deps.isSettled()) return false;
+    if (account.collecting.length === 0 || account.sent.length > 0) return false;
     account.sealed = account.collecting;
     account.collecting = [];
     account.batch += 1;
@@ -52,7 +57,7 @@ export function createBooking(deps: BookingDependencies) {
     });
     const { outcome, rejected } = await withTimeout(timer, BOOKING_TIMEOUT, 'PostgreSQL', work);
     if (account.id !== id) return;
-    if (outcome !== 'booked') return deps.onLost();
+    if (outcome !== 'booked') return deps.onLost(outcome);
     reportRejected(deps, rejected);
     account.sealed = [];
     account.booked = batch - 1;
@@ -63,10 +68,11 @@ export function createBooking(deps: BookingDependencies) {
   const run = (): Promise<void> => {
     if (running !== undefined) return running;
     if (!account.isOpen || !seal()) return Promise.resolve();
+    isDue = false;
     running = bookSealed()
       .then(backOff.succeeded, (cause) => {
         metrics.add('gateway_operator_ledger_booking_failures_total');
-        backOff.failed(() => void run().catch(() => undefined));
+        backOff.failed(runInBackground);
         throw new Error('booking entries in PostgreSQL', { cause });
       })
       .finally(() => {
@@ -76,14 +82,19 @@ export function createBooking(deps: BookingDependencies) {
       });
     return running;
   };
+  const runInBackground = (): void => void run().catch(() => undefined);
 
   const gather = (): void => {
     if (cancelGather !== undefined || running !== undefined || backOff.isPending()) return;
     if (!account.isOpen || account.collecting.length + account.sealed.length === 0) return;
-    cancelGather = timer(GATHER, () => {
-      cancelGather = undefined;
-      run().catch(() => undefined);
-    });
+    // A batch that met a pending call is sealed with its answer.
+    if (isDue) runInBackground();
+    else
+      cancelGather = timer(GATHER, () => {
+        cancelGather = undefined;
+        isDue = true;
+        runInBackground();
+      });
   };
 
   const report = (): void => {
@@ -96,15 +107,17 @@ export function createBooking(deps: BookingDependencies) {
     gather,
     report,
     size: (): number => sizeOf(account),
-    /** Books what is told so far; throws when PostgreSQL does not take it. */
+    /** Tells and books everything that has ended so far; throws when store or PostgreSQL do not take it. */
     async flush(): Promise<void> {
-      const told = new Set<Ended>([...account.sealed, ...account.collecting]);
-      const isLeft = (): boolean => [...account.sealed, ...account.collecting].some((ended) => told.has(ended));
-      while (isLeft() && account.isOpen) {
-        const before = running;
-        await (before ?? run());
-        if (before === undefined && running === undefined && isLeft())
-          await new Promise<void>((next) => timer(1, next));
+      const owed = new Set(unbookedOf(account).map(({ entry }) => entry));
+      const isOwed = (): boolean => unbookedOf(account).some(({ entry }) => owed.has(entry));
+      while (isOwed()) {
+        await deps.opened();
+        await deps.tell();
+        if (!isOwed()) return;
+        await (running ?? run());
+        // A call is under way that may add to the batch.
+        if (running === undefined && isOwed()) await new Promise<void>((next) => timer(1, next));
       }
     },
     /** Whether new requests are refused. */

@@ -33,7 +33,7 @@ export function createComponents(given: LedgerDependencies) {
     ...deps,
     now: account.now,
     epoch: () => account.epoch,
-    onGoneBack: () => membership.leave({ hasGoneBack: true }),
+    onGoneBack: () => membership.leave('behind'),
   });
   const cover = createCover({ timer: deps.timer, onWait: () => sync.urgent() });
   const sync: Sync = createSync({
@@ -44,18 +44,18 @@ export function createComponents(given: LedgerDependencies) {
       booking.gather();
       closing.close(reply.ended);
     },
-    onLost: (loss) => membership.leave(loss),
+    onLost: (why) => membership.leave(why),
   });
   const booking = createBooking({
-    ...{ ...deps, account, isSettled: () => account.sent.length === 0 },
-    onLost: () => membership.leave({}),
+    ...{ ...deps, account, tell: sync.flush, opened: () => membership.opened() },
+    onLost: (why) => membership.leave(why),
     onBooked: () => {
       membership.onBooked();
       sync.news();
     },
   });
   const membership: Membership = createMembership({
-    ...{ ...deps, account, ask: sync.ask, phase },
+    ...{ ...deps, account, ask: sync.ask },
     onLeft: sync.reset,
     onOpen: () => {
       cover.check();

@@ -1,7 +1,7 @@
 // One numbered call: everything that changed since the last one, as totals per counter, and the requests that need an answer (LEDGER 3).
-import { type AccountCall, type Ask, type CounterLine, MAX_ASKS, MAX_LINES } from '../ports/accounts.ts';
+import { type AccountCall, type Ask, type CounterLine, MAX_ASKS, MAX_LINES, type RateUse } from '../ports/accounts.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { Account, Ended } from './account.ts';
+import { type Account, type Ended, take } from './account.ts';
 import type { Waiter } from './counters.ts';
 import { type CounterState, idleOf, isUsable } from './counters.ts';
 
@@ -10,6 +10,8 @@ export interface Pending {
   readonly call: AccountCall;
   readonly counters: ReadonlyArray<CounterState>;
   readonly waiters: ReadonlyArray<Waiter>;
+  /** The store's count of calls when it was made. */
+  readonly calls: number;
 }
 
 export const LEASE: Millis = 20_000;
@@ -21,43 +23,54 @@ const SHARE = 16n;
 interface Lines {
   readonly counters: CounterState[];
   readonly spends: Nano[];
-  readonly number: number;
+  readonly serial: number;
+}
+
+/** The next call of the account, empty. */
+export function toCall(account: Account): AccountCall {
+  account.number += 1;
+  const { epoch, id, number, batch, booked } = account;
+  return {
+    ...{ epoch, account: id, number, lease: LEASE, deadline: account.now() + DEADLINE, batch, booked },
+    ...{ lines: [], asks: [], uses: [], ends: [], isLast: false },
+  };
 }
 
 /**
  * Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the store, the first ones first.
- * `isRebuild`: no spend is told.
+ * Undefined where there is nothing to tell, unless the call is a renewal.
  */
-export function compose(account: Account, asking: Iterable<Waiter>, isRebuild = false): Pending {
-  const lines: Lines = { counters: [], spends: [], number: account.number + 1 };
+export function compose(account: Account, asking: Iterable<Waiter>, isRenewal: boolean): Pending | undefined {
+  account.composed += 1;
+  const lines: Lines = { counters: [], spends: [], serial: account.composed };
   const waiters = takeAsks(lines, asking);
-  if (!isRebuild) tellEnded(account, lines);
+  tellEnded(account, lines);
   for (const counter of account.changed) if (!addLines(lines, [counter])) break;
+  const uses = takeUses(account);
+  if (!isRenewal && lines.counters.length + waiters.length + account.sent.length + uses.length === 0) return undefined;
   const isAsked = new Set(waiters.flatMap(({ counters }) => counters));
   const figures = lines.counters.map((counter, index) => toLine(account, counter, lines.spends[index] ?? 0n, isAsked));
-  account.number = lines.number;
-  const uses = [...account.uses.values()];
-  account.uses = new Map();
-  const call: AccountCall = {
-    ...{ epoch: account.epoch, account: account.id, number: lines.number, lease: LEASE },
-    ...{ deadline: account.now() + DEADLINE, batch: account.batch, booked: account.booked, lines: figures },
-    asks: waiters.map(toAsk),
-    ...{ uses, ends: [], isLast: false },
-  };
-  return { call, counters: lines.counters, waiters };
+  const call = { ...toCall(account), lines: figures, asks: waiters.map(toAsk), uses };
+  return { call, counters: lines.counters, waiters, calls: account.store.calls };
+}
+
+function takeUses({ uses }: Account): RateUse[] {
+  const taken = [...uses.values()].slice(0, MAX_LINES);
+  for (const { id } of taken) uses.delete(id);
+  return taken;
 }
 
 /** Adds lines of these counters, all or none. */
-function addLines({ counters, spends, number }: Lines, added: ReadonlyArray<CounterState>): boolean {
+function addLines({ counters, spends, serial }: Lines, added: ReadonlyArray<CounterState>): boolean {
   let missing = 0;
   for (const counter of added) {
     if (counter.isLoading) return false;
-    if (counter.lineOf !== number) missing += 1;
+    if (counter.lineOf !== serial) missing += 1;
   }
   if (counters.length + missing > MAX_LINES) return false;
   for (const counter of added) {
-    if (counter.lineOf === number) continue;
-    counter.lineOf = number;
+    if (counter.lineOf === serial) continue;
+    counter.lineOf = serial;
     counter.lineIndex = counters.length;
     counters.push(counter);
     spends.push(0n);
@@ -86,21 +99,15 @@ function tellEnded(account: Account, lines: Lines): void {
   if (account.untold.length === 0) return;
   const rest: Ended[] = [];
   for (const ended of account.untold) {
-    const { counters, entry, cover } = ended;
     // A free reply is no news to the store.
-    if (entry.cost !== 0n && !addLines(lines, counters)) {
+    if (ended.entry.cost !== 0n && !addLines(lines, ended.counters)) {
       rest.push(ended);
       continue;
     }
-    account.sent.push(ended);
-    if (entry.cost === 0n) continue;
-    for (const counter of counters) {
-      counter.untold -= entry.cost;
-      counter.sent += entry.cost;
-      counter.uncovered -= cover;
-      counter.sentUncovered += cover;
-      lines.spends[counter.lineIndex] = (lines.spends[counter.lineIndex] ?? 0n) + entry.cost;
-    }
+    take(account, ended);
+    if (ended.entry.cost === 0n) continue;
+    for (const { lineIndex } of ended.counters)
+      lines.spends[lineIndex] = (lines.spends[lineIndex] ?? 0n) + ended.entry.cost;
   }
   account.untold = rest;
 }
@@ -111,7 +118,7 @@ function toLine(account: Account, counter: CounterState, spend: Nano, isAsked: R
   account.changed.delete(counter);
   counter.isChanged = false;
   counter.sentRisk = risk;
-  const wanted = limit === undefined ? { returned: 0n, ahead: 0n } : wantedOf(account, counter, isAsked.has(counter));
+  const wanted = wantedOf(account, counter, isAsked.has(counter));
   counter.returning = wanted.returned;
   return { scopeId, window, limit, spend, risk, registered: 0n, ...wanted };
 }
@@ -123,9 +130,9 @@ function toLine(account: Account, counter: CounterState, spend: Nano, isAsked: R
 function wantedOf(account: Account, counter: CounterState, isAsked: boolean): Pick<CounterLine, 'returned' | 'ahead'> {
   const idle = idleOf(counter);
   const free = idle > 0n ? idle : 0n;
-  const { limit = 0n, spent, held, demand, lastDemand, lastAmount, line, isWanted } = counter;
+  const { limit, spent, held, demand, lastDemand, lastAmount, line, isWanted } = counter;
   const isOver = counter.counter.window.end <= account.now();
-  if (spent === undefined || isOver || isWanted || line.size > 0 || !isUsable(counter))
+  if (limit === undefined || spent === undefined || isOver || isWanted || line.size > 0 || !isUsable(counter))
     return { returned: free, ahead: 0n };
   const share = (limit - spent - held) / (SHARE * BigInt(account.accounts));
   const enough = demand > lastDemand ? demand : lastDemand;

@@ -18,7 +18,8 @@ export interface CounterState {
   escrow: Nano;
   /** Escrow that the pending call gives back. */
   returning: Nano;
-  /** Sizes of live holds. */
+  /** Live holds, and their sizes. */
+  holds: number;
   live: Nano;
   /** The charge of live holds if this process dies now: sizes; of streams, what they have produced. */
   risk: Nano;
@@ -39,6 +40,8 @@ export interface CounterState {
   /** Sizes of holds begun in this second, and in the one before. */
   demand: Nano;
   lastDemand: Nano;
+  /** Seconds since the last request. */
+  quiet: number;
   /** The size of the last hold that was not free. */
   lastAmount: Nano;
   /** Requests that were refused here because of holds, in order of arrival. */
@@ -49,7 +52,7 @@ export interface CounterState {
   isChanged: boolean;
   /** Another object stands for the counter now. */
   isDropped: boolean;
-  /** Its index in the call that is being composed, and that call's number. */
+  /** Its index in the call that was composed last with it, and which of all calls that was. */
   lineIndex: number;
   lineOf: number;
 }
@@ -103,8 +106,6 @@ export function createCounters(): Counters {
         state.uncovered += state.sentUncovered;
         Object.assign(state, { escrow: 0n, returning: 0n, sent: 0n, sentUncovered: 0n, toldRisk: 0n });
         Object.assign(state, { sentRisk: undefined, spent: undefined, held: 0n, isWanted: false, isLoading: false });
-        // Numbers of calls begin again.
-        state.lineOf = 0;
       }
     },
     prune() {
@@ -142,21 +143,19 @@ export function isCovered({ uncovered, sentUncovered, toldRisk, sentRisk }: Coun
   return uncovered + sentUncovered <= toldRisk && (sentRisk === undefined || uncovered <= sentRisk);
 }
 
-/** Also while a call is under way that may get escrow here. */
-function isUsed(state: CounterState): boolean {
-  const { escrow, live, untold, toldRisk, sentRisk, risk, line, isLoading, isChanged, demand, lastDemand } = state;
-  return (
-    [escrow, live, untold, toldRisk, risk, demand, lastDemand].some((amount) => amount !== 0n) ||
-    sentRisk !== undefined ||
-    line.size > 0 ||
-    isLoading ||
-    isChanged
-  );
+/** Requests that wait for an answer know the counters of their last seconds. */
+const QUIET = 3;
+
+function isUsed({ holds, quiet, isLoading, isChanged, line, sentRisk, ...amounts }: CounterState): boolean {
+  const { escrow, returning, untold, sent, toldRisk } = amounts;
+  if (holds > 0 || quiet < QUIET || isLoading || isChanged || line.size > 0 || sentRisk !== undefined) return true;
+  return escrow !== 0n || returning !== 0n || untold !== 0n || sent !== 0n || toldRisk !== 0n;
 }
 
 const emptyCounter = (key: string, { scopeId, window }: ScopeWindow): CounterState => ({
   ...{ key, counter: { scopeId, window }, limit: undefined, grantedUnder: undefined, escrow: 0n, returning: 0n },
-  ...{ live: 0n, risk: 0n, untold: 0n, sent: 0n, uncovered: 0n, sentUncovered: 0n, toldRisk: 0n, sentRisk: undefined },
-  ...{ spent: undefined, held: 0n, isWanted: false, demand: 0n, lastDemand: 0n, lastAmount: 0n, line: new Set() },
+  ...{ holds: 0, live: 0n, risk: 0n, untold: 0n, sent: 0n, uncovered: 0n, sentUncovered: 0n, toldRisk: 0n },
+  ...{ sentRisk: undefined, spent: undefined, held: 0n, isWanted: false, line: new Set() },
+  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, quiet: 0 },
   ...{ isLoading: false, isChanged: false, isDropped: false, lineIndex: 0, lineOf: 0 },
 });

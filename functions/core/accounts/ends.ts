@@ -1,7 +1,7 @@
 // Ends of holds: settled or released, once in the outbox, the store and PostgreSQL; and what streams have produced so far (LEDGER 1, 3, 6).
 import type { Hold, Settlement } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, change, current, end, type LiveHold, owe, produce, use } from './account.ts';
+import { type Account, change, end, type LiveHold, owe, produce, use } from './account.ts';
 import type { Booking } from './booking.ts';
 import { type CounterState, idleOf } from './counters.ts';
 import type { Cover } from './cover.ts';
@@ -83,9 +83,9 @@ export function createEnds(deps: EndDependencies) {
   };
 
   const ends = {
-    progress(hold: Hold, known: () => bigint): void {
+    progress(hold: Hold, known: () => bigint, lost?: () => void): void {
       const live = liveOf(hold);
-      if (live !== undefined && live.ending === undefined) live.known = known;
+      if (live !== undefined && live.ending === undefined) Object.assign(live, { known, lost });
     },
     settle(hold: Hold, settlement: Settlement): Promise<void> {
       const live = liveOf(hold);
@@ -134,13 +134,14 @@ export function liveOf(hold: Hold): LiveHold | undefined {
 }
 
 function rotate(counter: CounterState): void {
+  counter.quiet += 1;
   counter.lastDemand = counter.demand;
   counter.demand = 0n;
 }
 
 /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost. */
 async function durable(
-  { cover, booking, log, account, sync }: EndDependencies,
+  { cover, booking, log }: EndDependencies,
   written: Promise<void>,
   counters: ReadonlyArray<CounterState>,
 ): Promise<void> {
@@ -148,10 +149,9 @@ async function durable(
     await written;
   } catch (error) {
     log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: String(error) });
-    await sync.flush();
     return booking.flush();
   }
-  await cover.wait(current(account, counters));
+  await cover.wait(counters);
 }
 
 function writeProgress({ account, outbox, log }: EndDependencies, live: LiveHold, known: bigint): void {

@@ -74,6 +74,7 @@ export function createHolds(deps: HoldDependencies) {
       const charges = account.charges(request.scopes, account.now());
       adoptLimits(charges);
       for (const counter of charges.counters) {
+        counter.quiet = 0;
         counter.demand += amount;
         if (amount > 0n) counter.lastAmount = amount;
       }
@@ -140,7 +141,15 @@ function take(
   const { all, counters } = charges;
   const live: LiveHold = {
     ...{ id, amount, charges: all, counters, model, identifier, since: clock.now() },
-    ...{ known: undefined, written: 0n, risk: amount, isStream: false, ending: undefined, counted: rates?.counted },
+    ...{
+      known: undefined,
+      lost: undefined,
+      written: 0n,
+      risk: amount,
+      isStream: false,
+      ending: undefined,
+      counted: rates?.counted,
+    },
     ...(rates === undefined ? {} : { rates: rates.view }),
     ...(rates?.entry === undefined ? {} : { entry: rates.entry }),
   };

@@ -22,12 +22,7 @@ export interface StartableLedger extends Ledger {
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const { timer, log } = deps;
   const parts = createComponents(deps);
-  const { account, membership, holds, ends, sync, booking, waiting } = parts;
-
-  const flushAll = async (): Promise<void> => {
-    await sync.flush();
-    await booking.flush();
-  };
+  const { account, membership, holds, ends, booking, waiting } = parts;
 
   return {
     start: () => membership.start(),
@@ -37,7 +32,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     progress: ends.progress,
     settle: ends.settle,
     release: ends.release,
-    flush: () => withTimeout(timer, GRACE, 'store or database', flushAll()),
+    flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
     async maintain() {
       if (!account.isOpen) throw new Error('the store is being rebuilt');
       await maintain({ ...deps, now: account.now, epoch: account.epoch });

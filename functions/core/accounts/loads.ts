@@ -31,33 +31,27 @@ export function createLoads(deps: LoadsDependencies) {
   let isRunning = false;
 
   const run = async (): Promise<void> => {
-    if (isRunning || wanted.size === 0 || backOff.isPending()) return;
+    // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
+    const loading = [...wanted].filter(({ isLoading }) => isLoading);
+    if (isRunning || loading.length === 0 || backOff.isPending()) return;
     isRunning = true;
-    const loading = [...wanted];
-    wanted.clear();
-    const { id, epoch } = account;
-    const over = (): void => {
-      isRunning = false;
-      for (const counter of loading) {
-        counter.isLoading = false;
-        change(account, counter);
-      }
-    };
     try {
       const counters = loading.map(({ counter }) => counter);
-      await load(deps, epoch, counters);
+      await load(deps, account.epoch, counters);
       backOff.succeeded();
-      over();
+      for (const counter of loading) over(counter);
     } catch {
-      // The next call finds them absent again; requests wait within their deadlines.
-      if (account.id === id) backOff.failed(() => onLoaded());
-      over();
+      // Requests wait within their deadlines.
+      backOff.failed(run);
     }
-    onLoaded();
-  };
-  const onLoaded = (): void => {
-    void run();
+    isRunning = false;
     deps.onLoaded();
+    void run();
+  };
+  const over = (counter: CounterState): void => {
+    wanted.delete(counter);
+    counter.isLoading = false;
+    change(account, counter);
   };
 
   return {

@@ -3,31 +3,26 @@
 import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
 import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
-import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonOf } from '../reason.ts';
-import { type Account, type Ended, owe, unbookedOf } from './account.ts';
+import { type Account, owe, unbookedOf } from './account.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { type JoinProgress, join } from './join.ts';
 import { replay } from './replay.ts';
 
 export interface MembershipDependencies extends LedgerDependencies {
   readonly account: Account;
-  readonly phase: { readonly isClosed: boolean };
   readonly ask: (call: AccountCall) => Promise<AccountReply>;
   readonly onLeft: () => void;
   readonly onOpen: () => void;
 }
 
-/** Why an account is left: closed by another process, or the store is in another epoch, or not what it was. */
-export interface Loss {
-  readonly storeEpoch?: number | undefined;
-  readonly hasGoneBack?: boolean | undefined;
-}
+/** Why an account is left: another process has closed it, the store is in another epoch, or it has gone back in time. */
+export type Loss = 'closed' | 'epoch' | 'behind';
 
 export interface Membership {
-  /** Books what the outbox has, and joins. Throws when PostgreSQL or the store are away. */
+  /** Books what the outbox has, and joins. Throws when PostgreSQL or the store are away; then it goes on by itself, and may be called again. */
   start(): Promise<void>;
-  leave(loss: Loss): void;
+  leave(why: Loss): void;
   isRebuilding(): boolean;
   /** Resolves when an epoch is open. */
   opened(): Promise<void>;
@@ -44,13 +39,13 @@ const BEAT_POSTGRES: Millis = 2000;
 const TRY_AGAIN: Millis = 200;
 
 export function createMembership(deps: MembershipDependencies): Membership {
-  const { account, outbox, epochs, ids, timer, clock, isolate, phase, log } = deps;
+  const { account, outbox, epochs, ids, timer, clock, isolate, log } = deps;
   const own: JoinProgress['own'] = new Map();
-  const progress: JoinProgress = { joined: 0, storeEpoch: 0, hasGoneBack: false, isRebuilding: false, own };
+  const progress: JoinProgress = { joined: 0, lostIn: undefined, storeEpoch: 0, isRebuilding: false, own };
   const process = deps.process ?? ids.next();
-  let records: ReadonlyArray<OutboxRecord> | undefined;
   let isRead = false;
   let hasBeaten = false;
+  let isClosed = false;
   let beatAt = clock.now();
   let joining: Promise<void> | undefined;
   let why = 'the ledger starts';
@@ -58,29 +53,35 @@ export function createMembership(deps: MembershipDependencies): Membership {
   let opening = Promise.withResolvers<void>();
 
   const joinOnce = async (): Promise<void> => {
-    hasBeaten = true;
-    await join({ ...deps, process, progress });
-    why = '';
-    forgetOwn();
+    try {
+      hasBeaten = true;
+      await join({ ...deps, process, progress });
+      joining = undefined;
+    } catch (error) {
+      joining = undefined;
+      if (why !== reasonOf(error)) log.warn('the ledger cannot join the epoch', { why: reasonOf(error) });
+      why = reasonOf(error);
+      if (!isClosed) cancel = timer(TRY_AGAIN, rejoin);
+      throw new Error('the ledger cannot join the epoch', { cause: error });
+    }
     beatAt = clock.now();
-    opening.resolve();
-    if (!phase.isClosed) deps.onOpen();
+    opened();
+    forgetOwn();
+    deps.onOpen();
   };
   const rejoin = (): void => {
-    joining ??= joinOnce()
-      .catch((error: unknown) => {
-        if (why === '') log.warn('the ledger cannot join the epoch', { why: reasonOf(error) });
-        why = reasonOf(error);
-        if (!phase.isClosed) cancel = timer(TRY_AGAIN, rejoin);
-      })
-      .finally(() => {
-        joining = undefined;
-      });
+    cancel();
+    joining ??= joinOnce();
+    joining.catch(() => undefined);
+  };
+  const opened = (): void => {
+    why = '';
+    opening.resolve();
   };
 
   /** Leftovers of an earlier process: its accounts are closed, its requests booked by their ids. */
   const readOutbox = async (): Promise<void> => {
-    records ??= await outbox.recover();
+    const records = await outbox.recover();
     if (isRead) return;
     isRead = true;
     const { accounts, entries, done } = replay(records, account.now());
@@ -91,17 +92,11 @@ export function createMembership(deps: MembershipDependencies): Membership {
     if (records.length > 0) log.info('recovered the outbox', { entries: entries.length });
   };
 
-  const openVisit = (): void => {
-    Object.assign(account, { id: ids.next(), epoch: account.store.epoch, number: 0, answered: 0, isOpen: true });
-    why = '';
-    opening.resolve();
-  };
-
   const forgetOwn = (): void => {
     if (own.size === 0) return;
-    const unbooked = new Set(unbookedOf(account));
+    const unbooked = new Set(unbookedOf(account).map(({ entry }) => entry));
     for (const [id, corrections] of own) {
-      if (corrections === undefined || corrections.some((ended: Ended) => unbooked.has(ended))) continue;
+      if (corrections === undefined || corrections.some(({ entry }) => unbooked.has(entry))) continue;
       own.delete(id);
       outbox.done([id]);
     }
@@ -112,8 +107,8 @@ export function createMembership(deps: MembershipDependencies): Membership {
     try {
       const state = await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.beat(process, progress.joined));
       if (account.id !== id) return;
-      if (state.epoch !== epoch || !state.isOpen) return membership.leave({});
-      account.store.calls = Math.max(account.store.calls, state.calls);
+      if (state.epoch !== epoch || !state.isOpen) membership.leave('epoch');
+      else account.store.calls = Math.max(account.store.calls, state.calls);
     } catch {
       // PostgreSQL is away: bookings report it.
     }
@@ -121,19 +116,22 @@ export function createMembership(deps: MembershipDependencies): Membership {
 
   const membership: Membership = {
     async start() {
-      if (account.isOpen || joining !== undefined) return joining;
-      if (isolate !== undefined && isolate.epoch > 0) return openVisit();
-      await readOutbox();
+      if (account.isOpen) return;
+      if (isolate !== undefined && isolate.epoch > 0) {
+        Object.assign(account, { id: ids.next(), epoch: isolate.epoch, isOpen: true });
+        return opened();
+      }
+      if (!isRead) await readOutbox();
       rejoin();
       await joining;
-      if (!account.isOpen) throw new Error(`the ledger cannot join the epoch: ${why}`);
     },
     leave(loss) {
       if (!account.isOpen) return;
       account.isOpen = false;
       opening = Promise.withResolvers();
-      progress.storeEpoch = loss.storeEpoch ?? progress.storeEpoch;
-      if (loss.hasGoneBack === true) progress.hasGoneBack = true;
+      if (loss === 'behind') progress.lostIn = account.epoch;
+      progress.isRebuilding = loss !== 'closed';
+      if (loss === 'closed') for (const { lost } of account.live) lost?.();
       deps.onLeft();
       rejoin();
     },
@@ -149,6 +147,7 @@ export function createMembership(deps: MembershipDependencies): Membership {
     },
     onBooked: forgetOwn,
     async close() {
+      isClosed = true;
       cancel();
       if (hasBeaten) await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.leave(process)).catch(() => undefined);
     },

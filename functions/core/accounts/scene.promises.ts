@@ -170,15 +170,16 @@ function record(time: ManualTime, before: ReadonlyArray<readonly [number, (of: A
     void step(part);
   }
   at = undefined;
-  const accounts = new Proxy(part, {
-    get:
-      (_, name: keyof Accounts) =>
-      (...args: unknown[]) => {
-        const step = (of: Accounts): unknown => Reflect.apply(of[name], of, args);
-        steps.push([time.clock.now(), step]);
-        return step(part);
-      },
-  });
+  const remembered = (name: keyof Accounts) => {
+    const run = (...args: unknown[]) => {
+      const step = (of: Accounts): unknown => Reflect.apply(of[name], of, args);
+      steps.push([time.clock.now(), step]);
+      return step(part);
+    };
+    return [name, run] as const;
+  };
+  const names = Object.keys(part) as (keyof Accounts)[];
+  const accounts = Object.fromEntries(names.map(remembered)) as unknown as Accounts;
   return {
     accounts,
     copy() {

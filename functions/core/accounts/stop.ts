@@ -5,7 +5,7 @@ import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, unbookedOf } from './account.ts';
 import { type Booking, reportRejected } from './booking.ts';
-import { LEASE } from './compose.ts';
+import { toCall } from './compose.ts';
 import type { LedgerDependencies } from './deps.ts';
 import type { Sync } from './sync.ts';
 
@@ -52,8 +52,7 @@ function lastCall(account: Account): AccountCall {
       ...{ returned: escrow > 0n ? escrow : 0n, registered: 0n, ahead: 0n },
     }));
   return {
-    ...{ epoch: account.epoch, account: account.id, number: account.number + 1, lease: LEASE },
-    ...{ deadline: account.now(), batch: account.batch + 1, booked: account.batch, lines, asks: [] },
-    ...{ uses: [...account.uses.values()], ends: [], isLast: true },
+    ...{ ...toCall(account), batch: account.batch + 1, booked: account.batch, lines },
+    ...{ uses: [...account.uses.values()], isLast: true },
   };
 }

@@ -5,7 +5,7 @@ import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
 import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Account } from './account.ts';
-import { applyDone, applyRefused, type Done, hear } from './apply.ts';
+import { applyDone, applyRefused, type Done } from './apply.ts';
 import { compose, type Pending } from './compose.ts';
 import type { CounterState } from './counters.ts';
 import { afterPromises, type Clocks, type LedgerDependencies } from './deps.ts';
@@ -37,8 +37,8 @@ export interface Sync {
   renew(): void;
   /** Tells everything that is not told; throws when the store does not take it. */
   flush(): Promise<void>;
-  /** A call that was made elsewhere: the first of an account, or the last one. */
-  ask(call: AccountCall): Promise<AccountReply>;
+  /** One call. `calls`: the store's count when it was first sent. */
+  ask(call: AccountCall, calls?: number): Promise<AccountReply>;
   heardAt(): Millis;
   /** The account was left: the pending call is void. */
   reset(): void;
@@ -51,6 +51,7 @@ export function createSync(deps: SyncDependencies): Sync {
   let pending: Pending | undefined;
   let isSending = false;
   let isTicking = false;
+  let isRenewal = false;
   let isClosed = false;
   let lastSent = Number.NEGATIVE_INFINITY;
   let heardAt = Number.NEGATIVE_INFINITY;
@@ -62,8 +63,9 @@ export function createSync(deps: SyncDependencies): Sync {
     cancel();
     due = Number.POSITIVE_INFINITY;
   };
+  const isReady = (): boolean => !isClosed && account.isOpen && !isSending && !backOff.isPending();
   const sendBy = (at: Millis): void => {
-    if (isClosed || !account.isOpen || isSending || at >= due) return;
+    if (!isReady() || at >= due) return;
     clear();
     due = at;
     const left = at - clock.now();
@@ -75,48 +77,46 @@ export function createSync(deps: SyncDependencies): Sync {
   };
   const run = (): void => {
     isTicking = false;
-    if (isClosed || !account.isOpen || isSending || backOff.isPending()) return;
+    if (!isReady()) return;
     clear();
-    void send(pending ?? compose(account, waiting.asks()));
+    pending ??= compose(account, waiting.asks(), isRenewal);
+    isRenewal = false;
+    if (pending !== undefined) void send(pending);
   };
 
-  const ask = async (call: AccountCall): Promise<AccountReply> => {
-    const sent = { at: clock.now(), wall: wall.now() };
-    const { calls } = account.store;
-    lastSent = sent.at;
+  const ask = async (call: AccountCall, calls = account.store.calls): Promise<AccountReply> => {
+    const [sentAt, sentAtWall] = [clock.now(), wall.now()];
+    lastSent = sentAt;
     metrics.add('gateway_operator_ledger_store_calls_total');
     const reply = await withTimeout(timer, TIMEOUT, 'the store', accounts.call(call));
     heardAt = clock.now();
-    hear(account, reply, { at: sent.at, heardAt });
+    account.store.ahead = Math.round(reply.now - (sentAt + heardAt) / 2);
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.
     if (reply.calls <= calls) return { outcome: 'stale', why: 'behind', now: reply.now, calls: reply.calls };
-    account.store.calls = Math.max(account.store.calls, reply.calls);
-    account.sentAt = sent.at;
-    account.sentAtWall = sent.wall;
+    if (account.store.epoch === call.epoch) account.store.calls = Math.max(account.store.calls, reply.calls);
+    Object.assign(account, { sentAt, sentAtWall });
     return reply;
   };
 
   const send = async (sending: Pending): Promise<void> => {
-    pending = sending;
     isSending = true;
     try {
-      const reply = await ask(sending.call);
-      isSending = false;
+      const reply = await ask(sending.call, sending.calls);
       // The account was left meanwhile: its calls are void.
       if (pending !== sending) return;
+      isSending = false;
       pending = undefined;
       backOff.succeeded();
       answered(sending, reply);
+      next();
     } catch (cause) {
-      isSending = false;
       if (pending !== sending) return;
+      isSending = false;
       metrics.add('gateway_operator_ledger_store_failures_total');
       for (const { reject } of flushing.splice(0)) reject(cause);
-      backOff.failed(() => run());
-      return;
+      backOff.failed(run);
     }
-    next();
   };
 
   const answered = (sent: Pending, reply: AccountReply): void => {
@@ -125,32 +125,36 @@ export function createSync(deps: SyncDependencies): Sync {
       deps.onDone(sent, reply);
       return;
     }
-    for (const waiter of sent.waiters) {
-      waiter.isAsking = false;
-      waiting.again(waiter);
-    }
-    if (reply.outcome === 'epoch') deps.onLost({ storeEpoch: reply.epoch });
-    else if (reply.outcome === 'stale') deps.onLost({ hasGoneBack: reply.why === 'behind' });
+    askAgain(sent);
+    if (reply.outcome === 'epoch') deps.onLost('epoch');
+    else if (reply.outcome === 'stale') deps.onLost(reply.why);
     else {
       applyRefused(account, sent);
       if (reply.outcome === 'absent') deps.onAbsent(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };
+  const askAgain = ({ waiters }: Pending): void => {
+    for (const waiter of waiters) {
+      waiter.isAsking = false;
+      waiting.again(waiter);
+    }
+  };
 
   /** Work that has come up while the call was under way. */
   const next = (): void => {
-    const { untold, sent, changed } = account;
-    if (untold.length + sent.length === 0) for (const { resolve } of flushing.splice(0)) resolve();
-    // Counters that are being loaded have their turn after that.
-    const isTellable = untold.some(({ counters }) => !counters.some(({ isLoading }) => isLoading));
-    if (waiting.hasAsks() || (isTellable && flushing.length > 0) || changed.size > MAX_LINES) sync.urgent();
-    else if (changed.size > 0 || isTellable) sync.news();
+    const isTold = account.untold.length === 0 && account.sent.length === 0;
+    if (isTold) for (const { resolve } of flushing.splice(0)) resolve();
+    if (waiting.hasAsks() || flushing.length > 0 || account.changed.size > MAX_LINES) sync.urgent();
+    else if (account.changed.size > 0 || account.uses.size > 0) sync.news();
   };
 
   const sync: Sync = {
     urgent: () => sendBy(account.live.size > FEW ? lastSent + APART : clock.now()),
     news: () => sendBy(Math.max(lastSent, clock.now()) + NEWS_AFTER),
-    renew: () => sendBy(clock.now()),
+    renew() {
+      isRenewal = true;
+      sendBy(clock.now());
+    },
     async flush() {
       if (account.untold.length === 0 && account.sent.length === 0) return;
       const told = Promise.withResolvers<void>();
@@ -161,10 +165,11 @@ export function createSync(deps: SyncDependencies): Sync {
     ask,
     heardAt: () => heardAt,
     reset() {
+      if (pending !== undefined) askAgain(pending);
       pending = undefined;
+      isSending = false;
       clear();
       backOff.cancel();
-      isSending = false;
     },
     close() {
       isClosed = true;
