@@ -46,6 +46,9 @@ export interface Ended {
   readonly since: Millis;
 }
 
+/** Why an account is left: another process has closed it, the store is in another epoch, or it has gone back in time. */
+export type Loss = 'closed' | 'epoch' | 'behind';
+
 export interface Account {
   /** Empty: none yet, or left. */
   id: string;

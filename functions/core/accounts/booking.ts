@@ -3,9 +3,8 @@
 import { createBackOff } from '../ledger/back-off.ts';
 import { withTimeout } from '../ledger/timeout.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, unbookedOf } from './account.ts';
+import { type Account, type Loss, unbookedOf } from './account.ts';
 import type { LedgerDependencies } from './deps.ts';
-import type { Loss } from './membership.ts';
 
 export interface BookingDependencies
   extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'outbox' | 'clock' | 'timer' | 'log' | 'metrics'> {

@@ -4,7 +4,7 @@ import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
 import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import { reasonOf } from '../reason.ts';
-import { type Account, owe, unbookedOf } from './account.ts';
+import { type Account, type Loss, owe, unbookedOf } from './account.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { type JoinProgress, join } from './join.ts';
 import { replay } from './replay.ts';
@@ -15,9 +15,6 @@ export interface MembershipDependencies extends LedgerDependencies {
   readonly onLeft: () => void;
   readonly onOpen: () => void;
 }
-
-/** Why an account is left: another process has closed it, the store is in another epoch, or it has gone back in time. */
-export type Loss = 'closed' | 'epoch' | 'behind';
 
 export interface Membership {
   /** Books what the outbox has, and joins. Throws when PostgreSQL or the store are away; then it goes on by itself, and may be called again. */

@@ -4,12 +4,11 @@ import { createBackOff } from '../ledger/back-off.ts';
 import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
 import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Account } from './account.ts';
+import type { Account, Loss } from './account.ts';
 import { applyDone, applyRefused, type Done } from './apply.ts';
 import { compose, type Pending } from './compose.ts';
 import type { CounterState } from './counters.ts';
 import { afterPromises, type Clocks, type LedgerDependencies } from './deps.ts';
-import type { Loss } from './membership.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface SyncDependencies extends Pick<LedgerDependencies, 'accounts' | 'timer' | 'tick' | 'metrics'>, Clocks {
