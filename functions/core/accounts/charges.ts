@@ -44,7 +44,7 @@ export function adoptLimits({ counters, limits }: Charges): void {
   }
 }
 
-/** Counters that are new, since a window has begun, have the limits of this request; a limit that is known already is a later one. */
-export function completeLimits({ counters, limits }: Charges): void {
-  for (const [at, state] of counters.entries()) state.limit ??= limits[at];
+/** Counters that are new, since a window has begun, have the limits that were known last in the one before. */
+export function keepLimits({ counters }: Charges, before: Charges): void {
+  for (const [at, state] of counters.entries()) state.limit ??= before.counters[at]?.limit;
 }

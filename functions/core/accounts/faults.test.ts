@@ -137,3 +137,22 @@ describe('a store that is wiped', () => {
     expect(await shownOf(key)).toMatchObject({ spent: 3n });
   });
 });
+
+test('a process whose clock is behind rebuilds nothing when it starts', async () => {
+  await scene.take(ledger, 5n, scopeOf('key', 100n));
+  scene.wallAhead = -60_000;
+  await scene.start();
+  expect(scene.epochs.part.current()).toMatchObject({ epoch: 1, isOpen: true });
+});
+
+test('a process that hears of its call after its lease goes on', async () => {
+  const key = scopeOf('key', 100n);
+  await scene.take(ledger, 5n, key);
+  scene.store.behaviour = 'loses';
+  await scene.time.advance(50);
+  void ledger.hold(requestOf(1n, key));
+  await scene.time.advance(30_000);
+  scene.store.behaviour = 'up';
+  await scene.time.advance(5000);
+  await scene.take(ledger, 1n, key);
+});

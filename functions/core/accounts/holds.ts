@@ -9,7 +9,7 @@ import { err, ok, type Result } from '../result.ts';
 import { type Account, begin, change, type HeldRates, type LiveHold } from './account.ts';
 import { type Done, leftBySpend } from './apply.ts';
 import type { Booking } from './booking.ts';
-import { adoptLimits, type Charges, completeLimits } from './charges.ts';
+import { adoptLimits, type Charges, keepLimits } from './charges.ts';
 import type { Pending } from './compose.ts';
 import type { Waiter } from './counters.ts';
 import { type CounterState, fits, idleOf } from './counters.ts';
@@ -173,8 +173,9 @@ function toWaiter(deps: HoldDependencies, first: Charges, { request, rates, reso
     ...{ rates, deadline: Math.max(arrivedAt + REQUEST_DEADLINE, clock.now() + MIN_WAIT) },
     ...{ busyIn: undefined, isAsking: false, isOver: false },
     renew() {
+      const before = charges;
       charges = account.charges(request.scopes, account.now());
-      completeLimits(charges);
+      keepLimits(charges, before);
       waiter.counters = charges.counters;
     },
     onAnswer(answer) {

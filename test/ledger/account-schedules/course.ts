@@ -92,6 +92,10 @@ export const costOf = (request: Request): bigint => {
   return hold !== undefined && hold.amount < amount && cost > hold.amount ? hold.amount : cost;
 };
 
+/** Whether its hold is on the disk of its process. */
+export const isWritten = ({ gateway, hold }: Request): boolean =>
+  gateway?.folder.records.some((record) => record.type === 'hold' && record.id === hold?.id) === true;
+
 /** Requests of this disk that may hold or owe something are excused: their processes were away. */
 export function excuse(course: Course, root: string): void {
   const entries = course.shared.database.entries();

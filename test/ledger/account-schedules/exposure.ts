@@ -1,6 +1,6 @@
 // What a counter really owes at an instant, at least: the law of admission is that no limit is exceeded by it (LEDGER 1).
 import type { ScopeWindow } from '#core/ports/policy.ts';
-import { type Course, costOf, type Request, sizeOf } from './course.ts';
+import { type Course, costOf, isWritten, type Request, sizeOf } from './course.ts';
 
 /** A request is admitted: each of its counters must have room for everything that is held and spent. */
 export function verifyAdmission(course: Course, request: Request): void {
@@ -31,6 +31,7 @@ function owedOf({ vanished, struck }: Course, request: Request): bigint {
     return isSafe ? least(known ?? cost, cost) : 0n;
   }
   const isDead = gateway?.isDead === true;
+  if (isDead && stage !== 'settled' && !isWritten(request)) return 0n;
   if (stage === 'held') return isDead ? least(known ?? size, size) : size;
   if (stage === 'settled') return cost;
   if (stage !== 'ending' || end === 'release') return 0n;

@@ -1,6 +1,6 @@
 // Faults of a schedule: each as often as the scene allows, on every possible target.
 import type { Option } from './choice.ts';
-import { type Course, type Fault, rootOf } from './course.ts';
+import { type Course, excuse, type Fault, rootOf } from './course.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 
 const FREEZES = [
@@ -53,18 +53,28 @@ function ofStore(course: Course, strike: Strike): Option[] {
   const wiped = strike('wipe', 'THE STORE IS WIPED', () => {
     stage.cut('store');
     store.wipe();
+    forgetAgain(course);
   });
   const most = (course.scene.faults.restore ?? 0) === 0 ? 0 : Math.min(OLDEST_SNAPSHOT, store.steps() - 1);
   const restored = Array.from({ length: Math.max(0, most) }, (_, at) =>
     strike('restore', `THE STORE COMES BACK AS IT WAS ${at + 1} STEPS AGO`, () => {
       stage.cut('store');
       store.restore(at + 1);
+      forgetAgain(course);
       course.isStale = true;
       for (const request of course.requests) if (request.stage === 'asked') course.excused.add(request);
     }),
   );
-  const set = SETS.flatMap((by) => strike('clock', `THE CLOCK OF THE STORE IS SET BY ${by} ms`, () => store.set(by)));
+  // Set back, the store's clock stands still for as long (LEDGER 5).
+  const set = SETS.slice(1).flatMap((by) =>
+    strike('clock', `THE CLOCK OF THE STORE IS SET BY ${by} ms`, () => store.set(by)),
+  );
   return [...wiped, ...restored.flat(), ...set];
+}
+
+/** A store that forgets while it is rebuilt may be opened without those that have joined already. */
+function forgetAgain(course: Course): void {
+  if (!course.shared.database.isOpen()) for (const gateway of course.gateways) excuse(course, rootOf(gateway));
 }
 
 function ofGateway(course: Course, strike: Strike, gateway: Gateway): Option[] {

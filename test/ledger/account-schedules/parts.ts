@@ -88,6 +88,8 @@ export interface SharedDatabase {
   readonly books: MemoryAccountBooks;
   readonly epochs: Epochs;
   readonly entries: MemoryBooks['entries'];
+  /** Whether the epoch is open. */
+  isOpen(): boolean;
   /** The epoch that each process has joined. */
   readonly joined: ReadonlyMap<string, number>;
 }
@@ -100,6 +102,7 @@ export function createSharedDatabase(now: () => Millis, onOpen: (epoch: number) 
   return {
     joined,
     entries: of.entries,
+    isOpen: () => epochs.current().isOpen,
     books: createMemoryAccountBooks({ epochs, books: of }),
     epochs: {
       ...epochs,

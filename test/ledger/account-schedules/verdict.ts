@@ -4,7 +4,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/store.ts';
 import { spendWindow } from '#core/window.ts';
-import { type Course, costOf, type Fault, type Request, sizeOf } from './course.ts';
+import { type Course, costOf, type Fault, isWritten, type Request, sizeOf } from './course.ts';
 import { allowanceOf, least } from './exposure.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -48,9 +48,6 @@ function bookedAs(request: Request): ReadonlyArray<bigint | undefined> {
   // The client never learned of the hold, which was in the outbox.
   return stage === 'asked' && isDead ? [undefined, ...unsettled] : [undefined];
 }
-
-const isWritten = ({ gateway, hold }: Request): boolean =>
-  gateway?.folder.records.some((record) => record.type === 'hold' && record.id === hold?.id) === true;
 
 function verifyRequest(course: Course, request: Request): string[] {
   const entries = entriesOf(course, request);
