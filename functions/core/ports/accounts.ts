@@ -115,7 +115,7 @@ interface Answered {
 export type AccountReply =
   | (Answered & {
       readonly outcome: 'done';
-      /** Live accounts, this one included. */
+      /** Accounts whose lease has not ended, this one included. */
       readonly accounts: number;
       /** One per line, in order. */
       readonly lines: ReadonlyArray<LineState>;

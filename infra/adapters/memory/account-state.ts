@@ -128,12 +128,11 @@ export function load(life: Life, sum: ScopeSpend, now: Millis): void {
   Object.assign(counter, { spent: sum.spent, serial: life.loads, keepUntil: Math.max(now, sum.window.end) + KEEP });
 }
 
-export const isLive = ({ isMarked, isFinished, until }: Account, now: Millis): boolean =>
-  !isMarked && !isFinished && until > now;
+/** A marked account lives until its lease ends: it has its escrow. */
+export const isLive = ({ isFinished, until }: Account, now: Millis): boolean => !isFinished && until > now;
 
 /** Forgets an account: its escrow goes back, or its risk becomes spend. The id stays known for a while. */
 export function forget(life: Life, account: Account, isCharged: boolean, now: Millis): void {
-  if (account.isFinished) return;
   for (const { counter, figures } of usedBy(life, account)) {
     figures.escrow = 0n;
     if (isCharged) spend(counter, figures.risk);
@@ -142,9 +141,10 @@ export function forget(life: Life, account: Account, isCharged: boolean, now: Mi
   Object.assign(account, { isFinished: true, until: now + KEEP });
 }
 
-/** Forgets an account that another has closed, or that nobody knows. */
+/** Forgets an account that another has closed, or that nobody knows. One that has ended itself still answers its last call. */
 export function close(life: Life, id: string, isCharged: boolean, now: Millis): void {
-  forget(life, Object.assign(accountOf(life, id), { isMarked: true }), isCharged, now);
+  const account = accountOf(life, id);
+  if (!account.isFinished) forget(life, Object.assign(account, { isMarked: true }), isCharged, now);
 }
 
 /** Drops finished accounts, and counters whose window is over and that no account has anything in. */

@@ -208,7 +208,7 @@ local function sweep()
     for name, figure in pairs(figuresOf(accountOf(id), names)) do used[name] = used[name] or hasAnything(figure) end
   end
   for _, name in ipairs(names) do
-    if used[name] then redis.call('ZADD', KEPT, int(now + KEEP), name)
+    if used[name] then redis.call('ZADD', KEPT, int(now + 10 * SECOND), name)
     else
       redis.call('HDEL', COUNTERS, name)
       redis.call('ZREM', KEPT, name)
@@ -446,11 +446,11 @@ function operations.call()
     local states, ended = {}, {}
     for i, line in ipairs(lines) do
       local counter = line.counter
-      local spent, held = counter.spent or ZERO, counter.spent and counter.held or ZERO
-      states[i] = { shown(spent), shown(held), shown(figureOf(account, line.name).escrow), refusedIn(counter, account.id) ~= '' }
+      local escrow, isWanted = figureOf(account, line.name).escrow, refusedIn(counter, account.id) ~= ''
+      states[i] = { shown(counter.spent or ZERO), shown(counter.held), shown(escrow), isWanted }
     end
     for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', nowText, 'LIMIT', '0', int(MAX_ENDED))) do
-      if accounts[id] == nil then ended[#ended + 1] = id end
+      if id ~= account.id and accountOf(id).head.lease > 0 then ended[#ended + 1] = id end
     end
     reply.asks, reply.accounts = head.outcome.asks, liveAccounts()
     reply.lines, reply.ended = states[1] and states, ended[1] and ended

@@ -32,7 +32,7 @@ export function createRedisAccounts({ evaluate, instanceUid }: RedisAccountsDepe
       return states.map((state) => (state ? { spent: BigInt(state[0]), held: BigInt(state[1]) } : undefined));
     },
     async mark(epoch, account, how) {
-      return toMarking(await run('mark', { epoch, account, ...how }));
+      return toMarking(await run('mark', { ...how, epoch, account }));
     },
     async finish(epoch, account, isCharged) {
       await run('finish', { epoch, account, isCharged });
