@@ -34,27 +34,29 @@ export async function auditAll(deps: AuditDependencies, epoch: number): Promise<
       ...([deps.timer, TIMEOUT, 'the store'] as const),
       deps.accounts.loaded(from, PAGE),
     );
-    differences.push(...(await auditCounters(deps, epoch, page.counters)));
+    differences.push(...((await auditCounters(deps, epoch, page.counters)) ?? []));
     counters += page.counters.length;
     from = page.next;
   }
   return { counters, differences };
 }
 
-/** Audits these counters where they are loaded: PostgreSQL is read first, then the store judges and repairs in one step. */
+/**
+ * Audits these counters where they are loaded: PostgreSQL is read first, then the store judges and repairs in one step. Undefined: their batches were
+ * booked all the time meanwhile.
+ */
 export async function auditCounters(
   deps: AuditDependencies,
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
-): Promise<Audit['differences']> {
+): Promise<Audit['differences'] | undefined> {
   if (counters.length === 0) return [];
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const audited = await auditOnce(deps, epoch, counters);
     if (audited.outcome === 'epoch') throw new Error('the store is being rebuilt');
     if (audited.moved.length === 0) return report(deps, audited.differences);
   }
-  // Counters that move all the time are audited by the next sweep.
-  return [];
+  return undefined;
 }
 
 async function auditOnce(

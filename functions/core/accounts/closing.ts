@@ -27,7 +27,7 @@ export async function closeEnded(
   if (closed.outcome === 'epoch') return undefined;
   if (number < closed.row.number) return 'gone back';
   // One that closed itself has booked more than it told: its escrow stays until its counters show that.
-  if (!closed.row.isCharged) await auditCounters(deps, epoch, figures);
+  if (!closed.row.isCharged && (await auditCounters(deps, epoch, figures)) === undefined) return undefined;
   await withTimeout(timer, TIMEOUT, 'the store', accounts.finish(epoch, account, closed.row.isCharged));
   return undefined;
 }
