@@ -60,8 +60,8 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
         const row = rows.get(account.id) ?? NEW;
         const [booked, number] = [Math.max(row.booked, account.batch), Math.max(row.number, account.number)];
         rows.set(account.id, { ...row, booked, number, isClosed: row.isClosed || isLast === true });
+        epochs.record(epoch, calls);
       }
-      epochs.record(epoch, calls);
       return { outcome: 'booked', rejected: books.insert(entries) };
     },
     async close(closing) {

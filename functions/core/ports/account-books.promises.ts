@@ -151,8 +151,13 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
         await under.epochs.raise(1, 1);
         const entries = [entryOf(), entryOf()];
         for (const _ of [1, 2])
-          expect(await batch('', 0, entries, { ...alone, epoch: 2 })).toEqual({ outcome: 'booked', rejected: [] });
+          expect(await batch('', 0, entries, { ...alone, epoch: 2, calls: 9 })).toEqual({
+            outcome: 'booked',
+            rejected: [],
+          });
         expect(await spentOfOne()).toBe(200n);
+        // The calls were those of the store before.
+        expect((await under.epochs.state()).calls).toBe(0);
       });
 
       test.each([

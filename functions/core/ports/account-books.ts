@@ -13,7 +13,7 @@ export interface Batch {
   readonly account?: { readonly id: string; readonly batch: number; readonly number: number } | undefined;
   /** Closes the account in the same transaction, with nothing charged: a clean stop. Then its epoch does not matter. */
   readonly isLast?: boolean | undefined;
-  /** The store's count of all calls, as last answered. */
+  /** The store's count of all calls, as last answered to the account. */
   readonly calls: number;
   readonly entries: ReadonlyArray<Entry>;
 }

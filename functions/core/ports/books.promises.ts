@@ -130,7 +130,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
     });
 
     test.each<[string, Partial<Entry>]>([
-      ['a negative cost that is no correction', { cost: -1n }],
+      ['a negative cost that a request settled', { cost: -1n }],
       ['a cost beyond 64 bits', { cost: 2n ** 63n }],
       ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
     ])('%s is rejected and reported, and the rest of its batch is booked', async (_, bad) => {

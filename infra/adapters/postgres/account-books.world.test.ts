@@ -107,6 +107,25 @@ describe('several connections', () => {
     expect(await epochs.state()).toMatchObject({ epoch: 2, calls: 0 });
   });
 
+  test('an epoch opens after the bookings by ids that are under way, so that sums which are read then have them', async () => {
+    const entry = entryOf({ cost: 5n });
+    const steps: string[] = [];
+    const all: Promise<unknown>[] = [];
+    await epochs.state();
+    await during(
+      (query) => query(INSERT_COPY, [entry.id]),
+      async () => {
+        all.push(batch('', 0, [entry], { account: undefined }).then(({ outcome }) => steps.push(outcome)));
+        await expect.poll(waiting, { interval: 5 }).toBe(1);
+        all.push(epochs.open(1).then(() => steps.push('open')));
+        await expect.poll(waiting, { interval: 5 }).toBe(2);
+        expect(steps).toEqual([]);
+      },
+    );
+    await Promise.all(all);
+    expect([steps.toSorted(), await spentOfOne()]).toEqual([['booked', 'open'], 5n]);
+  });
+
   test('a process that falls asleep in a booking loses it after 2 s: its account can be closed', async () => {
     const account = crypto.randomUUID();
     const session = createSession(connection, { log });

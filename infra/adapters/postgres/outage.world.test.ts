@@ -30,10 +30,16 @@ function databaseAt(connection: Parameters<typeof createDatabase>[0]): Database 
 const entry = entryOf();
 const WINDOW = { scopeId: '00000000-0000-4000-8000-000000000001', window: { start: 0, end: 1 } };
 
+const BATCH = { epoch: 1, account: { id: WINDOW.scopeId, batch: 1, number: 1 }, calls: 0 };
+const accountBooksOf = (database: Database) => database.accountBooks('instance-1', (count) => new Uint8Array(count));
+
 /** What the gateway waits for, and what it does in the background. */
 const gatewayReads = {
   find: (database: Database) => database.policies('instance-1').find('a'.repeat(64)),
   sums: (database: Database) => database.sums([WINDOW]),
+  sumsOfAccounts: (database: Database) => accountBooksOf(database).sums([WINDOW]),
+  rows: (database: Database) => accountBooksOf(database).rows([WINDOW.scopeId]),
+  charges: (database: Database) => accountBooksOf(database).charges([WINDOW.scopeId]),
 };
 const otherCalls = {
   migrate: (database: Database) => database.migrate(),
@@ -42,6 +48,9 @@ const otherCalls = {
   retire: (database: Database) => database.retire([WINDOW.scopeId]),
   book: (database: Database) => database.book('instance-1', [entry]),
   kindsOf: (database: Database) => database.bookedOf([entry.id]),
+  bookBatch: (database: Database) => accountBooksOf(database).bookBatch({ ...BATCH, entries: [entry] }),
+  close: (database: Database) =>
+    accountBooksOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, at: 0 }),
 };
 
 /** Reconcile waits longer than the gateway: for 5 s where nothing answers. */
