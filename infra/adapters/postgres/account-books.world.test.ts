@@ -171,6 +171,20 @@ describe('several connections', () => {
     expect(total).toBe(3n * 6000n * 2n + 2n * 40n * 1000n);
   });
 
+  test('the same entries in batches of several accounts, in opposite orders, count once and do not deadlock', async () => {
+    const other = elsewhere();
+    await Promise.all([book(crypto.randomUUID(), 1), other.book(crypto.randomUUID(), 1)]);
+    for (let round = 1n; round <= 4n; round += 1n) {
+      const entries = Array.from({ length: 4000 }, () => entryOf({ cost: 1n }));
+      const outcomes = await Promise.all([
+        batch(crypto.randomUUID(), 1, entries),
+        other.batch(crypto.randomUUID(), 1, entries.toReversed()),
+      ]);
+      expect(outcomes.map(({ outcome }) => outcome)).toEqual(['booked', 'booked']);
+      expect(await spentOfOne()).toBe(round * 4000n);
+    }
+  });
+
   test.each([
     ['an id that is none of ours', 'not an id'],
     ['an id that would break out of its column', '{a,b"},\\'],
