@@ -9,7 +9,11 @@ export function parseJson(json: string): unknown {
 }
 
 export function member(of: unknown, name: string): unknown {
-  return typeof of === 'object' && of !== null ? Reflect.get(of, name) : undefined;
+  return isObject(of) ? of[name] : undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }
 
 export function textOf(value: unknown): string | undefined {

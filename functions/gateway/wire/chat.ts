@@ -59,7 +59,8 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   // Zero is no limit to providers that test the member for truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
   const object = membersOf(text);
-  const unmetered = unmeteredIn(body) ?? ambiguousIn(text, object.members);
+  const decides = object.members.some(({ name }) => DECIDING.has(name));
+  const unmetered = decides ? (unmeteredIn(body) ?? ambiguousIn(text, object.members)) : undefined;
   if (unmetered !== undefined) return err(unmetered);
   const [newer, older] = [limitOf(body.max_completion_tokens), limitOf(body.max_tokens)];
   return ok({
@@ -74,7 +75,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     limits: { max_completion_tokens: newer, max_tokens: older },
     limit: newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older),
     input: measure(bytes.length, messages, body.tools),
-    webSearches: webSearchesIn(body),
+    webSearches: decides ? webSearchesIn(body) : undefined,
     lookalikes: lookalikesIn(object, OWN_MEMBERS),
   });
 }
@@ -96,7 +97,9 @@ function limitOf(value: unknown): number | undefined {
 
 /** Names of members that are equal to one of these when case is ignored. */
 export function lookalikesIn({ members }: ObjectText, own: ReadonlySet<string>): ReadonlySet<string> {
-  return new Set(members.map(({ name }) => name).filter((name) => !own.has(name) && own.has(foldCase(name))));
+  const lookalikes = new Set<string>();
+  for (const { name } of members) if (!own.has(name) && own.has(foldCase(name))) lookalikes.add(name);
+  return lookalikes;
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -30,11 +30,11 @@ const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ['provider', []],
 ]);
 
-/** Members by which a request may cost more, or be answered by another model. */
-export const DECIDING: ReadonlyArray<string> = [
+/** Members by which a request may cost more, or be answered by another model. Most requests have none of them. */
+export const DECIDING: ReadonlySet<string> = new Set([
   ...['service_tier', 'web_search_options', ...NESTED.keys()],
   ...[...REFUSED, ...OTHER_MODELS, ...OTHER_LIMITS],
-];
+]);
 
 const RULES: ReadonlyArray<Rule> = [
   // A request is for one model, which its key may use.
