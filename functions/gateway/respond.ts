@@ -72,14 +72,15 @@ export function answerHeaders(
 ): Record<string, string> {
   const upstreamId = upstream['x-request-id'] ?? upstream['request-id'];
   const retryAfter = upstream['retry-after'];
-  return {
+  const headers: Record<string, string> = {
     'content-type': upstream['content-type'] ?? 'application/json',
     ...namesOf(context),
-    ...(upstreamId === undefined ? {} : { 'x-upstream-request-id': upstreamId }),
-    ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
-    ...rateHeaders(context.rates),
-    ...(clampedTo === undefined ? {} : { 'x-gateway-clamped-to': String(clampedTo) }),
   };
+  if (upstreamId !== undefined) headers['x-upstream-request-id'] = upstreamId;
+  if (retryAfter !== undefined) headers['retry-after'] = retryAfter;
+  if (context.rates !== undefined) Object.assign(headers, rateHeaders(context.rates));
+  if (clampedTo !== undefined) headers['x-gateway-clamped-to'] = String(clampedTo);
+  return headers;
 }
 
 function namesOf({ requestId, clientRequestId }: RequestContext): HeaderRecord {

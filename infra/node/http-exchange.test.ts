@@ -49,6 +49,7 @@ test('a header that cannot be sent is refused before anything is', async () => {
     handle: async (client) => {
       try {
         client.begin(200, { 'x-request-id': 'a\nb' });
+        client.end('never sent');
       } catch (error) {
         refused = error;
         client.begin(500, {});

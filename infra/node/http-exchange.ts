@@ -1,5 +1,5 @@
 // An HTTP exchange of Node's server: through the web's `Request` and `Response` a short one costs twice as much.
-import { type IncomingMessage, type ServerResponse, validateHeaderValue } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -57,7 +57,6 @@ export class NodeExchange implements HttpExchange {
   }
 
   begin(status: number, headers: Headers): void {
-    for (const name in headers) validateHeaderValue(name, headers[name] ?? '');
     this.#head = { status, headers };
   }
 

@@ -17,7 +17,7 @@ export interface HttpExchange {
   header(name: string): string | undefined;
   /** Reads the body. May be called once. */
   readBody(...of: Parameters<ReadBody>): ReturnType<ReadBody>;
-  /** Begins the reply; throws for a header that cannot be sent. The head goes out with the first bytes, or with `flush`. */
+  /** Begins the reply. The head goes out with the first bytes, or with `flush`. A header that cannot be sent is an error here or there, before any byte. */
   begin(status: number, headers: Readonly<Record<string, string>>): void;
   flush(): void;
   /** Whether any of the reply has gone out. */
