@@ -1,8 +1,8 @@
 // One instance's gateway on Node: the gateway function with its ledger, store, outbox and database.
-import { openStore } from '#adapters/open-store.ts';
+import { openAccounts } from '#adapters/open-accounts.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createLedger } from '#core/ledger/ledger.ts';
+import { createLedger } from '#core/accounts/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
@@ -26,10 +26,15 @@ export type OpenGateway = ReturnType<typeof openGateway>;
 export function openGateway(parts: GatewayParts) {
   const { instanceUid, connection, storeConnection, folder, clock, log } = parts;
   const outbox = createOutbox({ folder, log });
-  const { store, isShared, close: closeStore } = openStore(storeConnection, { instanceUid, clock, log });
+  const { accounts, isShared, close: closeStore } = openAccounts(storeConnection, { instanceUid, clock, log });
   const database = createDatabase(connection, { log });
-  const epochs = isShared ? { epochs: database.epochs(instanceUid) } : {};
-  const ledger = createLedger({ ...parts, store, books: database, ...epochs, outbox, tick: afterReading });
+  const ledger = createLedger({
+    ...{ ...parts, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },
+    books: { ...database.accountBooks(instanceUid, parts.random), scopesOfOtherInstances: database.scopesOfOtherInstances },
+    monotonic: { now: () => performance.now() },
+    // One process at a time has a store of its own: the one before it is not waited for.
+    ...(isShared ? {} : { process: 'memory' }),
+  });
   const starting = keepStarting(ledger.start, parts);
   const handle = createGateway({ ...parts, policies: database.policies(instanceUid), ledger });
   return {

@@ -71,6 +71,8 @@ export function createHolds(deps: HoldDependencies) {
       const refused = refusalOf(deps);
       if (refused !== undefined) return Promise.resolve(count(err(refused)));
       const { amount } = request;
+      // The account of a visit has the id of its request, which a booking looks for.
+      if (deps.isolate !== undefined && account.number === 0) account.id = request.id ?? account.id;
       const charges = account.charges(request.scopes, account.now());
       adoptLimits(charges);
       for (const counter of charges.counters) {

@@ -1,0 +1,25 @@
+// The store of accounts that a connection names.
+import type { Accounts } from '#core/ports/accounts.ts';
+import type { StoreConnection } from '#core/ports/backends.ts';
+import type { Clock, Log } from '#core/ports/clock.ts';
+import { createMemoryAccounts } from './memory/accounts.ts';
+
+export interface OpenAccountsDependencies {
+  readonly instanceUid: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface OpenedAccounts {
+  readonly accounts: Accounts;
+  /** Whether other processes may use it too. */
+  readonly isShared: boolean;
+  close(): Promise<void>;
+}
+
+/** A store that is away is no error: its calls fail until it is back. */
+export function openAccounts(connection: StoreConnection, { clock }: OpenAccountsDependencies): OpenedAccounts {
+  if (connection.type === 'memory')
+    return { accounts: createMemoryAccounts({ clock, epoch: 0 }), isShared: false, close: async () => undefined };
+  throw new Error('not yet');
+}
