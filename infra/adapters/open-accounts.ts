@@ -3,6 +3,9 @@ import type { Accounts } from '#core/ports/accounts.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import { createMemoryAccounts } from './memory/accounts.ts';
+import { createRedisAccounts } from './redis/accounts.ts';
+import { openRedis } from './redis/tcp.ts';
+import { openUpstash } from './redis/upstash.ts';
 
 export interface OpenAccountsDependencies {
   readonly instanceUid: string;
@@ -18,8 +21,12 @@ export interface OpenedAccounts {
 }
 
 /** A store that is away is no error: its calls fail until it is back. */
-export function openAccounts(connection: StoreConnection, { clock }: OpenAccountsDependencies): OpenedAccounts {
+export function openAccounts(
+  connection: StoreConnection,
+  { instanceUid, clock, log }: OpenAccountsDependencies,
+): OpenedAccounts {
   if (connection.type === 'memory')
     return { accounts: createMemoryAccounts({ clock, epoch: 0 }), isShared: false, close: async () => undefined };
-  throw new Error('not yet');
+  const { evaluate, close } = connection.type === 'redis' ? openRedis(connection, { log }) : openUpstash(connection);
+  return { accounts: createRedisAccounts({ evaluate, instanceUid }), isShared: true, close };
 }

@@ -2,11 +2,11 @@
 import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisStore } from '#adapters/redis/store.ts';
+import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
-import { createLedger } from '#core/ledger/ledger.ts';
-import { createStoreMemory } from '#core/ledger/membership.ts';
+import { createStoreMemory } from '#core/accounts/deps.ts';
+import { createLedger } from '#core/accounts/ledger.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import { createGateway, createMemory } from '../../functions/gateway/app.ts';
@@ -21,14 +21,12 @@ interface Execution {
 }
 
 const SNAPSHOT = 'snapshot.json';
-/** Every isolate calls the store by this name: what one was answered, the store has counted for all. */
-const CALLER = 'workers';
 
 const log = workerLog('gateway');
 const metrics = createMetrics();
 const node = workerDependencies();
 const memory = createMemory({ clock: node.clock, log, metrics });
-const storeMemory = createStoreMemory(CALLER);
+const storeMemory = createStoreMemory();
 const snapshots = createMountedText(node.clock, (text) => Snapshot.safeParse(JSON.parse(text)).data);
 
 export default {
@@ -79,8 +77,12 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
   const { evaluate } = openUpstash({ type: 'upstash', url, token });
   const ledger = createLedger({
     ...node,
-    ...{ instanceUid, log, metrics, isolate: storeMemory, books: database, epochs: database.epochs(instanceUid) },
-    store: createRedisStore({ evaluate, instanceUid }),
+    ...{ instanceUid, log, metrics, isolate: storeMemory, epochs: database.epochs(instanceUid) },
+    books: {
+      ...database.accountBooks(instanceUid, node.random),
+      scopesOfOtherInstances: database.scopesOfOtherInstances,
+    },
+    accounts: createRedisAccounts({ evaluate, instanceUid }),
     // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
     outbox: createMemoryOutbox(),
   });

@@ -1,10 +1,10 @@
 // The reconcile function as a Worker: a cron trigger every minute, and hints from admission.
 import { createBackends } from '#adapters/backends.ts';
 import { createMetrics } from '#adapters/metrics.ts';
-import type { OpenedStore, OpenStoreDependencies } from '#adapters/open-store.ts';
+import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/open-accounts.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
+import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
-import { createRedisStore } from '#adapters/redis/store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
@@ -67,10 +67,10 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
   }
 }
 
-function openShared(connection: SharedStoreConnection, { instanceUid }: OpenStoreDependencies): OpenedStore {
+function openShared(connection: SharedStoreConnection, { instanceUid }: OpenAccountsDependencies): OpenedAccounts {
   if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
   const { evaluate, close } = openUpstash(connection);
-  return { store: createRedisStore({ evaluate, instanceUid }), isShared: true, close };
+  return { accounts: createRedisAccounts({ evaluate, instanceUid }), isShared: true, close };
 }
 
 const notFromHere = ({ host, port }: Extract<StoreConnection, { type: 'redis' }>): string =>

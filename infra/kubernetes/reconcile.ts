@@ -1,7 +1,7 @@
 // The reconcile function as a Node process: plain Kubernetes and Knative.
 import { createBackends } from '#adapters/backends.ts';
 import { createIssuer } from '#adapters/issuer.ts';
-import { openStore } from '#adapters/open-store.ts';
+import { openAccounts } from '#adapters/open-accounts.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import type { Log } from '#core/ports/clock.ts';
@@ -20,7 +20,7 @@ main(async () => {
   const { run, ...parts } = await openFunction('reconcile', environment);
   const { log } = parts;
   const api = await openApi(environment);
-  const { clear, flush } = createStoreMaintenance({ open: openStore, ...parts });
+  const { clear, flush } = createStoreMaintenance({ open: openAccounts, ...parts });
   const backends = createBackends({
     clock: parts.clock,
     openDatabase: (connection) => createDatabase(connection, { log }),

@@ -30,7 +30,10 @@ export function openGateway(parts: GatewayParts) {
   const database = createDatabase(connection, { log });
   const ledger = createLedger({
     ...{ ...parts, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },
-    books: { ...database.accountBooks(instanceUid, parts.random), scopesOfOtherInstances: database.scopesOfOtherInstances },
+    books: {
+      ...database.accountBooks(instanceUid, parts.random),
+      scopesOfOtherInstances: database.scopesOfOtherInstances,
+    },
     monotonic: { now: () => performance.now() },
     // One process at a time has a store of its own: the one before it is not waited for.
     ...(isShared ? {} : { process: 'memory' }),

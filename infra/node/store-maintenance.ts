@@ -1,34 +1,37 @@
-// Maintenance of instances' stores, over a connection of its own: unbooked calls are booked, and a deleted instance is cleared.
-import type { OpenedStore, OpenStoreDependencies } from '#adapters/open-store.ts';
+// Maintenance of instances' stores, over a connection of its own: accounts that have ended are closed, counters audited, and a deleted instance is cleared.
+import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/open-accounts.ts';
 import type { Database } from '#adapters/postgres/database.ts';
-import { maintain } from '#core/ledger/maintain.ts';
+import { maintainAlone } from '#core/accounts/maintain.ts';
 import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { NodeDependencies } from './platform.ts';
 
-interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 'timer'> {
+interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 'timer' | 'random'> {
   /** Dials a store as this platform can; throws where it cannot. */
-  readonly open: (connection: SharedStoreConnection, deps: OpenStoreDependencies) => OpenedStore;
+  readonly open: (connection: SharedStoreConnection, deps: OpenAccountsDependencies) => OpenedAccounts;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
 /** A store in a gateway's own memory is that gateway's own to maintain. */
-export function createStoreMaintenance({ open, clock, timer, log, metrics }: StoreMaintenanceDependencies) {
+export function createStoreMaintenance({ open, clock, timer, random, log, metrics }: StoreMaintenanceDependencies) {
   return {
-    async flush(instanceUid: string, connection: StoreConnection, books: Database): Promise<void> {
+    async flush(instanceUid: string, connection: StoreConnection, database: Database): Promise<void> {
       if (connection.type === 'memory') return;
-      const { store, close } = open(connection, { instanceUid, clock, log });
+      const { accounts, close } = open(connection, { instanceUid, clock, log });
+      const { scopesOfOtherInstances } = database;
+      const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
       try {
-        await maintain({ instanceUid, store, books, epochs: books.epochs(instanceUid), timer, log, metrics });
+        const epochs = database.epochs(instanceUid);
+        await maintainAlone({ instanceUid, accounts, books, epochs, clock, timer, log, metrics });
       } finally {
         await close();
       }
     },
     async clear(instanceUid: string, connection: StoreConnection): Promise<void> {
       if (connection.type === 'memory') return;
-      const { store, close } = open(connection, { instanceUid, clock, log });
-      await store.clear().finally(close);
+      const { accounts, close } = open(connection, { instanceUid, clock, log });
+      await accounts.clear().finally(close);
     },
   };
 }

@@ -1,5 +1,6 @@
 // Maintenance of an instance's ledger by a sweep, with or without a running gateway: accounts that have ended are closed, then counters audited (LEDGER 3, 6).
 import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import { auditAll } from './audit.ts';
@@ -23,10 +24,19 @@ export async function maintain(deps: MaintainDependencies): Promise<void> {
   await auditAll(deps, epoch);
 }
 
-/** Does nothing for a store that is new, being rebuilt, or gone back in time: the next gateway rebuilds it. */
-export async function maintainAlone(deps: ClosingDependencies & { readonly epochs: Epochs }): Promise<void> {
-  const { epoch, isOpen } = await withTimeout(deps.timer, TIMEOUT, 'PostgreSQL', deps.epochs.state());
-  if (isOpen) await maintain({ ...deps, epoch });
+/** Does nothing for a store that is new or being rebuilt: the next gateway rebuilds it. */
+export async function maintainAlone(
+  deps: Omit<ClosingDependencies, 'now'> & { readonly epochs: Epochs; readonly clock: Clock },
+): Promise<void> {
+  const { accounts, epochs, timer, clock } = deps;
+  const { epoch, isOpen } = await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.state());
+  if (!isOpen) return;
+  // An empty audit tells the store's clock.
+  const nothing = accounts.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
+  const told = await withTimeout(timer, TIMEOUT, 'the store', nothing);
+  if (told.outcome === 'epoch') return;
+  const ahead = told.now - clock.now();
+  await maintain({ ...deps, epoch, now: () => clock.now() + ahead });
 }
 
 /** Waits until processes have booked what they have told: sums are read after a sweep. Their processes do it; one that died is closed by its lease. */

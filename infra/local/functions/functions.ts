@@ -5,7 +5,7 @@ import type { Cluster, KubeObject } from '../../../functions/core/ports/cluster.
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { createBackends } from '../../adapters/backends.ts';
 import { createMetrics } from '../../adapters/metrics.ts';
-import { openStore } from '../../adapters/open-store.ts';
+import { openAccounts } from '../../adapters/open-accounts.ts';
 import { createDatabase } from '../../adapters/postgres/database.ts';
 import { probeShared } from '../../adapters/redis/probe.ts';
 import { createUpstream } from '../../adapters/upstream/undici.ts';
@@ -104,7 +104,7 @@ type With<T> = Parts & Pick<FunctionsOptions, 'accounts'> & T;
 
 function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways: Gateways; gateway: string }>) {
   const { onStop, log } = parts;
-  const { clear } = createStoreMaintenance({ ...parts, open: openStore });
+  const { clear } = createStoreMaintenance({ ...parts, open: openAccounts });
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
   const backends = createBackends({ ...parts, openDatabase, flush: gateways.flush, clear, probeShared });
   onStop(backends.close);
