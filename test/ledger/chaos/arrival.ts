@@ -1,5 +1,4 @@
 // The time from a reply's last byte until the store knows its cost.
-import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { Harness, Key } from './harness.ts';
@@ -29,7 +28,7 @@ export async function measureArrivals(harness: Harness, key: Key, requests: numb
     settled.push(await until(async () => (await spentOf(harness, counter)) !== before));
     const { status } = await ask(url, key, false, FAILING);
     if (status === 200) throw new Error('the upstream did not fail');
-    released.push(await until(() => isFree(harness, counter, key.limit)));
+    released.push(await until(() => isFree(harness, counter)));
   }
   return { settled, released };
 }
@@ -43,28 +42,20 @@ async function until(isThere: () => Promise<boolean>): Promise<number> {
   return performance.now() - began;
 }
 
-async function counterOf({ store }: Harness, { scopeId }: Key): Promise<ScopeWindow> {
-  const { counters } = await store.loaded(0, 100);
+async function counterOf({ accounts }: Harness, { scopeId }: Key): Promise<ScopeWindow> {
+  const { counters } = await accounts.loaded('0', 100);
   const counter = counters.find((each) => each.scopeId === scopeId);
   if (counter === undefined) throw new Error('its counter is not loaded');
   return counter;
 }
 
-async function spentOf({ store }: Harness, counter: ScopeWindow): Promise<bigint | undefined> {
-  const [spent] = await store.read([counter]);
-  return spent;
+async function spentOf({ accounts }: Harness, counter: ScopeWindow): Promise<bigint | undefined> {
+  const [state] = await accounts.read([counter]);
+  return state?.spent;
 }
 
-/** Whether nothing is held: then a hold of everything unspent succeeds. */
-async function isFree({ store }: Harness, counter: ScopeWindow, limit: bigint): Promise<boolean> {
-  const [spent = 0n] = await store.read([counter]);
-  const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [] };
-  const note = { charges: [counter], model: 'probe', identifier: 'probe' };
-  const amount = limit - spent;
-  const times = { deadline: Date.now() + 60_000, lease: 60_000 };
-  const hold = { id: randomUUID(), amount, minAmount: amount, counters: [{ ...counter, limit }], note, ...times };
-  const answer = await store.call({ ...nothing, holds: [hold] });
-  const isHeld = answer.outcome === 'done' && answer.holds[0]?.outcome === 'held';
-  if (isHeld) await store.call({ ...nothing, holds: [], releases: [{ id: hold.id, lease: 1000 }] });
-  return isHeld;
+/** Whether nothing is held, not even ahead of requests. */
+async function isFree({ accounts }: Harness, counter: ScopeWindow): Promise<boolean> {
+  const [state] = await accounts.read([counter]);
+  return state?.held === 0n;
 }

@@ -1,14 +1,15 @@
 // The chaos harness: real Node processes, a real Redis, a real PostgreSQL, and a provider that records its deliveries.
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisStore } from '#adapters/redis/store.ts';
+import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
+import type { AccountBooks } from '#core/ports/account-books.ts';
+import type { Accounts } from '#core/ports/accounts.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
-import type { Store } from '#core/ports/store.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import { type Child, startChild } from '../../child.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
@@ -48,8 +49,9 @@ export interface Harness {
   readonly keys: ReadonlyArray<Key>;
   readonly instanceUid: string;
   readonly kind: StoreKind;
-  /** The store, seen from outside the gateways. */
-  readonly store: Store;
+  /** The store and its books, seen from outside the gateways. */
+  readonly accounts: Accounts;
+  readonly books: AccountBooks;
   stop(): Promise<void>;
 }
 
@@ -81,7 +83,8 @@ export async function startHarness(
   return {
     ...{ postgres, connection, database, redis, upstream, gateways: made, keys, instanceUid, kind, upstash, folder },
     snapshot: readFileSync(mounts.SNAPSHOT_FILE ?? '', 'utf8'),
-    store: createRedisStore({ evaluate: client.evaluate, instanceUid }),
+    accounts: createRedisAccounts({ evaluate: client.evaluate, instanceUid }),
+    books: database.accountBooks(instanceUid, (count) => randomBytes(count)),
     async stop() {
       await Promise.all(made.map((gateway) => gateway.kill()));
       upstream.close();
