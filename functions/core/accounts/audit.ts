@@ -51,10 +51,13 @@ export async function auditCounters(
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<Audit['differences'] | undefined> {
   if (counters.length === 0) return [];
+  // Accounts that have just ended are in the counters, not in the list of the store.
+  const ended = new Set<string>();
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    const audited = await auditOnce(deps, epoch, counters);
+    const audited = await auditOnce(deps, epoch, { counters, ended });
     if (audited.outcome === 'epoch') throw new Error('the store is being rebuilt');
     if (audited.moved.length === 0) return report(deps, audited.differences);
+    for (const account of audited.moved) ended.add(account);
   }
   return undefined;
 }
@@ -62,10 +65,10 @@ export async function auditCounters(
 async function auditOnce(
   { accounts, books, timer, now }: AuditDependencies,
   epoch: number,
-  counters: ReadonlyArray<ScopeWindow>,
+  { counters, ended }: { readonly counters: ReadonlyArray<ScopeWindow>; readonly ended: ReadonlySet<string> },
 ): ReturnType<LedgerDependencies['accounts']['audit']> {
   const known = await withTimeout(timer, TIMEOUT, 'the store', accounts.accounts(false, MAX_ACCOUNTS));
-  const ids = known.map(({ account }) => account);
+  const ids = [...new Set([...known.map(({ account }) => account), ...ended])];
   const readRows = () => withTimeout(timer, TIMEOUT, 'PostgreSQL', books.rows(ids));
   const before = await readRows();
   const sums = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.sums(counters));
