@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { createIds } from '#adapters/ids.ts';
 import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
-import { openStore } from '#adapters/open-store.ts';
-import { createLedger } from '#core/ledger/ledger.ts';
+import { openAccounts } from '#adapters/open-accounts.ts';
+import { createLedger } from '#core/accounts/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import { createMemoryAccountBooks } from '../doubles/account-books.ts';
 import { createMemoryBooks } from '../doubles/books.ts';
 import { createMemoryEpochs } from '../doubles/epochs.ts';
 
@@ -24,16 +25,12 @@ const log = { info: () => undefined, warn: console.error, error: console.error }
 /** Prints `ready`, waits for a line, sends all requests, and prints how many were held and why the others were not. */
 async function rush({ connection, instanceUid, scopes, requests, amount }: Rush): Promise<void> {
   const clock = { now: () => Date.now() };
+  const epochs = createMemoryEpochs({ clock });
+  const books = createMemoryBooks();
   const ledger = createLedger({
-    ...{
-      instanceUid,
-      clock,
-      log,
-      books: createMemoryBooks(),
-      epochs: createMemoryEpochs({ clock }),
-      outbox: createMemoryOutbox({ records: [] }),
-    },
-    store: openStore(connection, { instanceUid, clock, log }).store,
+    ...{ instanceUid, clock, log, epochs, outbox: createMemoryOutbox({ records: [] }) },
+    books: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
+    accounts: openAccounts(connection, { instanceUid, clock, log }).accounts,
     ids: createIds({ clock, random: (count) => randomBytes(count) }),
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
     timer: (millis, callback) => {

@@ -5,8 +5,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createRedisStore } from '#adapters/redis/store.ts';
+import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
+import type { CounterLine } from '#core/ports/accounts.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
 import { createMemoryLog } from '../doubles/log.ts';
@@ -20,6 +21,11 @@ const CENT = 10_000_000n;
 const scopeOf = (scopeId: string, limit: bigint): ScopePolicy => ({
   ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [], anchor: Date.now() - 3_600_000 },
   budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
+});
+
+const toLine = (scope: ScopePolicy): CounterLine => ({
+  ...{ scopeId: scope.scopeId, window: spendWindow(scope, Date.now()), limit: BigInt(scope.budget?.limit ?? 0) },
+  ...{ spend: 0n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n },
 });
 
 interface Rusher {
@@ -92,20 +98,15 @@ describeUnless(missing, 'processes on one Redis', () => {
 
       // The store agrees: the rest fits, and a nano-dollar more does not.
       const redis = openRedis(server.connection, { log: createMemoryLog() });
-      const store = createRedisStore({ evaluate: redis.evaluate, instanceUid });
-      const counters = scopes.map((scope) => ({
-        ...{ scopeId: scope.scopeId, window: spendWindow(scope, Date.now()) },
-        limit: BigInt(scope.budget?.limit ?? 0),
-      }));
-      const note = { charges: counters, model: 'small', identifier: 'small-1' };
+      const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid });
       const rest = CENT - amount * BigInt(fit);
-      const hold = (id: string, size: bigint) => ({
-        ...{ id, amount: size, minAmount: size, counters, note, deadline: Date.now() + 60_000, lease: 60_000 },
+      const asks = [rest + 1n, rest].map((size) => ({ lines: [0, 1], amount: size, minAmount: size }));
+      const reply = await accounts.call({
+        ...{ epoch: 1, account: randomUUID(), number: 1, lease: 60_000, deadline: Date.now() + 60_000 },
+        ...{ batch: 1, booked: 0, lines: scopes.map(toLine), asks, uses: [], ends: [], isLast: false },
       });
-      const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [] };
-      const reply = await store.call({ ...nothing, holds: [hold('more', rest + 1n), hold('rest', rest)] });
       expect(reply).toMatchObject({
-        holds: [
+        asks: [
           { outcome: 'busy', counter: 0 },
           { outcome: 'held', amount: rest },
         ],

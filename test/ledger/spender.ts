@@ -1,9 +1,9 @@
 // A gateway process that holds, streams and settles as fast as it can until it is killed, and prints what its clients saw.
 import { writeSync } from 'node:fs';
-import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createLedger } from '#core/ledger/ledger.ts';
+import { createLedger } from '#core/accounts/ledger.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
@@ -19,11 +19,14 @@ const log = { info: () => undefined, warn: console.error, error: console.error }
 
 /** A ledger over the real database and outbox, as in the local stack. */
 export function openLedger({ connection, folder, instanceUid }: Order) {
-  const { clock, ids, timer } = nodeDependencies();
+  const { clock, ids, timer, random } = nodeDependencies();
   const database = createDatabase(connection, { log });
   const outbox = createOutbox({ folder, log });
+  const { scopesOfOtherInstances } = database;
+  const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
   const ledger = createLedger({
-    ...{ instanceUid, books: database, outbox, store: createMemoryStore({ clock }), clock, ids, timer, log },
+    ...{ instanceUid, books, outbox, accounts: createMemoryAccounts({ clock, epoch: 0 }), clock, ids, timer, log },
+    ...{ epochs: database.epochs(instanceUid), process: 'memory' },
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
   });
   const close = async (): Promise<void> => {
