@@ -1,15 +1,17 @@
 // Does the money add up through the whole gateway: the real ledger, a real server, an upstream that counts for itself?
 
 import { afterEach, expect, test } from 'vitest';
-import { createLedger } from '../../../functions/core/ledger/ledger.ts';
+import { createLedger } from '../../../functions/core/accounts/ledger.ts';
 import { parseMoney } from '../../../functions/core/money.ts';
 import { costOf, toPrice } from '../../../functions/core/price.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
+import { createMemoryAccountBooks } from '../../../test/doubles/account-books.ts';
 import { createMemoryBooks } from '../../../test/doubles/books.ts';
+import { createMemoryEpochs } from '../../../test/doubles/epochs.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { silentLog } from '../../../test/silent-log.ts';
+import { createMemoryAccounts } from '../../adapters/memory/accounts.ts';
 import { createMemoryOutbox } from '../../adapters/memory/outbox.ts';
-import { createMemoryStore } from '../../adapters/memory/store.ts';
 import { createUpstream } from '../../adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { serve } from '../../node/serve.ts';
@@ -28,8 +30,12 @@ async function open(limit: string, teamLimit: string) {
   const metrics = { add: () => {}, set: () => {}, observe: () => {}, render: () => '' };
   const books = createMemoryBooks();
   const deps = { ...node, log: silentLog, metrics };
-  const store = createMemoryStore({ clock: node.clock });
-  const ledger = createLedger({ ...deps, instanceUid: 'uid', store, books, outbox: createMemoryOutbox() });
+  const epochs = createMemoryEpochs(node);
+  const ledger = createLedger({
+    ...{ ...deps, instanceUid: 'uid', epochs, outbox: createMemoryOutbox() },
+    accounts: createMemoryAccounts({ clock: node.clock, epoch: 0 }),
+    books: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
+  });
   await ledger.start();
   const models = ['echo', 'error-500', 'cut', 'no-usage', 'chatterbox'].map((model) =>
     entry(model, { model, price: PRICE, apiBase: `${sample.url}/v1`, credentials: {} }),
