@@ -7,7 +7,10 @@ import { type Account, type Loss, unbookedOf } from './account.ts';
 import type { LedgerDependencies } from './deps.ts';
 
 export interface BookingDependencies
-  extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'outbox' | 'clock' | 'timer' | 'log' | 'metrics'> {
+  extends Pick<
+    LedgerDependencies,
+    'instanceUid' | 'books' | 'outbox' | 'clock' | 'timer' | 'log' | 'metrics' | 'isolate'
+  > {
   readonly account: Account;
   /** Tells everything that is not told. */
   readonly tell: () => Promise<void>;
@@ -84,6 +87,8 @@ export function createBooking(deps: BookingDependencies) {
   const runInBackground = (): void => void run().catch(() => undefined);
 
   const gather = (): void => {
+    // A visit books and closes its account together, when its request has ended.
+    if (deps.isolate !== undefined) return;
     if (cancelGather !== undefined || running !== undefined || backOff.isPending()) return;
     if (!account.isOpen || account.collecting.length + account.sealed.length === 0) return;
     // A batch that met a pending call is sealed with its answer.

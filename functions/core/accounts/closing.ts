@@ -3,6 +3,7 @@
 import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
 import type { Marking } from '../ports/accounts.ts';
 import { reasonOf } from '../reason.ts';
+import type { Done } from './apply.ts';
 import { type AuditDependencies, auditCounters } from './audit.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { load } from './loads.ts';
@@ -45,13 +46,16 @@ async function mark(deps: ClosingDependencies, epoch: number, account: string): 
 
 /** Closes accounts that calls told of, one after the other. */
 export function createClosing(
-  deps: ClosingDependencies & { readonly epoch: () => number; readonly onGoneBack: () => void },
+  deps: ClosingDependencies &
+    Pick<LedgerDependencies, 'isolate'> & { readonly epoch: () => number; readonly onGoneBack: () => void },
 ) {
   const ended = new Set<string>();
   let running: Promise<void> | undefined;
+  let isClosed = false;
 
   const run = async (): Promise<void> => {
     for (const account of ended) {
+      if (isClosed) return;
       try {
         if ((await closeEnded(deps, deps.epoch(), account)) === 'gone back') deps.onGoneBack();
       } catch (error) {
@@ -63,14 +67,19 @@ export function createClosing(
   };
 
   return {
-    close(accounts: ReadonlyArray<string>): void {
-      if (accounts.length === 0) return;
-      for (const account of accounts) ended.add(account);
+    close({ ended: told, calls }: Pick<Done, 'ended' | 'calls'>): void {
+      if (told.length === 0 || isClosed) return;
+      // Requests on Workers learn of the same accounts at once: each call closes one, by the number that the store has given it.
+      const own = deps.isolate === undefined ? told : told.slice(calls % told.length).slice(0, 1);
+      for (const account of own) ended.add(account);
       running ??= run().finally(() => {
         running = undefined;
       });
     },
-    /** Resolves when what was told of so far is closed, or could not be. */
-    done: () => running ?? Promise.resolve(),
+    /** Closes no other one; resolves when the present one is closed, or could not be. */
+    stop(): Promise<void> {
+      isClosed = true;
+      return running ?? Promise.resolve();
+    },
   };
 }

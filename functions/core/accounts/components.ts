@@ -1,4 +1,6 @@
 // The components of a ledger, and how they are wired.
+
+import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
 import { createAccount } from './account.ts';
 import { createBooking } from './booking.ts';
 import { createClosing } from './closing.ts';
@@ -42,7 +44,7 @@ export function createComponents(given: LedgerDependencies) {
       holds.answered(pending, reply);
       cover.check();
       booking.gather();
-      closing.close(reply.ended);
+      closing.close(reply);
     },
     onLost: (why) => membership.leave(why),
   });
@@ -77,6 +79,7 @@ export function createComponents(given: LedgerDependencies) {
     async close(): Promise<void> {
       cancelBeat();
       for (const part of [loads, sync, booking, waiting]) part.close();
+      await withTimeout(deps.timer, TIMEOUT, 'store or database', closing.stop()).catch(() => undefined);
       await membership.close();
     },
   };

@@ -11,6 +11,8 @@ import { stop } from './stop.ts';
 
 /** The time limit of a flush and of a stop. */
 const GRACE: Millis = 5000;
+/** The same of a visit's stop: nothing waits for it, and what it does not book is charged when its lease ends. */
+const GRACE_OF_VISIT: Millis = 15_000;
 
 export interface StartableLedger extends Ledger {
   /** Closes the accounts of an earlier process and books its outbox. Requests wait within their deadlines; on failure `start` may be called again. */
@@ -42,7 +44,8 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       parts.phase.isClosed = true;
       // None may be admitted after the account has ended.
       waiting.refuseAll('the ledger stops');
-      await withTimeout(timer, GRACE, 'store or database', stop({ ...deps, ...parts })).catch((error) =>
+      const grace = deps.isolate === undefined ? GRACE : GRACE_OF_VISIT;
+      await withTimeout(timer, grace, 'store or database', stop({ ...deps, ...parts })).catch((error) =>
         log.warn('stopped with unbooked entries; the next start books them', {
           unbooked: booking.size(),
           error: reasonAndCausesOf(error),

@@ -1,6 +1,6 @@
 // The clean end of an account: everything is told where the store answers, booked and closed together, then forgotten (LEDGER 6).
 
-import { TIMEOUT, withTimeout } from '../ledger/timeout.ts';
+import { withTimeout } from '../ledger/timeout.ts';
 import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, unbookedOf } from './account.ts';
@@ -27,14 +27,14 @@ export async function stop(deps: StopDependencies): Promise<void> {
   const isTold = account.untold.length === 0 && account.sent.length === 0;
   const entries = unbookedOf(account).map(({ entry }) => entry);
   const { id, epoch, batch, answered, store } = account;
-  const work = books.bookBatch({
+  const own = { id, batch, number: answered };
+  const { outcome, rejected } = await books.bookBatch({
     epoch,
-    account: { id, batch, number: answered },
+    account: own,
     isLast: true,
     calls: store.calls,
     entries,
   });
-  const { outcome, rejected } = await withTimeout(timer, TIMEOUT, 'PostgreSQL', work);
   if (outcome !== 'booked') throw new Error('another process has closed the account');
   reportRejected(deps, rejected);
   outbox.done([...entries.map((entry) => entry.id), id]);

@@ -38,7 +38,11 @@ export function createMonths(session: Session) {
   let dropped: ReadonlySet<Month> = new Set();
 
   const make = async (query: Query, months: ReadonlyArray<Month>) => {
-    const missing = months.filter((month) => month >= 0 && month <= LAST_MONTH && !made.has(month));
+    const unknown = months.filter((month) => month >= 0 && month <= LAST_MONTH && !made.has(month));
+    if (unknown.length === 0) return;
+    // Without the lock, which a booking keeps to its end: on Workers each request books over connections of its own.
+    for (const month of await presentOf(query, unknown)) made.add(month);
+    const missing = unknown.filter((month) => !made.has(month));
     if (missing.length === 0) return;
     await lockMonths(query);
     dropped = await readDropped(query);
@@ -95,11 +99,28 @@ export function monthOf(time: Millis): Month {
   return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
 }
 
+/** `2026_01`. */
+const suffixOf = (month: Month): string =>
+  new Date(Date.UTC(1970, month, 1)).toISOString().slice(0, 7).replace('-', '_');
+
+/** Those of these months that have their partitions. */
+async function presentOf(query: Query, months: ReadonlyArray<Month>): Promise<ReadonlyArray<Month>> {
+  const suffixes = months.map(suffixOf);
+  const rows = await query<{ month: string }>(PRESENT, [
+    suffixes.flatMap((suffix) => [`entry_${suffix}`, `charge_${suffix}`]),
+  ]);
+  const present = new Set(rows.map(({ month }) => month));
+  return months.filter((_, place) => present.has(suffixes[place] ?? ''));
+}
+
+const PRESENT = `
+select right(c.relname, 7) as month from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where n.nspname = 'gateway_operator' and c.relname = any($1::text[]) group by 1 having count(*) = 2`;
+
 /** Made aside and then attached: readers and writers of the other months are not stopped. */
 async function makeMonth(query: Query, month: Month): Promise<void> {
-  const start = new Date(Date.UTC(1970, month, 1));
-  const suffix = start.toISOString().slice(0, 7).replace('-', '_');
-  const range = `from ('${lowestId(start.getTime())}') to ('${lowestId(Date.UTC(1970, month + 1, 1))}')`;
+  const suffix = suffixOf(month);
+  const range = `from ('${lowestId(Date.UTC(1970, month, 1))}') to ('${lowestId(Date.UTC(1970, month + 1, 1))}')`;
   for (const table of ['entry', 'charge']) {
     if (await hasTable(query, `${table}_${suffix}`)) continue;
     const name = `gateway_operator.${table}_${suffix}`;
