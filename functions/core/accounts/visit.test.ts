@@ -7,38 +7,35 @@ const key = scopeOf('key-1', 1000n);
 
 function createVisits() {
   const scene = createScene();
-  const memory = createStoreMemory();
-  const ended = async <T>(work: Promise<T>): Promise<T> => {
-    await scene.time.advance(500);
-    return work;
-  };
+  const isolate = createStoreMemory();
   const visit = async (lives = () => true) => {
-    const ledger = scene.process({ before: lives, after: lives, isDead: () => !lives(), memory });
-    await ended(ledger.start());
-    const hold = heldOf(await ended(ledger.hold({ ...requestOf(30n, key), id: scene.ids.next() })));
-    return { ledger, hold };
+    const ledger = await scene.start({ before: lives, after: lives, isDead: () => !lives(), isolate });
+    const { value } = await scene.ended(ledger.hold({ ...requestOf(30n, key), id: scene.ids.next() }));
+    return { ledger, hold: heldOf(value) };
   };
-  return { scene, ended, visit };
+  return { ...scene, visit };
 }
 
 test('a visit books its entry when its request has ended, once', async () => {
-  const { scene, ended, visit } = createVisits();
+  const { entries, ended, store, time, visit } = createVisits();
   const { ledger, hold } = await visit();
   await ended(ledger.settle(hold, settlementOf(25n)));
-  expect(scene.books.part.entries()).toEqual([]);
+  await time.advance(500);
+  expect(entries.entries()).toEqual([]);
   await ended(ledger.close());
-  expect(scene.books.part.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
-  expect(await scene.store.part.accounts(false, 10)).toEqual([]);
+  expect(entries.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
+  expect(await store.part.accounts(false, 10)).toEqual([]);
 });
 
 test('visits that died are charged their sizes when their leases have ended, once, by the visits after them', async () => {
-  const { scene, ended, visit } = createVisits();
+  const { entries, ended, store, time, visit } = createVisits();
   let isAlive = true;
   for (let dying = 0; dying < 3; dying += 1) await visit(() => isAlive);
   isAlive = false;
-  await scene.time.advance(60_000);
+  await time.advance(60_000);
   const visits = [await visit(), await visit()];
-  expect(scene.books.part.entries()).toMatchObject(Array(3).fill({ kind: 'expired', cost: 30n }));
+  await time.advance(500);
+  expect(entries.entries()).toMatchObject(Array(3).fill({ kind: 'expired', cost: 30n }));
   await ended(Promise.all(visits.map(({ ledger, hold }) => ledger.release(hold).then(ledger.close))));
-  expect(await scene.store.part.accounts(false, 10)).toEqual([]);
+  expect(await store.part.accounts(false, 10)).toEqual([]);
 });
