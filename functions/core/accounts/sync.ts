@@ -55,6 +55,7 @@ export function createSync(deps: SyncDependencies): Sync {
   let lastSent = Number.NEGATIVE_INFINITY;
   let heardAt = Number.NEGATIVE_INFINITY;
   let due: Millis = Number.POSITIVE_INFINITY;
+  let notBefore = Number.NEGATIVE_INFINITY;
   let cancel = (): void => undefined;
   const flushing: PromiseWithResolvers<void>[] = [];
 
@@ -63,7 +64,8 @@ export function createSync(deps: SyncDependencies): Sync {
     due = Number.POSITIVE_INFINITY;
   };
   const isReady = (): boolean => !isClosed && account.isOpen && !isSending && !backOff.isPending();
-  const sendBy = (at: Millis): void => {
+  const sendBy = (wanted: Millis): void => {
+    const at = Math.max(wanted, notBefore);
     if (!isReady() || at >= due) return;
     clear();
     due = at;
@@ -129,6 +131,8 @@ export function createSync(deps: SyncDependencies): Sync {
     else if (reply.outcome === 'stale') deps.onLost(reply.why);
     else {
       applyRefused(account, sent);
+      // Two clocks may disagree about an edge for a moment.
+      if (reply.outcome === 'window') notBefore = clock.now() + APART;
       if (reply.outcome === 'absent') deps.onAbsent(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };

@@ -141,7 +141,10 @@ function whyNothing(life: state.Life, { lines, asks }: AccountCall, now: Millis)
     (line.spend !== 0n || isAsked(line, index)) && state.counterOf(life, line).spent === undefined ? [index] : [],
   );
   if (absent.length > 0) return { outcome: 'absent', absent };
-  const isOver = lines.filter(isAsked).some(({ window }) => now < window.start || window.end <= now);
+  // A scope without a limit has one window, its whole life, which may begin a moment ahead of this clock.
+  const isOver = lines
+    .filter(isAsked)
+    .some(({ limit, window }) => limit !== undefined && (now < window.start || window.end <= now));
   return isOver ? { outcome: 'window' } : undefined;
 }
 

@@ -336,7 +336,8 @@ local function obstacle(lines)
   local absent, isOver = {}, false
   for i, line in ipairs(lines) do
     if not line.counter.spent and (line.isAsked or line.spend ~= ZERO) then absent[#absent + 1] = i - 1 end
-    isOver = isOver or line.isAsked and (now < line.counter.first or line.counter.last <= now)
+    -- A scope without a limit has one window, its whole life, which may begin a moment ahead of this clock.
+    isOver = isOver or line.isAsked and line.limit and (now < line.counter.first or line.counter.last <= now)
   end
   if absent[1] then return { outcome = 'absent', absent = absent } end
   return isOver and { outcome = 'window' } or nil
