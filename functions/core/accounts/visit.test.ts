@@ -39,3 +39,15 @@ test('visits that died are charged their sizes when their leases have ended, onc
   await ended(Promise.all(visits.map(({ ledger, hold }) => ledger.release(hold).then(ledger.close))));
   expect(await store.part.accounts(false, 10)).toEqual([]);
 });
+
+test('a call that is repeated after others were done is no store that has gone back', async () => {
+  const { epochs, ended, store, time, visit } = createVisits();
+  const { ledger } = await visit();
+  store.behaviour = 'loses';
+  const asked = ledger.hold(requestOf(40n, key));
+  await time.advance(0);
+  store.behaviour = 'up';
+  await visit();
+  expect((await ended(asked)).value).toMatchObject({ ok: true });
+  expect(epochs.part.current()).toMatchObject({ epoch: 1 });
+});
