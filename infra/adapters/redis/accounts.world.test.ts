@@ -7,6 +7,7 @@ import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
 import { describeUnless } from '../../../test/skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../test/upstash.ts';
 import { createRedisAccounts } from './accounts.ts';
+import { underClock } from './manual-clock.fixture.ts';
 import type { Evaluate } from './store.ts';
 import { openRedis, type RedisConnection } from './tcp.ts';
 import { openUpstash } from './upstash.ts';
@@ -33,17 +34,9 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
   describeAccounts('Upstash over HTTPS', () => underManualClock(upstash.evaluate));
 });
 
-/** The script with a clock that the test sets, so leases of hours end without waiting. */
 async function underManualClock(evaluate: Evaluate): Promise<AccountsUnderTest> {
   let now = Date.now();
-  const store = createRedisAccounts({
-    instanceUid: randomUUID(),
-    evaluate(script, key, args) {
-      const set = script.replace("redis.call('TIME')", '{ ARGV[3], ARGV[4] }');
-      if (set === script) throw new Error('the script reads no clock');
-      return evaluate(set, key, [...args, `${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`]);
-    },
-  });
+  const store = createRedisAccounts({ instanceUid: randomUUID(), evaluate: underClock(evaluate, () => now) });
   await store.begin(1);
   return {
     ...{ store, epoch: 1, now: () => now },
