@@ -54,7 +54,8 @@ export function compose(account: Account, asking: Iterable<Waiter>, isRenewal: b
   return { call, counters: lines.counters, waiters, calls: account.store.calls };
 }
 
-function takeUses({ uses }: Account): RateUse[] {
+/** Changes of rates that fit into a call. */
+export function takeUses({ uses }: Account): RateUse[] {
   const taken = [...uses.values()].slice(0, MAX_LINES);
   for (const { id } of taken) uses.delete(id);
   return taken;

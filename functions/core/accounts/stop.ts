@@ -1,11 +1,11 @@
 // The clean end of an account: everything is told where the store answers, booked and closed together, then forgotten (LEDGER 6).
 
 import { withTimeout } from '../ledger/timeout.ts';
-import type { AccountCall, AccountReply } from '../ports/accounts.ts';
+import type { AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, unbookedOf } from './account.ts';
 import { type Booking, reportRejected } from './booking.ts';
-import { toCall } from './compose.ts';
+import { takeUses, toCall } from './compose.ts';
 import type { LedgerDependencies } from './deps.ts';
 import type { Sync } from './sync.ts';
 
@@ -40,19 +40,7 @@ export async function stop(deps: StopDependencies): Promise<void> {
   outbox.done([...entries.map((entry) => entry.id), id]);
   if (!isTold || !account.isOpen) return;
   account.isOpen = false;
-  // A store that is away keeps the account until its lease ends; then it is forgotten without a charge.
-  await sync.ask(lastCall(account)).catch((): AccountReply | undefined => undefined);
-}
-
-function lastCall(account: Account): AccountCall {
-  const lines = [...account.counters.all()]
-    .filter(({ escrow, toldRisk }) => escrow > 0n || toldRisk > 0n)
-    .map(({ counter, limit, escrow }) => ({
-      ...{ scopeId: counter.scopeId, window: counter.window, limit, spend: 0n, risk: 0n },
-      ...{ returned: escrow > 0n ? escrow : 0n, registered: 0n, ahead: 0n },
-    }));
-  return {
-    ...{ ...toCall(account), batch: account.batch + 1, booked: account.batch, lines },
-    ...{ uses: [...account.uses.values()], isLast: true },
-  };
+  // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without a charge.
+  const last = { ...toCall(account), batch: account.batch + 1, booked: account.batch, isLast: true };
+  await sync.ask({ ...last, uses: takeUses(account) }).catch((): AccountReply | undefined => undefined);
 }
