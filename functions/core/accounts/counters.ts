@@ -1,7 +1,7 @@
 // Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it (LEDGER 3).
 import type { RatesAsked } from '../ledger/rates.ts';
 import type { AskAnswer } from '../ports/accounts.ts';
-import type { HoldRefusal } from '../ports/ledger.ts';
+import type { HoldRefusal, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '../ports/policy.ts';
 import { counterKey } from '../ports/store.ts';
@@ -66,6 +66,8 @@ export interface Waiter {
   readonly amount: Nano;
   readonly minAmount: Nano;
   readonly rates: RatesAsked | undefined;
+  /** Rates as last answered, where it was refused because of holds. */
+  view: RateView | undefined;
   readonly deadline: Millis;
   /** The counter that refused it because of holds: it waits in that line. */
   busyIn: CounterState | undefined;

@@ -173,7 +173,7 @@ function toWaiter(deps: HoldDependencies, first: Charges, { request, rates, reso
   const waiter: Waiter = {
     ...{ scopes: charges.scopes, counters: charges.counters, amount: request.amount, minAmount: request.minAmount },
     ...{ rates, deadline: Math.max(arrivedAt + REQUEST_DEADLINE, clock.now() + MIN_WAIT) },
-    ...{ busyIn: undefined, isAsking: false, isOver: false },
+    ...{ view: undefined, busyIn: undefined, isAsking: false, isOver: false },
     renew() {
       const before = charges;
       charges = account.charges(request.scopes, account.now());
@@ -187,6 +187,7 @@ function toWaiter(deps: HoldDependencies, first: Charges, { request, rates, reso
           return resolve(ok(take(deps, request, charges, answer.amount, takenRates(rates, answer.rates))));
         case 'busy': {
           const counter = waiter.counters[answer.counter];
+          if (rates !== undefined && answer.rates !== undefined) waiter.view = toView(rates, answer.rates);
           if (counter !== undefined) waiting.queue(waiter, counter);
           return;
         }

@@ -44,7 +44,13 @@ function ask({ account, waiting, clock }: MoveDependencies, counted: HeldRates, 
     };
     const waiter: Waiter = {
       ...{ scopes: [], counters: [], amount: 0n, minAmount: 0n, rates: { request, scopes: [] } },
-      ...{ deadline: clock.now() + REQUEST_DEADLINE, busyIn: undefined, isAsking: false, isOver: false },
+      ...{
+        deadline: clock.now() + REQUEST_DEADLINE,
+        view: undefined,
+        busyIn: undefined,
+        isAsking: false,
+        isOver: false,
+      },
       ...{ renew: () => undefined, onAnswer: answered, onRefused: (refusal) => resolve(err(refusal)) },
     };
     waiting.enter(waiter);

@@ -187,8 +187,8 @@ function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
 }
 
 /** The reason for a refusal at the deadline: holds, where the store has said so lately, else silence. */
-function verdictOf({ busyIn, counters, scopes }: Waiter, isAlive: boolean): HoldRefusal {
+function verdictOf({ busyIn, counters, scopes, view }: Waiter, isAlive: boolean): HoldRefusal {
   const scope = busyIn === undefined ? undefined : scopes[counters.indexOf(busyIn)];
-  if (scope !== undefined && isAlive) return { reason: 'busy', scope };
+  if (scope !== undefined && isAlive) return { reason: 'busy', scope, ...(view === undefined ? {} : { rates: view }) };
   return { reason: 'unavailable', why: 'store or database did not answer in time' };
 }
