@@ -1,4 +1,4 @@
-// The body of a request to an upstream, in one piece.
+// The body of a request to an upstream, in one of Node's buffers.
 import type { UpstreamRequest } from '#core/ports/serving.ts';
 
 /** The parts joined, in pooled memory where they are short. */

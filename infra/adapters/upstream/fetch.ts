@@ -1,7 +1,6 @@
 // The upstream of a Worker: fetch, with the timeouts that fetch lacks.
 import type { Timer } from '#core/ports/platform.ts';
-import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
-import { joinBody } from './body.ts';
+import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 
 export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis.fetch; timer: Timer }): Upstream {
   return async ({ url, headers, body, timeouts, signal }) => {
@@ -22,7 +21,7 @@ export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis
       const response = await fetch(url, {
         method: 'POST',
         headers,
-        body: joinBody(body),
+        body: joined(body),
         redirect: 'manual',
         signal: AbortSignal.any([signal, late.signal]),
       });
@@ -52,4 +51,18 @@ export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis
       }
     }
   };
+}
+
+const encoder = new TextEncoder();
+
+/** The parts in one piece, by what every platform has: workerd has Node's buffers only where it is told to. */
+function joined(parts: UpstreamRequest['body']): Uint8Array<ArrayBuffer> {
+  const pieces = parts.map((part) => (typeof part === 'string' ? encoder.encode(part) : part));
+  const body = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    body.set(piece, at);
+    at += piece.length;
+  }
+  return body;
 }
