@@ -11,17 +11,8 @@ import type {
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import type { RateReply } from '#core/ports/rates.ts';
 
-/** The names of counters, made once per object: the ledger has one object per policy and window. */
-const names = new WeakMap<ScopeWindow, string>();
-
-/** `start:end scope`. */
-export function nameOf(of: ScopeWindow): string {
-  const known = names.get(of);
-  if (known !== undefined) return known;
-  const name = `${of.window.start}:${of.window.end} ${of.scopeId}`;
-  names.set(of, name);
-  return name;
-}
+/** The name of a counter. */
+export const nameOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}:${window.end} ${scopeId}`;
 
 export function toCounter(name: string): ScopeWindow {
   const [, start, end, scopeId] = /^(-?\d+):(-?\d+) (.*)$/s.exec(name) ?? [];

@@ -14,7 +14,8 @@
 --   p             hash: rate > requests in flight by account, in JSON
 -- A counter is named `start:end scope`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON; the reply is JSON without empty lists;
 -- amounts are strings (account-text.ts). A step reads, decides, and writes last: one that fails at a wrong argument has written nothing.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD, MAX_ENDED, MAX_SWEPT = 'accounts 1', 60000, 1000, 60000, 100, 16, 100
+local LAYOUT, MINUTE, SECOND, KEEP, OLD = 'accounts 1', 60000, 1000, 60000, 100
+local MAX_ENDED, MAX_SWEPT, MAX_FORGOTTEN = 16, 100, 5000
 local prefix, operation, given = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
 local meta = redis.call('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'swept')
 if meta[1] ~= LAYOUT and (meta[1] or redis.call('EXISTS', prefix .. 'epoch') == 1) then
@@ -198,7 +199,7 @@ end
 local function sweep()
   redis.call('HSET', KEYS[1], 'swept', nowText)
   local function due(set, most) return redis.call('ZRANGEBYSCORE', set, '-inf', nowText, 'LIMIT', '0', int(most)) end
-  for _, id in ipairs(due(FINISHED, 10 * MAX_SWEPT)) do
+  for _, id in ipairs(due(FINISHED, MAX_FORGOTTEN)) do
     redis.call('DEL', figuresKey(id))
     redis.call('HDEL', HEADS, id)
     redis.call('ZREM', FINISHED, id)
@@ -248,7 +249,9 @@ end
 local function inFlightOf(rate)
   local all = 0
   for id, count in pairs(rate.inFlight) do
-    if accountOf(id).head.lease > 0 then all = all + count else rate.inFlight[id] = nil end
+    local account = accounts[id]
+    local isThere = account and account.head.lease > 0 or not account and redis.call('ZSCORE', LEASES, id)
+    if isThere then all = all + count else rate.inFlight[id] = nil end
   end
   return all
 end
@@ -274,7 +277,7 @@ local function waitOf(limit, tokens, index)
 end
 -- The rate that refuses, and the first entry with room. Where none has, the one that has it first refuses.
 local function judgeRates(asked)
-  local longest, soonest, chosen
+  local longest, soonest
   for i, limit in ipairs(asked.limits) do
     local wait = waitOf(limit, asked.tokens, i - 1)
     if wait and wait.retryIn > (longest and longest.retryIn or 0) then longest = wait end
