@@ -1,6 +1,6 @@
 // Attempts: targets are called in turn until one begins to answer; nothing has reached the client before that.
 import type { Failure } from '#core/failure.ts';
-import { MAX_REQUEST } from '#core/ledger/lease.ts';
+import { MAX_REQUEST } from '#core/ledger/ends.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { err, ok, type Result } from '#core/result.ts';

@@ -25,6 +25,7 @@ function createDeadDatabase() {
     const books = createMemoryBooks();
     const database = {
       ...books,
+      book: async () => undefined,
       ...createMemoryRegistry({ clock, recount: books.recount }),
     };
     if (dbname !== 'dead') return database;

@@ -2,7 +2,7 @@
 import { openAccounts } from '#adapters/open-accounts.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createLedger } from '#core/accounts/ledger.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';

@@ -1,7 +1,7 @@
 // Maintenance of instances' stores, over a connection of its own: accounts that have ended are closed, counters audited, and a deleted instance is cleared.
 import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/open-accounts.ts';
 import type { Database } from '#adapters/postgres/database.ts';
-import { maintainAlone } from '#core/accounts/maintain.ts';
+import { maintainAlone } from '#core/ledger/maintain.ts';
 import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { NodeDependencies } from './platform.ts';

@@ -2,7 +2,7 @@
 import type { AccountBooks, Batch, BatchOutcome, Closing } from '#core/ports/account-books.ts';
 import type { AccountRow } from '#core/ports/accounts.ts';
 import type { Random } from '#core/ports/platform.ts';
-import { counterKey } from '#core/ports/store.ts';
+import { counterKey } from '#core/ports/policy.ts';
 import { expiredEntries } from '../../infra/adapters/postgres/expired-entries.ts';
 import { createMemoryBooks, type MemoryBooks } from './books.ts';
 import type { MemoryEpochs } from './epochs.ts';

@@ -1,9 +1,11 @@
 import { describeBooks } from '#core/ports/books.promises.ts';
+import type { Entry } from '#core/ports/books.ts';
 import { createMemoryBooks } from './books.ts';
 import { createMemoryRegistry } from './registry.ts';
 
 describeBooks('memory', async () => {
   const clock = { now: () => 1_800_000_000_000 };
   const books = createMemoryBooks();
-  return { books, registry: createMemoryRegistry({ clock, ...books }) };
+  const book = async (_: string, entries: ReadonlyArray<Entry>) => ({ rejected: books.insert(entries) });
+  return { books, book, registry: createMemoryRegistry({ clock, ...books }) };
 });

@@ -1,9 +1,8 @@
 // The double of the books: entries unique by (id, kind), and a sum per scope and window.
-import type { Books, Entry, ErrandBooks, Reading } from '#core/ports/books.ts';
+import type { Books, Entry } from '#core/ports/books.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
-import type { Timer } from '#core/ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
-import { counterKey } from '#core/ports/store.ts';
+import { counterKey } from '#core/ports/policy.ts';
 import { timeOf } from '../../infra/adapters/ids.ts';
 
 export interface MemoryBooks extends Books {
@@ -19,8 +18,7 @@ export interface MemoryBooks extends Books {
   moved(scopeId: ScopeId, instanceUid: string): void;
 }
 
-/** `timer` releases the lock of a holder that stops answering, as PostgreSQL does; without a timer the lock is kept. */
-export function createMemoryBooks(timer?: Timer): MemoryBooks {
+export function createMemoryBooks(): MemoryBooks {
   const entries = new Map<string, Entry>();
   const aside = new Map<string, Entry>();
   const sums = new Map<string, Nano>();
@@ -48,9 +46,7 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
     return refused.map(({ id }) => id);
   };
 
-  let locked: Promise<unknown> = Promise.resolve();
-  const errands = new Set<string>();
-  const reading: Reading = {
+  return {
     async sums(of) {
       return of.map((counter) => ({ ...counter, spent: sums.get(counterKey(counter)) ?? 0n }));
     },
@@ -62,29 +58,6 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
           ([id, of]) => [id, of.map(({ kind, cost }) => ({ kind, cost })).sort(byKind)] as const,
         ),
       );
-    },
-  };
-
-  const held: ErrandBooks = {
-    ...reading,
-    withLedgerLock(_instanceUid, work) {
-      const done = locked.then(() => work(reading));
-      const silence = new Promise<void>((resolve) => timer?.(2000, resolve));
-      locked = Promise.race([done.catch(() => undefined), silence]);
-      return done;
-    },
-    async book(_instanceUid, batch) {
-      await locked;
-      return { rejected: insert(batch) };
-    },
-  };
-
-  return {
-    ...held,
-    async tryErrandLock(_instanceUid, errand, work) {
-      if (errands.has(errand)) return undefined;
-      errands.add(errand);
-      return work(held).finally(() => errands.delete(errand));
     },
     async scopesOfOtherInstances(instanceUid, scopes) {
       return new Set(scopes.filter((scopeId) => (moved.get(scopeId) ?? instanceUid) !== instanceUid));

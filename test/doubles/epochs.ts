@@ -21,7 +21,7 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
     const { epoch, isOpen, raisedAt, calls } = current;
     const living = [...processes.values()].filter(({ seenAt }) => seenAt > now - ALIVE);
     const awaited = living.filter((each) => each.joined < epoch).length;
-    return { epoch, isOpen, age: now - raisedAt, awaited, marks: new Map(), calls };
+    return { epoch, isOpen, age: now - raisedAt, awaited, calls };
   };
   return {
     beat(process, joined) {

@@ -4,7 +4,7 @@ import { writeSync } from 'node:fs';
 import { createIds } from '#adapters/ids.ts';
 import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
 import { openAccounts } from '#adapters/open-accounts.ts';
-import { createLedger } from '#core/accounts/ledger.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';

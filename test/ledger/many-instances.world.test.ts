@@ -4,7 +4,7 @@ import { createBackends } from '#adapters/backends.ts';
 import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { maintainAlone } from '#core/accounts/maintain.ts';
+import { maintainAlone } from '#core/ledger/maintain.ts';
 import type { Accounts } from '#core/ports/accounts.ts';
 import { scopeNumber } from '#core/ports/entry.fixture.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';

@@ -4,7 +4,7 @@ import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
-import { createLedger } from '#core/accounts/ledger.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
 import type { Entry } from '#core/ports/books.ts';
 import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import type { OutboxRecord } from '#core/ports/outbox.ts';

@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs';
 import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createLedger } from '#core/accounts/ledger.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';

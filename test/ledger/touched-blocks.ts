@@ -2,9 +2,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { CHARGES, ENTER, ROWS, SUMS as SUMS_WITH_REJECTED } from '#adapters/postgres/account-books.ts';
-import { MARK } from '#adapters/postgres/epochs.ts';
-import { ADD, INSERT, toAdditions, toColumns as toBatch } from '#adapters/postgres/insert-batch.ts';
-import { BOOK, toColumns } from '#adapters/postgres/insert-entries.ts';
+import { ADD, INSERT, toAdditions, toColumns } from '#adapters/postgres/insert-batch.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { BOOKED, SUMS } from '#adapters/postgres/reading.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
@@ -64,7 +62,6 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
     .update(aliasOf(Math.floor(keys / 2)))
     .digest('hex');
   const named = ({ text }: { readonly text: string }) => ({ text, isPrepared: true });
-  const sent = (text: string) => ({ text, isPrepared: false });
   return [
     { lookups: 6, name: 'find a key with its policy', ...named(FIND), values: [hash, INSTANCE] },
     { lookups: 1, name: 'find an unknown key', ...named(FIND), values: ['0'.repeat(64), INSTANCE] },
@@ -77,16 +74,9 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
       values: [ids, ids[0], ids.at(-1)],
     },
     {
-      lookups: PER_ENTRY * 1000,
-      name: 'book a thousand entries',
-      ...sent(BOOK),
-      values: [INSTANCE, ...toColumns(batch(1000))],
-    },
-    { lookups: PER_ENTRY, name: 'book one entry', ...sent(BOOK), values: [INSTANCE, ...toColumns(batch(1))] },
-    {
       lookups: 2 * 500,
-      name: 'book them once more: all are there',
-      ...sent(BOOK),
+      name: 'insert them once more: all are there',
+      ...named(INSERT),
       values: [INSTANCE, ...toColumns(booked(entries))],
     },
     {
@@ -99,7 +89,7 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
       lookups: PER_ENTRY * 1000,
       name: 'insert a thousand entries of an account',
       ...named(INSERT),
-      values: [INSTANCE, ...toBatch(batch(1000))],
+      values: [INSTANCE, ...toColumns(batch(1000))],
     },
     {
       lookups: PER_ENTRY * 1000,
@@ -120,7 +110,6 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
       ...named(SUMS_WITH_REJECTED),
       values: sums(scopes(500)),
     },
-    { lookups: 2, name: 'mark and read the epoch', ...sent(MARK), values: [INSTANCE, ['process'], [1], 1] },
     {
       lookups: 30 * 24 + 5,
       name: 'recount 30 days of the busy team',
@@ -130,7 +119,7 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
   ];
 }
 
-/** A record that a drain finds in the store after another process booked it. */
+/** A batch that is repeated because its answer was lost. */
 const booked = (entries: number) =>
   Array.from({ length: 500 }, (_, place) => ({
     ...newEntry([{ scopeId: BUSY, window: WINDOW }]),

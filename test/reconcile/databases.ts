@@ -1,13 +1,17 @@
 // Which databases does reconcile find in a test? One for each name, that can refuse, fail, and lose an answer.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import type { Books } from '#core/ports/books.ts';
+import type { Books, Entry } from '#core/ports/books.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { createMemoryBooks } from '../doubles/books.ts';
 import { createMemoryRegistry } from '../doubles/registry.ts';
 
-export type Database = Registry & Books & { policies(instanceUid: string): Policies };
+export interface Database extends Registry, Books {
+  policies(instanceUid: string): Policies;
+  /** Books entries as a gateway does. */
+  book(instanceUid: string, entries: ReadonlyArray<Entry>): Promise<unknown>;
+}
 
 // biome-ignore lint/suspicious/noConfusingVoidType: most say nothing
 export type Lost = 'lost' | void;
@@ -28,7 +32,8 @@ export function createDatabases({ openDatabase, clock, before }: DatabasesDepend
   const refused = new Set<string>();
   const inMemory = (): Database => {
     const books = createMemoryBooks();
-    return { ...books, ...createMemoryRegistry({ clock, recount: books.recount }) };
+    const book = async (_: string, entries: ReadonlyArray<Entry>) => books.insert(entries);
+    return { ...books, book, ...createMemoryRegistry({ clock, recount: books.recount }) };
   };
   /** As its owner sees it. */
   const open = (dbname: string): Database => {

@@ -1,8 +1,10 @@
 // Does reconcile do on a real PostgreSQL what it does in memory?
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { bookEntries } from '../book-entries.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 import { createHarness, type Harness } from './harness.ts';
@@ -21,7 +23,7 @@ const make = async (): Promise<Harness> => {
   const database = createDatabase(await server.createDatabase(), { log: createMemoryLog() });
   open.push(database);
   const harness = createHarness({
-    openDatabase: () => database,
+    openDatabase: () => ({ ...database, book: (uid, entries) => bookEntries(database, uid, entries) }),
     // A moment ahead of the database's clock, as if the anchors of claims were made before the run that asks for them.
     start: Date.now() + 5000,
   });

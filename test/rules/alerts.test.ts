@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { MAX_UNBOOKED_AGE } from '#core/ledger/backlog.ts';
+import { MAX_UNBOOKED_AGE } from '#core/ledger/booking.ts';
 import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 
 const root = join(import.meta.dirname, '../..');

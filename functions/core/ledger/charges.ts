@@ -1,62 +1,50 @@
-// Charges of a request: the scopes that pay, in which windows, and which of them have a limit.
-import type { Millis, Window } from '../ports/money.ts';
+// Charges of a request: the counters of all scopes that pay, with their limits.
+import type { Millis, Nano, Window } from '../ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '../ports/policy.ts';
-import type { Counter } from '../ports/store.ts';
 import { spendWindow } from '../window.ts';
+import type { CounterState, Counters } from './counters.ts';
 
 export interface Charges {
-  /** All scopes that pay; the entry names each. */
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+  /** All scopes that pay, with or without a limit; the entry names each. The same list for the same scopes and windows: it is encoded once. */
   readonly all: ReadonlyArray<ScopeWindow>;
-  /** Counters with a limit, and in the same order the scopes they belong to. */
-  readonly counters: ReadonlyArray<Counter>;
-  readonly limited: ReadonlyArray<ScopePolicy>;
+  /** Their counters and limits, in the same order. */
+  readonly counters: ReadonlyArray<CounterState>;
+  readonly limits: ReadonlyArray<Nano | undefined>;
 }
 
-interface Reading {
-  readonly charge: ScopeWindow;
-  /** The same object for every request that pays from it: a store call names it once. */
-  readonly counter: Counter | undefined;
-}
-
-/**
- * Reads a policy once per policy object and window; a refreshed policy is another object, so nothing grows stale. The same list of
- * scopes in the same windows returns the same charges, which are therefore encoded once.
- */
-export function createCharges(): (scopes: ReadonlyArray<ScopePolicy>, now: Millis) => Charges {
-  const readings = new WeakMap<ScopePolicy, Reading>();
+/** Reads a list of policies once per list and window; refreshed policies are another list, so nothing grows stale. */
+export function createCharges(counters: Counters): (scopes: ReadonlyArray<ScopePolicy>, now: Millis) => Charges {
   const known = new WeakMap<ReadonlyArray<ScopePolicy>, Charges>();
-
-  const read = (scope: ScopePolicy, now: Millis): Reading => {
-    const known = readings.get(scope);
-    if (known !== undefined && holds(known.charge.window, now)) return known;
-    const charge = { scopeId: scope.scopeId, window: spendWindow(scope, now) };
-    const counter = scope.budget === undefined ? undefined : { ...charge, limit: BigInt(scope.budget.limit) };
-    const reading = { charge, counter };
-    readings.set(scope, reading);
-    return reading;
-  };
-
-  const readAll = (scopes: ReadonlyArray<ScopePolicy>, now: Millis): Charges => {
-    const all: ScopeWindow[] = [];
-    const counters: Counter[] = [];
-    const limited: ScopePolicy[] = [];
-    for (const scope of scopes) {
-      const { charge, counter } = read(scope, now);
-      all.push(charge);
-      if (counter === undefined) continue;
-      counters.push(counter);
-      limited.push(scope);
-    }
-    return { all, counters, limited };
-  };
-
   return (scopes, now) => {
     const before = known.get(scopes);
-    if (before?.all.every(({ window }) => holds(window, now)) === true) return before;
-    const charges = readAll(scopes, now);
+    if (before !== undefined && isCurrent(before, now)) return before;
+    const all = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
+    const charges = {
+      ...{ scopes, all, counters: all.map(counters.of) },
+      limits: scopes.map(({ budget }) => (budget === undefined ? undefined : BigInt(budget.limit))),
+    };
     known.set(scopes, charges);
     return charges;
   };
 }
 
-const holds = (window: Window, now: Millis): boolean => window.start <= now && now < window.end;
+function isCurrent({ counters }: Charges, now: Millis): boolean {
+  for (const { isDropped, counter } of counters) if (isDropped || !contains(counter.window, now)) return false;
+  return true;
+}
+
+const contains = ({ start, end }: Window, now: Millis): boolean => start <= now && now < end;
+
+/** The policies of this request are the latest known: their limits decide from now on. */
+export function adoptLimits({ counters, limits }: Charges): void {
+  for (let at = 0; at < counters.length; at += 1) {
+    const state = counters[at];
+    if (state !== undefined) state.limit = limits[at];
+  }
+}
+
+/** Counters that are new, since a window has begun, have the limits that were known last in the one before. */
+export function keepLimits({ counters }: Charges, before: Charges): void {
+  for (const [at, state] of counters.entries()) state.limit ??= before.counters[at]?.limit;
+}

@@ -1,94 +1,97 @@
 // The components of a ledger, and how they are wired.
-import type { Entry } from '../ports/books.ts';
-import type { Millis } from '../ports/money.ts';
-import { counterKey, type Expired } from '../ports/store.ts';
-import { createAcquire } from './acquire.ts';
-import { auditCounters } from './audit.ts';
-import { createBacklog } from './backlog.ts';
-import { createBatch } from './batch.ts';
+
+import { createAccount } from './account.ts';
 import { createBooking } from './booking.ts';
+import { createClosing } from './closing.ts';
+import { createCover } from './cover.ts';
 import type { LedgerDependencies } from './deps.ts';
-import { drain, GONE_AFTER } from './drain.ts';
-import { createHeartbeat, type Heartbeat } from './heartbeat.ts';
-import { createHold } from './hold.ts';
-import { createHoldQueue } from './hold-queue.ts';
-import { repairLateExpiries } from './late-expiry.ts';
-import { reportLost } from './lease.ts';
-import type { LiveHolds } from './live-holds.ts';
+import { createEnds } from './ends.ts';
+import { createHolds } from './holds.ts';
 import { createLoads } from './loads.ts';
-import { createFixedMembership, createMembership, createStoreMemory } from './membership.ts';
-import { createMove } from './rates.ts';
-import { createWatch } from './request-deadline.ts';
-import { createSettlements } from './settlements.ts';
+import { createMembership, type Membership } from './membership.ts';
+import { createMove } from './move.ts';
 import { createSpend } from './spend.ts';
-import { createStoreClock } from './store-clock.ts';
-import { createStoreLiveness } from './store-liveness.ts';
+import { createSync, type Sync } from './sync.ts';
+import { TIMEOUT, withTimeout } from './timeout.ts';
+import { createWaiting, type Waiting } from './waiting.ts';
 
-export function createComponents(deps: LedgerDependencies) {
-  const tick = deps.tick ?? afterPromises;
-  const liveHolds: LiveHolds = new Map();
-  const onExpired = (expired: ReadonlyArray<Expired>): void => settlements.expired(expired);
-  const onGap = (since: Millis): void => reportLost(liveHolds, since);
-  const { epochs } = deps;
-  const memory = deps.isolate ?? createStoreMemory(deps.ids.next());
-  const storeClock = createStoreClock(deps.clock, memory.last);
-  const onLeave = (storeEpoch: number): void => heartbeat?.onStaleEpoch(storeEpoch);
-  const openable = epochs === undefined ? undefined : createMembership(memory, onLeave);
-  const membership = openable ?? createFixedMembership(1);
-  const batch = createBatch({ ...deps, membership, storeClock, tick, onExpired, onGap });
-  const suspectCounters = createSuspectCounters(deps, membership.epoch);
-  const isLive = (id: string): boolean => liveHolds.has(id);
-  const onRun = (): void => backlog.report();
-  const booking = createBooking({ ...deps, membership, isLive, onRun, onBookedAcrossEpochs: suspectCounters.add });
-  const loads = createLoads({ ...deps, batch, tick });
-  const queue = createHoldQueue(deps.timer);
-  const liveness = createStoreLiveness({ ...deps, storeClock });
-  const acquire = createAcquire({ ...deps, batch, loads, storeClock, queue, liveness });
-  const watch = createWatch({ ...deps, membership, liveness });
-  const settlements = createSettlements({ ...deps, liveHolds, batch, loads, booking, membership, storeClock, queue });
-  const backlog = createBacklog({ ...deps, booking, settlements });
-  const hold = createHold({ ...deps, liveHolds, acquire, settlements, membership, watch });
-  const move = createMove({ ...deps, liveHolds, batch, membership, watch });
-  const spend = createSpend({ ...deps, batch, loads, storeClock, membership, watch });
-  const onOpen = (): void => {
-    batch.resume();
-    void suspectCounters.settle();
-  };
-  const onBeat = (): void => {
-    void suspectCounters.settle();
-    void repairLateExpiries({ ...deps, liveHolds }, membership.epoch()).catch(() => undefined);
-    void drain({ ...deps, onSuspect: suspectCounters.add }, GONE_AFTER).catch(() => undefined);
-  };
-  const heartbeat: Heartbeat | undefined =
-    epochs === undefined || openable === undefined
-      ? undefined
-      : createHeartbeat({
-          ...{ ...deps, epochs, membership: openable, process: memory.process, booking, liveHolds },
-          ...{ onOpen, onAway: batch.refuse, onExpired, onBeat, isolate: deps.isolate },
-        });
-  return { liveHolds, storeClock, membership, batch, booking, settlements, backlog, hold, move, spend, heartbeat };
-}
+export type Components = ReturnType<typeof createComponents>;
 
-/** Suspect counters: loaded before a booking that they may not contain. */
-function createSuspectCounters(deps: LedgerDependencies, epoch: () => number) {
-  let suspect: ReadonlyArray<Entry> = [];
+export function createComponents(given: LedgerDependencies) {
+  const { clock: wall, monotonic: clock = wall } = given;
+  const deps = { ...given, clock, wall };
+  const account = createAccount(deps, given.isolate);
+  const phase = { isClosed: false };
+  const waiting: Waiting = createWaiting({
+    timer: deps.timer,
+    now: deps.clock.now,
+    storeNow: account.now,
+    heardAt: () => sync.heardAt(),
+    isRebuilding: () => membership.isRebuilding(),
+    onAsk: () => sync.urgent(),
+  });
+  const loads = createLoads({ ...deps, account, onLoaded: () => sync.urgent() });
+  const closing = createClosing({
+    ...deps,
+    now: account.now,
+    epoch: () => account.epoch,
+    onGoneBack: () => membership.leave('behind'),
+  });
+  const cover = createCover({ timer: deps.timer, onWait: () => sync.urgent() });
+  const sync: Sync = createSync({
+    ...{ ...deps, account, waiting, onAbsent: loads.want },
+    onDone(pending, reply) {
+      holds.answered(pending, reply);
+      cover.check();
+      booking.gather();
+      closing.close(reply);
+    },
+    onLost: (why) => membership.leave(why),
+  });
+  const booking = createBooking({
+    ...{ ...deps, account, tell: sync.flush, opened: () => membership.opened() },
+    onLost: (why) => membership.leave(why),
+    onBooked: () => {
+      membership.onBooked();
+      sync.news();
+    },
+  });
+  const membership: Membership = createMembership({
+    ...{ ...deps, account, ask: sync.ask },
+    onLeft: sync.reset,
+    onOpen: () => {
+      cover.check();
+      booking.gather();
+      sync.urgent();
+    },
+  });
+  const holds = createHolds({ ...deps, account, waiting, sync, booking, phase, membership });
+  const ends = createEnds({ ...deps, account, waiting, sync, cover, booking, holds });
+  const move = createMove({ ...deps, account, waiting });
+  const spend = createSpend({ ...deps, account, sync, membership });
+  const cancelBeat = keepBeating(deps, () => {
+    ends.beat();
+    membership.beat();
+    booking.report();
+  });
   return {
-    add(entries: ReadonlyArray<Entry>): void {
-      suspect = [...suspect, ...entries];
-    },
-    async settle(): Promise<void> {
-      const entries = suspect;
-      if (entries.length === 0) return;
-      suspect = [];
-      const charges = entries.flatMap((entry) => entry.charges);
-      const counters = new Map(charges.map((of) => [counterKey(of), of]));
-      await auditCounters(deps, epoch(), [...counters.values()]).catch(() => {
-        suspect = [...entries, ...suspect];
-      });
+    ...{ account, phase, membership, holds, ends, move, spend, sync, booking, waiting },
+    async close(): Promise<void> {
+      cancelBeat();
+      for (const part of [loads, sync, booking, waiting]) part.close();
+      await withTimeout(deps.timer, TIMEOUT, 'store or database', closing.stop()).catch(() => undefined);
+      await membership.close();
     },
   };
 }
 
-const afterPromises = (callback: () => void): void => {
-  void Promise.resolve().then(callback);
-};
+/** Idle escrow is looked at every quarter of a second. */
+const BEAT = 250;
+
+function keepBeating({ timer }: Pick<LedgerDependencies, 'timer'>, work: () => void): () => void {
+  let cancel = timer(BEAT, function beat() {
+    work();
+    cancel = timer(BEAT, beat);
+  });
+  return () => cancel();
+}

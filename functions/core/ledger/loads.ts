@@ -1,62 +1,69 @@
-// Loads: an absent counter gets its PostgreSQL sum. Absent is not zero (LEDGER 6).
-import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
-import { counterKey } from '../ports/store.ts';
-import type { Batch } from './batch.ts';
-import { readCounterSums } from './counter-sums.ts';
+// Loads: absent counters get their PostgreSQL sums. Absent is not zero (LEDGER 6).
+
+import type { ScopeWindow } from '../ports/policy.ts';
+import { type Account, change } from './account.ts';
+import { createBackOff } from './back-off.ts';
+import type { CounterState } from './counters.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 
-export interface Loads {
-  /**
-   * Reads the sums of these counters and sets them in the store where they are still absent; all loads of a tick share
-   * one reading. Throws when database or store do not reply. Returns what the counters then show.
-   */
-  load(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
+export interface LoadsDependencies extends Pick<LedgerDependencies, 'accounts' | 'books' | 'timer' | 'log'> {
+  readonly account: Account;
+  /** Counters are loaded, or may be tried again. */
+  readonly onLoaded: () => void;
 }
 
-export interface LoadsDependencies extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'store' | 'timer'> {
-  readonly batch: Batch;
-  readonly tick: (callback: () => void) => void;
+/** Reads these sums in PostgreSQL and sets them where they are absent. Throws when store or database do not reply. */
+export async function load(
+  { accounts, books, timer }: Pick<LedgerDependencies, 'accounts' | 'books' | 'timer'>,
+  epoch: number,
+  counters: ReadonlyArray<ScopeWindow>,
+): Promise<void> {
+  const sums = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.sums(counters));
+  await withTimeout(timer, TIMEOUT, 'the store', accounts.load(epoch, sums));
 }
 
-interface Wanted {
-  readonly counter: ScopeWindow;
-  readonly loaded: Promise<ScopeSpend>;
-  readonly resolve: (loaded: Promise<ScopeSpend>) => void;
-}
+/** Loads the counters that a call found absent; no call names them meanwhile. */
+export function createLoads(deps: LoadsDependencies) {
+  const { account, timer } = deps;
+  const backOff = createBackOff(timer, 50, 1000);
+  const wanted = new Set<CounterState>();
+  let isRunning = false;
 
-export function createLoads({ instanceUid, books, store, batch, timer, tick }: LoadsDependencies): Loads {
-  const underWay = new Map<string, Wanted>();
-  let wanted: Wanted[] = [];
-
-  const read = (): void => {
-    const asked = wanted;
-    wanted = [];
-    const counters = asked.map(({ counter }) => counter);
-    // Without the lock, a sum read before a booking and set after it would miss that booking or count it twice.
-    const work = books.withLedgerLock(instanceUid, async (reading) => {
-      const exact = await readCounterSums(store, reading, counters);
-      await Promise.all(exact.map(({ load }) => batch.load(load)));
-      return exact;
-    });
-    const reading = withTimeout(timer, TIMEOUT, 'PostgreSQL or the store', work);
-    asked.forEach(({ counter, resolve }, index) => {
-      const loading = reading.then((sums) => sums[index] ?? Promise.reject(new Error('PostgreSQL left a sum out')));
-      const over = (): unknown => underWay.delete(counterKey(counter));
-      loading.then(over, over);
-      resolve(loading);
-    });
+  const run = async (): Promise<void> => {
+    // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
+    const loading = [...wanted].filter(({ isLoading }) => isLoading);
+    if (isRunning || loading.length === 0 || backOff.isPending()) return;
+    isRunning = true;
+    try {
+      const counters = loading.map(({ counter }) => counter);
+      await load(deps, account.epoch, counters);
+      backOff.succeeded();
+      for (const counter of loading) over(counter);
+    } catch {
+      // Requests wait within their deadlines.
+      backOff.failed(run);
+    }
+    isRunning = false;
+    deps.onLoaded();
+    void run();
+  };
+  const over = (counter: CounterState): void => {
+    wanted.delete(counter);
+    counter.isLoading = false;
+    change(account, counter);
   };
 
-  const want = (counter: ScopeWindow): Promise<ScopeSpend> => {
-    const known = underWay.get(counterKey(counter));
-    if (known !== undefined) return known.loaded;
-    const { promise: loaded, resolve } = Promise.withResolvers<ScopeSpend>();
-    const one = { counter, loaded, resolve };
-    underWay.set(counterKey(counter), one);
-    if (wanted.push(one) === 1) tick(read);
-    return loaded;
+  return {
+    want(counters: ReadonlyArray<CounterState>): void {
+      for (const counter of counters) {
+        counter.isLoading = true;
+        counter.isChanged = false;
+        account.changed.delete(counter);
+        wanted.add(counter);
+      }
+      void run();
+    },
+    close: backOff.cancel,
   };
-
-  return { load: (counters) => Promise.all(counters.map(want)) };
 }

@@ -1,94 +1,153 @@
-// Membership of a process in an epoch of the store, closed while the store is rebuilt (LEDGER 6).
-import type { StoreCall } from '../ports/store.ts';
-import type { StoreMemory } from './deps.ts';
-import { noAnswer } from './store-clock.ts';
+// Membership of a process in an epoch: its start, its heartbeat, and its way back after it left (LEDGER 6).
+
+import type { AccountCall, AccountReply } from '../ports/accounts.ts';
+import type { Millis } from '../ports/money.ts';
+import { reasonOf } from '../reason.ts';
+import { type Account, type Loss, owe, unbookedOf } from './account.ts';
+import type { LedgerDependencies } from './deps.ts';
+import { type JoinProgress, join } from './join.ts';
+import { replay } from './replay.ts';
+import { TIMEOUT, withTimeout } from './timeout.ts';
+
+export interface MembershipDependencies extends LedgerDependencies {
+  readonly account: Account;
+  readonly ask: (call: AccountCall) => Promise<AccountReply>;
+  readonly onLeft: () => void;
+  readonly onOpen: () => void;
+}
 
 export interface Membership {
-  /** The epoch that was open last. */
-  epoch(): number;
-  isOpen(): boolean;
-  /** Whether this epoch is the open one. */
-  isIn(epoch: number): boolean;
-  /** The caller and its acknowledged calls; undefined where calls are not counted. */
-  from(): StoreCall['from'];
-  /** Records how many calls of this process the store has counted. */
-  answered(epoch: number, calls: number): void;
-  /** Leaves `epoch`, because the store is in `storeEpoch`: nothing is sent until an epoch is open again. */
-  leave(epoch: number, storeEpoch: number): void;
-  /** Why the store cannot be rebuilt now; undefined while it is being rebuilt, or open. */
-  whyAway(): unknown;
+  /** Books what the outbox has, and joins. Throws when PostgreSQL or the store are away; then it goes on by itself, and may be called again. */
+  start(): Promise<void>;
+  leave(why: Loss): void;
+  isRebuilding(): boolean;
   /** Resolves when an epoch is open. */
   opened(): Promise<void>;
+  /** Why requests wait. */
+  why(): string;
+  /** Called every quarter of a second. */
+  beat(): void;
+  /** Corrections may be booked: then the outbox forgets the accounts they belong to. */
+  onBooked(): void;
+  close(): Promise<void>;
 }
 
-/** A store that never forgets while its process lives: always open. */
-export function createFixedMembership(epoch: number): Membership {
-  return {
-    epoch: () => epoch,
-    isOpen: () => true,
-    isIn: () => true,
-    from: () => undefined,
-    answered: () => undefined,
-    leave(_, storeEpoch) {
-      throw new Error(`the store is in epoch ${storeEpoch}, not ${epoch}`);
-    },
-    whyAway: () => undefined,
-    opened: async () => undefined,
+const BEAT_POSTGRES: Millis = 2000;
+const TRY_AGAIN: Millis = 200;
+
+export function createMembership(deps: MembershipDependencies): Membership {
+  const { account, outbox, epochs, ids, timer, clock, isolate, log } = deps;
+  const own: JoinProgress['own'] = new Map();
+  const progress: JoinProgress = { joined: 0, lostIn: undefined, storeEpoch: 0, isRebuilding: false, own };
+  const process = deps.process ?? ids.next();
+  let isRead = false;
+  let hasBeaten = false;
+  let isClosed = false;
+  let beatAt = clock.now();
+  let joining: Promise<void> | undefined;
+  let why = 'the ledger starts';
+  let cancel = (): void => undefined;
+  let opening = Promise.withResolvers<void>();
+
+  const joinOnce = async (): Promise<void> => {
+    try {
+      hasBeaten = true;
+      await join({ ...deps, process, progress });
+      joining = undefined;
+    } catch (error) {
+      joining = undefined;
+      if (why !== reasonOf(error)) log.warn('the ledger cannot join the epoch', { why: reasonOf(error) });
+      why = reasonOf(error);
+      if (!isClosed) cancel = timer(TRY_AGAIN, rejoin);
+      throw new Error('the ledger cannot join the epoch', { cause: error });
+    }
+    beatAt = clock.now();
+    opened();
+    forgetOwn();
+    deps.onOpen();
   };
-}
-
-export interface OpenableMembership extends Membership {
-  open(epoch: number): void;
-  fail(why: unknown): void;
-  /** The caller in this epoch; the count restarts with a new epoch. */
-  count(epoch: number): NonNullable<StoreCall['from']>;
-}
-
-export const createStoreMemory = (process: string): StoreMemory => ({
-  ...{ process, epoch: 0 },
-  counted: { epoch: 0, acknowledged: 0 },
-  last: noAnswer(),
-});
-
-export function createMembership(memory: StoreMemory, onLeave: (storeEpoch: number) => void): OpenableMembership {
-  let epoch = 0;
-  let isOpen = false;
-  let why: unknown;
-  let waiting = Promise.withResolvers<void>();
-
-  const count = (of: number) => {
-    if (memory.counted.epoch !== of) memory.counted = { epoch: of, acknowledged: 0 };
-    return { process: memory.process, acknowledged: memory.counted.acknowledged };
+  const rejoin = (): void => {
+    cancel();
+    joining ??= joinOnce();
+    joining.catch(() => undefined);
+  };
+  const opened = (): void => {
+    why = '';
+    opening.resolve();
   };
 
-  return {
-    epoch: () => epoch,
-    isOpen: () => isOpen,
-    isIn: (of) => isOpen && of === epoch,
-    from: () => count(epoch),
-    count,
-    answered(of, calls) {
-      const { counted } = memory;
-      if (of !== counted.epoch || calls <= counted.acknowledged) return;
-      memory.counted = { epoch: of, acknowledged: calls };
+  /** Leftovers of an earlier process: its accounts are closed, its requests booked by their ids. */
+  const readOutbox = async (): Promise<void> => {
+    const records = await outbox.recover();
+    if (isRead) return;
+    isRead = true;
+    const { accounts, entries, done } = replay(records, account.now());
+    for (const id of accounts) own.set(id, undefined);
+    for (const entry of entries)
+      owe(account, { entry, counters: entry.charges.map(account.counters.of), cover: 0n, since: clock.now() });
+    outbox.done(done);
+    if (records.length > 0) log.info('recovered the outbox', { entries: entries.length });
+  };
+
+  const forgetOwn = (): void => {
+    if (own.size === 0) return;
+    const unbooked = new Set(unbookedOf(account).map(({ entry }) => entry));
+    for (const [id, corrections] of own) {
+      if (corrections === undefined || corrections.some(({ entry }) => unbooked.has(entry))) continue;
+      own.delete(id);
+      outbox.done([id]);
+    }
+  };
+
+  const beatPostgres = async (): Promise<void> => {
+    const { epoch, id } = account;
+    try {
+      const state = await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.beat(process, progress.joined));
+      if (account.id !== id) return;
+      if (state.epoch !== epoch || !state.isOpen) membership.leave('epoch');
+      else account.store.calls = Math.max(account.store.calls, state.calls);
+    } catch {
+      // PostgreSQL is away: bookings report it.
+    }
+  };
+
+  const membership: Membership = {
+    async start() {
+      if (account.isOpen) return;
+      if (isolate !== undefined && isolate.epoch > 0) {
+        Object.assign(account, { id: ids.next(), epoch: isolate.epoch, isOpen: true });
+        return opened();
+      }
+      if (!isRead) await readOutbox();
+      rejoin();
+      await joining;
     },
-    leave(of, storeEpoch) {
-      if (!isOpen || of !== epoch) return;
-      isOpen = false;
-      waiting = Promise.withResolvers();
-      onLeave(storeEpoch);
+    leave(loss) {
+      if (!account.isOpen) return;
+      account.isOpen = false;
+      opening = Promise.withResolvers();
+      if (loss === 'behind') progress.lostIn = account.epoch;
+      progress.isRebuilding = loss !== 'closed';
+      if (loss === 'closed') for (const { lost } of account.live) lost?.();
+      deps.onLeft();
+      rejoin();
     },
-    whyAway: () => why,
-    opened: () => waiting.promise,
-    open(of) {
-      epoch = of;
-      memory.epoch = of;
-      isOpen = true;
-      why = undefined;
-      waiting.resolve();
+    isRebuilding: () => progress.isRebuilding,
+    why: () => why,
+    async opened() {
+      if (!account.isOpen) await opening.promise;
     },
-    fail(error) {
-      why = error;
+    beat() {
+      if (!account.isOpen || isolate !== undefined || clock.now() - beatAt < BEAT_POSTGRES) return;
+      beatAt = clock.now();
+      void beatPostgres();
+    },
+    onBooked: forgetOwn,
+    async close() {
+      isClosed = true;
+      cancel();
+      if (hasBeaten) await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.leave(process)).catch(() => undefined);
     },
   };
+  return membership;
 }

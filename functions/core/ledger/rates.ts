@@ -1,12 +1,7 @@
-// Rates of a request: the question to the store, the view of the client, and moves to a fallback entry (decision 0012).
+// Rates of a request: the question to the store, and the view of the client (decision 0012).
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit, RateRefusal, RateReply, RateRequest, RatesLeft } from '../ports/rates.ts';
-import { reasonOf } from '../reason.ts';
-import { err, ok, type Result } from '../result.ts';
-import type { Batch } from './batch.ts';
-import type { LiveHolds } from './live-holds.ts';
-import { openRequestDeadline, type RequestDeadlineDependencies, type Watch, withDeadline } from './request-deadline.ts';
 
 /** The rates asked of the store, and the scopes whose limits they are. */
 export interface RatesAsked {
@@ -75,33 +70,4 @@ function tightest(
     if (lowest === undefined || one.remaining < lowest.remaining) lowest = { ...one, limit };
   });
   return lowest;
-}
-
-export interface MoveDependencies extends RequestDeadlineDependencies {
-  readonly liveHolds: LiveHolds;
-  readonly batch: Batch;
-  readonly watch: Watch;
-}
-
-/** Moves a request to another model entry, if that entry's rate allows it. */
-export function createMove(deps: MoveDependencies) {
-  const { liveHolds, batch, watch } = deps;
-
-  return async function move(id: string, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>> {
-    const live = liveHolds.get(id);
-    if (live?.tokens === undefined) return ok(undefined);
-    const refused = to === undefined && live.entry === undefined ? ok(undefined) : await ask(id, live.tokens, to);
-    if (refused.ok) live.entry = to;
-    return refused;
-  };
-
-  async function ask(id: string, tokens: number, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>> {
-    try {
-      const answer = await withDeadline(watch, openRequestDeadline(deps), batch.move({ id, tokens, to }));
-      if (answer === undefined) return ok(undefined);
-      return err({ reason: 'limited', ...answer, limit: to?.[answer.rate] ?? 0, rates: {} });
-    } catch (error) {
-      return err({ reason: 'unavailable', why: reasonOf(error) });
-    }
-  }
 }

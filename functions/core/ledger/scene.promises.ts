@@ -1,15 +1,16 @@
-// The scene of the ledger's tests: a ledger over parts in memory that can hang, lose answers, and die between any two steps.
+// The scene of the ledger's tests: processes over parts in memory that can hang, lose answers and forget, and die between any two steps.
+import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
-import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createMemoryAccountBooks, type MemoryAccountBooks } from '../../../test/doubles/account-books.ts';
 import { createMemoryBooks, type MemoryBooks } from '../../../test/doubles/books.ts';
-import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
+import { createMemoryEpochs, type MemoryEpochs } from '../../../test/doubles/epochs.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { createManualTime, type ManualTime } from '../../../test/doubles/time.ts';
+import type { AccountCall, Accounts } from '../ports/accounts.ts';
 import type { Ids } from '../ports/clock.ts';
-import type { Epochs } from '../ports/epochs.ts';
 import type { Hold, HoldRefusal, HoldRequest, Settlement } from '../ports/ledger.ts';
 import type { Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
-import type { Store } from '../ports/store.ts';
 import type { Result } from '../result.ts';
 import type { StoreMemory } from './deps.ts';
 import { createLedger, type StartableLedger } from './ledger.ts';
@@ -32,22 +33,172 @@ export interface Process {
 
 export const IMMORTAL: Process = { before: () => true, after: () => true, isDead: () => false };
 
+/** A process that the test can freeze at any step, and kill. */
+export function createProcess() {
+  const is = { frozen: false, dead: false };
+  const isAlive = (): boolean => !is.dead;
+  return { is, before: isAlive, after: isAlive, isDead: () => is.dead, isFrozen: () => is.frozen };
+}
+
 export interface Part<T extends object> {
   part: T;
   behaviour: Behaviour;
 }
 
+export type Scene = ReturnType<typeof createScene>;
+
+/** One database and one store, which processes share, each with an outbox folder. */
+export function createScene() {
+  const time = createManualTime(Date.UTC(2026, 0, 10));
+  const entries = createMemoryBooks();
+  const epochs = createMemoryEpochs(time);
+  const books = createMemoryAccountBooks({ epochs, books: entries });
+  const folder: MemoryFolder = { records: [] };
+  const [counted, gauges] = [new Map<string, number>(), new Map<string, number>()];
+  const calls: AccountCall[] = [];
+  let made = 0;
+  let recorded = record(time);
+  const scene = {
+    /** Wall clocks are ahead by so much. */
+    wallAhead: 0,
+    ...{ time, entries, folder, log: createMemoryLog(), counted, gauges },
+    /** All numbered calls. */
+    calls,
+    /** Ids of all processes and of their callers. */
+    ids: { next: () => idAt(time.clock.now(), made++) } satisfies Ids,
+    store: { part: recorded.accounts, behaviour: 'up' } as Part<Accounts>,
+    books: {
+      part: Object.assign(books, { scopesOfOtherInstances: entries.scopesOfOtherInstances }),
+      behaviour: 'up',
+    } as Part<MemoryAccountBooks & Pick<MemoryBooks, 'scopesOfOtherInstances'>>,
+    epochs: { part: epochs, behaviour: 'up' } as Part<MemoryEpochs>,
+    outbox: { behaviour: 'up' as Behaviour },
+    database(behaviour: Behaviour): void {
+      scene.books.behaviour = behaviour;
+      scene.epochs.behaviour = behaviour;
+    },
+    /** The store loses everything. */
+    wipe(): void {
+      recorded = record(time);
+      scene.store.part = recorded.accounts;
+    },
+    /** Remembers the store as it is now; the result brings it back. */
+    snapshot(): () => void {
+      const copy = recorded.copy();
+      return () => {
+        recorded = copy();
+        scene.store.part = recorded.accounts;
+      };
+    },
+    /** A ledger in a new process, on the scene's outbox folder unless another is given; not started. */
+    process(process: Process = IMMORTAL, on: MemoryFolder = folder): StartableLedger {
+      const accounts = withBehaviour(scene.store, process, time);
+      const outbox = {
+        part: createMemoryOutbox(on),
+        get behaviour() {
+          return scene.outbox.behaviour;
+        },
+      };
+      return createLedger({
+        ...{ instanceUid: 'instance-1', isolate: process.isolate, ids: scene.ids, log: scene.log },
+        clock: { now: () => time.clock.now() + scene.wallAhead },
+        monotonic: time.clock,
+        accounts: new Proxy(accounts, {
+          get(_, name) {
+            if (name === 'call') return (call: AccountCall) => calls.push(call) && accounts.call(call);
+            return Reflect.get(accounts, name);
+          },
+        }),
+        books: withBehaviour(scene.books, process, time),
+        epochs: withBehaviour(scene.epochs, process, time),
+        outbox: withBehaviour(outbox, process, time),
+        timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
+        metrics: {
+          add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
+          set: (name, value) => void gauges.set(name, value),
+          observe: () => undefined,
+          render: () => '',
+        },
+      });
+    },
+    /** A started ledger in a new process with a disk of its own. */
+    async start(process: Process = IMMORTAL, on: MemoryFolder = { records: [] }): Promise<StartableLedger> {
+      const ledger = scene.process(process, on);
+      await scene.ended(ledger.start());
+      return ledger;
+    },
+    /** Advances the clock until the promise has settled; its value, and how long that took. `meanwhile`: events by instant. */
+    async ended<T>(promise: Promise<T>, meanwhile: Readonly<Record<number, () => unknown>> = {}) {
+      const began = time.clock.now();
+      let done: { readonly millis: number } | undefined;
+      const isDone = () => {
+        done = { millis: time.clock.now() - began };
+      };
+      promise.then(isDone, isDone);
+      await time.settle();
+      for (let waited = 0; done === undefined && waited < 10_000; waited += 5) {
+        meanwhile[waited]?.();
+        await time.advance(5);
+      }
+      if (done === undefined) throw new Error('nothing came in 10 s');
+      return { value: await promise, millis: done.millis };
+    },
+    /** The answer to a hold, and how long it took. */
+    async tryHold(ledger: StartableLedger, request: HoldRequest, meanwhile?: Readonly<Record<number, () => unknown>>) {
+      const { value, millis } = await scene.ended(ledger.hold(request), meanwhile);
+      return { value, outcome: outcome(value), millis };
+    },
+    async take(ledger: StartableLedger, amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): Promise<Hold> {
+      return heldOf((await scene.tryHold(ledger, requestOf(amount, ...scopes))).value);
+    },
+    /** Spend of this scope, holds left out. */
+    async spent(ledger: StartableLedger, scope: ScopePolicy): Promise<Nano | string | undefined> {
+      const { value } = await scene.ended(ledger.spend([scope]));
+      return value.ok ? value.value[0]?.spent : value.failure.reason;
+    },
+  };
+  return scene;
+}
+
+/** A store in memory that can go back to what it was. */
+function record(time: ManualTime, before: ReadonlyArray<readonly [number, (of: Accounts) => unknown]> = []) {
+  const steps = [...before];
+  let at: number | undefined = 0;
+  const part = createMemoryAccounts({ clock: { now: () => at ?? time.clock.now() }, epoch: 0 });
+  for (const [then, step] of before) {
+    at = then;
+    void step(part);
+  }
+  at = undefined;
+  const remembered = (name: keyof Accounts) => {
+    const run = (...args: unknown[]) => {
+      const step = (of: Accounts): unknown => Reflect.apply(of[name], of, args);
+      steps.push([time.clock.now(), step]);
+      return step(part);
+    };
+    return [name, run] as const;
+  };
+  const names = Object.keys(part) as (keyof Accounts)[];
+  const accounts = Object.fromEntries(names.map(remembered)) as unknown as Accounts;
+  return {
+    accounts,
+    copy() {
+      const known = [...steps];
+      return () => record(time, known);
+    },
+  };
+}
+
 const never = new Promise<never>(() => undefined);
 
 /** A part with a behaviour, as seen by this process. The part lives on when a process dies. */
-export function withBehaviour<T extends object>(of: Part<T>, process: Process, time: ManualTime): T {
+export function withBehaviour<T extends object>(of: Readonly<Part<T>>, process: Process, time: ManualTime): T {
+  const pause = (): Promise<void> => new Promise((resolve) => time.timer(10, resolve));
   const step = (work: () => unknown): unknown => {
     if (!process.before()) return never;
     const run = async (): Promise<unknown> => {
       if (of.behaviour === 'refuses') throw new Error('refused');
-      while (of.behaviour === 'hangs') await new Promise<void>((resolve) => time.timer(10, resolve));
-      const pause = (): Promise<void> => new Promise((resolve) => time.timer(10, resolve));
-      while (process.isFrozen?.()) await pause();
+      while (of.behaviour === 'hangs' || process.isFrozen?.()) await pause();
       const answer = await work();
       while (process.isFrozen?.()) await pause();
       if (!process.after()) return never;
@@ -67,90 +218,34 @@ export function withBehaviour<T extends object>(of: Part<T>, process: Process, t
   });
 }
 
-export interface Scene {
-  readonly time: ManualTime;
-  /** Ids of all processes and of their callers. */
-  readonly ids: Ids;
-  readonly books: Part<MemoryBooks>;
-  readonly store: Part<Store>;
-  readonly folder: MemoryFolder;
-  readonly outbox: { behaviour: Behaviour };
-  /** Set before a process is made where the store may forget or several processes use it. */
-  epochs: Part<Epochs> | undefined;
-  readonly log: MemoryLog;
-  /** Counter metrics by name. */
-  readonly counted: Map<string, number>;
-  /** Gauges by name. */
-  readonly gauges: Map<string, number>;
-  /** The number of holds in each store call. */
-  readonly calls: number[];
-  /** A ledger in a new process, on the scene's outbox folder unless another is given; not started. */
-  process(process?: Process, folder?: MemoryFolder): StartableLedger;
-}
-
-/** One database, one folder and one store, which `process` shares between ledgers. */
-export function createScene(): Scene {
-  const time = createManualTime(Date.UTC(2026, 0, 10));
-  const counted = new Map<string, number>();
-  const gauges = new Map<string, number>();
-  const calls: number[] = [];
-  let made = 0;
-  const scene: Scene = {
-    ids: { next: () => idAt(time.clock.now(), made++) },
-    ...{ time, counted, gauges, calls, folder: { records: [] }, log: createMemoryLog(), outbox: { behaviour: 'up' } },
-    epochs: undefined,
-    books: { part: createMemoryBooks(time.timer), behaviour: 'up' },
-    store: { part: createMemoryStore(time), behaviour: 'up' },
-    process(process = IMMORTAL, folder = scene.folder) {
-      const outbox = { part: createMemoryOutbox(folder), behaviour: 'up' as Behaviour };
-      const store = withBehaviour(scene.store, process, time);
-      return createLedger({
-        instanceUid: 'instance-1',
-        store: {
-          ...{ forget: (entries) => store.forget(entries), read: (of) => store.read(of) },
-          ...{ begin: (epoch) => store.begin(epoch), survey: (of) => store.survey(of), clear: () => store.clear() },
-          unbooked: (idleFor, max) => store.unbooked(idleFor, max),
-          loaded: (from, max) => store.loaded(from, max),
-          call(call) {
-            calls.push(call.holds.length);
-            return store.call(call);
-          },
-        },
-        books: withBehaviour(scene.books, process, time),
-        isolate: process.isolate,
-        ...(scene.epochs === undefined ? {} : { epochs: withBehaviour(scene.epochs, process, time) }),
-        outbox: withBehaviour(
-          {
-            part: outbox.part,
-            get behaviour() {
-              return scene.outbox.behaviour;
-            },
-          },
-          process,
-          time,
-        ),
-        clock: time.clock,
-        timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
-        ids: scene.ids,
-        log: scene.log,
-        metrics: {
-          add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
-          set: (name, value) => void gauges.set(name, value),
-          observe: () => undefined,
-          render: () => '',
-        },
-      });
-    },
-  };
-  return scene;
-}
-
 function whileItLives(process: Process, time: ManualTime, callback: () => void): () => void {
   const fire = (): void => {
     if (process.isFrozen?.()) time.timer(10, fire);
     else if (!process.isDead()) callback();
   };
   return fire;
+}
+
+/** A part whose every answer takes so long. */
+export function slow<T extends object>(
+  part: T,
+  time: ManualTime,
+  millis: (method: string, args: ReadonlyArray<unknown>) => number,
+): T {
+  const later = (wait: number): Promise<void> => new Promise((resolve) => time.timer(wait, resolve));
+  return new Proxy(part, {
+    get(_, name) {
+      const method: unknown = Reflect.get(part, name);
+      if (typeof method !== 'function') return method;
+      return async (...args: unknown[]) => {
+        const wait = millis(String(name), args);
+        await later(wait / 2);
+        const answer: unknown = await method.apply(part, args);
+        await later(wait / 2);
+        return answer;
+      };
+    },
+  });
 }
 
 /** A UUIDv7 of that instant. */
@@ -176,6 +271,9 @@ export function settlementOf(cost: Nano): Settlement {
   const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
   return { cost, tokens, model: 'small', identifier: 'small-1', estimated: false };
 }
+
+/** `held`, or the reason of the refusal. */
+export const outcome = (result: Result<Hold, HoldRefusal>): string => (result.ok ? 'held' : result.failure.reason);
 
 /** The hold; a refusal fails the test. */
 export function heldOf(result: Result<Hold, HoldRefusal>): Hold {

@@ -1,72 +1,61 @@
-// Spend of scopes in their current windows, as the store counts it, holds left out.
+// Spend of scopes in their current windows, holds left out.
+
 import type { HoldRefusal } from '../ports/ledger.ts';
-import type { Millis, Nano } from '../ports/money.ts';
-import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
-import type { Store } from '../ports/store.ts';
+import type { Millis } from '../ports/money.ts';
+import type { ScopePolicy, ScopeSpend } from '../ports/policy.ts';
 import { reasonOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import { spendWindow } from '../window.ts';
-import type { Batch } from './batch.ts';
-import type { Loads } from './loads.ts';
-import {
-  extend,
-  openRequestDeadline,
-  type RequestDeadline,
-  type RequestDeadlineDependencies,
-  type Watch,
-  withDeadline,
-} from './request-deadline.ts';
-import type { StoreClock } from './store-clock.ts';
+import type { Account } from './account.ts';
+import type { LedgerDependencies } from './deps.ts';
+import { load } from './loads.ts';
+import type { Membership } from './membership.ts';
+import type { Sync } from './sync.ts';
+import { withTimeout } from './timeout.ts';
+import { REQUEST_DEADLINE } from './waiting.ts';
 
-export interface SpendDependencies extends RequestDeadlineDependencies {
-  readonly store: Store;
-  readonly batch: Batch;
-  readonly loads: Loads;
-  readonly storeClock: StoreClock;
-  readonly watch: Watch;
+export interface SpendDependencies extends LedgerDependencies {
+  readonly account: Account;
+  readonly sync: Sync;
+  readonly membership: Pick<Membership, 'opened'>;
 }
 
-export type Spend = (
-  scopes: ReadonlyArray<ScopePolicy>,
-  waited?: Millis,
-) => Promise<Result<ReadonlyArray<ScopeSpend | undefined>, HoldRefusal>>;
+type Spends = ReadonlyArray<ScopeSpend | undefined>;
 
-export function createSpend(deps: SpendDependencies): Spend {
-  return async (scopes, waited) => {
-    const requestDeadline = openRequestDeadline(deps, waited);
+/** Undefined for a scope without a budget. */
+export function createSpend(deps: SpendDependencies) {
+  const { account, accounts, sync, membership, timer } = deps;
+
+  const read = async (scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> => {
+    await membership.opened();
+    // Settlements that wait for the next call count too.
+    await sync.flush();
+    const now = account.now();
+    const counters = scopes
+      .filter(({ budget }) => budget !== undefined)
+      .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
+    let shown = await accounts.read(counters);
+    const absent = counters.filter((_, index) => shown[index] === undefined);
+    if (absent.length > 0) {
+      await load(deps, account.epoch, absent);
+      shown = await accounts.read(counters);
+    }
+    const spends = counters.flatMap((counter, index) => {
+      const spent = shown[index]?.spent;
+      return spent === undefined ? [] : [[counter.scopeId, { ...counter, spent }] as const];
+    });
+    const known = new Map<string, ScopeSpend>(spends);
+    return scopes.map(({ scopeId, budget }) => (budget === undefined ? undefined : known.get(scopeId)));
+  };
+
+  return async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, HoldRefusal>> => {
     try {
-      return ok(await withDeadline(deps.watch, requestDeadline, readSpend(deps, scopes, requestDeadline)));
+      const left = Math.max(REQUEST_DEADLINE - waited, MIN_WAIT);
+      return ok(await withTimeout(timer, left, 'store or database', read(scopes)));
     } catch (error) {
       return err({ reason: 'unavailable', why: reasonOf(error) });
     }
   };
 }
 
-async function readSpend(
-  { store, batch, loads, storeClock, clock }: SpendDependencies,
-  scopes: ReadonlyArray<ScopePolicy>,
-  requestDeadline: RequestDeadline,
-): Promise<ReadonlyArray<ScopeSpend | undefined>> {
-  // Settlements that wait for the next call count too.
-  await batch.flush();
-  extend(requestDeadline, clock.now());
-  const now = storeClock.now();
-  const limited = scopes.filter(({ budget }) => budget !== undefined);
-  const counters: ScopeWindow[] = limited.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
-  const read = await store.read(counters);
-  extend(requestDeadline, clock.now());
-  const absent = counters.filter((_, index) => read[index] === undefined);
-  const loaded = new Map(absent.length === 0 ? [] : await loadedBy(loads, absent));
-  const spends = new Map<ScopePolicy, ScopeSpend>();
-  counters.forEach((counter, index) => {
-    const scope = limited[index];
-    const spent = read[index] ?? loaded.get(counter.scopeId);
-    if (scope !== undefined && spent !== undefined) spends.set(scope, { ...counter, spent });
-  });
-  return scopes.map((scope) => spends.get(scope));
-}
-
-async function loadedBy(loads: Loads, absent: ReadonlyArray<ScopeWindow>): Promise<Array<[string, Nano]>> {
-  const sums = await loads.load(absent);
-  return sums.map(({ scopeId, spent }) => [scopeId, spent]);
-}
+const MIN_WAIT: Millis = 500;

@@ -5,6 +5,11 @@ import type { Registry } from './registry.ts';
 
 export interface BooksUnderTest {
   readonly books: Books;
+  /** Books entries of the instance, each (id, kind) once. */
+  readonly book: (
+    instanceUid: string,
+    entries: ReadonlyArray<Entry>,
+  ) => Promise<{ readonly rejected: ReadonlyArray<string> }>;
   /** The registry over the same books: recounts are written with a policy. */
   readonly registry: Registry;
 }
@@ -20,7 +25,7 @@ export async function openedBooks(make: () => Promise<BooksUnderTest>): Promise<
 
 /** `under` is called for each operation: each test has its own books. */
 export function booksScene(under: () => BooksUnderTest) {
-  const book = (...entries: ReadonlyArray<Entry>) => under().books.book(INSTANCE, entries);
+  const book = (...entries: ReadonlyArray<Entry>) => under().book(INSTANCE, entries);
   const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
   return { book, spent };
 }

@@ -33,12 +33,6 @@ export interface Entry {
 /** An entry that PostgreSQL has. */
 export type Booked = Pick<Entry, 'kind' | 'cost'>;
 
-/** The calls of each process in this epoch when a batch was booked (ports/epochs.ts). */
-export interface Marks {
-  readonly epoch: number;
-  readonly calls: ReadonlyMap<string, number>;
-}
-
 export interface Reading {
   /** Sums of these scope windows, in order; a window without entries is 0n. */
   sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
@@ -47,32 +41,6 @@ export interface Reading {
 }
 
 export interface Books extends Reading {
-  /**
-   * Inserts new entries and adds them to the sums, in one transaction. Entries that PostgreSQL refuses go to
-   * `entry_rejected`. With `marks`, returns the epoch as of that transaction.
-   */
-  book(
-    instanceUid: string,
-    entries: ReadonlyArray<Entry>,
-    marks?: Marks,
-  ): Promise<{ readonly rejected: ReadonlyArray<string>; readonly epoch?: number }>;
-  /**
-   * Excludes bookings and recounts of the instance while `work` runs, so its reads here and in the store are consistent.
-   * When `work` idles for more than 2 s the lock is lost, so its store calls carry a deadline of 1 s.
-   */
-  withLedgerLock<T>(instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T>;
   /** The scopes among these that another instance has now: keys that moved there, and their model budgets if the key is among them too. */
   scopesOfOtherInstances(instanceUid: string, scopes: ReadonlyArray<ScopeId>): Promise<ReadonlySet<ScopeId>>;
-  /**
-   * Runs `work` unless another process runs this errand for the instance: then undefined. Its bookings are committed
-   * when this resolves, all or nothing. Bound as `withLedgerLock` is. `work` must be repeatable: a refused batch makes it run again.
-   */
-  tryErrandLock<T>(
-    instanceUid: string,
-    errand: 'drain' | 'audit',
-    work: (books: ErrandBooks) => Promise<T>,
-  ): Promise<T | undefined>;
 }
-
-/** Books on the connection with the errand's lock: a process that holds a connection never waits for a second one (LEDGER 8). */
-export type ErrandBooks = Pick<Books, keyof Reading | 'book' | 'withLedgerLock'>;

@@ -10,8 +10,6 @@ export interface EpochState {
   readonly age: Millis;
   /** Live processes that have not joined. */
   readonly awaited: number;
-  /** Calls of each process, as recorded by bookings: a store that shows fewer has gone back in time. */
-  readonly marks: ReadonlyMap<string, number>;
   /** The store's count of all calls in this epoch, as recorded by batches (account-books.ts): a store that shows fewer has gone back in time. */
   readonly calls: number;
 }

@@ -81,6 +81,9 @@ export interface ScopeWindow {
   readonly window: Window;
 }
 
+/** The text that identifies a counter: a scope in a window. */
+export const counterKey = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
+
 export interface ScopeSpend extends ScopeWindow {
   readonly spent: Nano;
 }

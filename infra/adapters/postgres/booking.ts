@@ -1,12 +1,8 @@
 // Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL rejects goes to `entry_rejected` (LEDGER 2, 8).
 import pg from 'pg';
-import type { Entry, Marks } from '#core/ports/books.ts';
+import type { Entry } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
-import type { EntryName } from '#core/ports/store.ts';
-import { mark } from './epochs.ts';
-import { insertEntries } from './insert-entries.ts';
 import type { Months } from './months.ts';
-import { lockForBooking } from './recount.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 export interface BookingDeps {
@@ -35,22 +31,9 @@ export interface Booking {
   readonly aside: Aside[];
 }
 
-interface Aside extends EntryName {
+interface Aside extends Pick<Entry, 'id' | 'kind'> {
   readonly instance: string;
   readonly reason: string;
-}
-
-/** Books a batch whole, or, where that is refused, all of it but the bad rows. */
-export async function bookIn(
-  booking: Booking,
-  instanceUid: string,
-  entries: ReadonlyArray<Entry>,
-  marks: Marks | undefined,
-): Promise<{ readonly rejected: ReadonlyArray<string>; readonly epoch?: number }> {
-  const { query } = booking;
-  await lockForBooking(query, instanceUid);
-  const rejected = await insertAll(booking, instanceUid, entries, (some) => insertEntries(query, instanceUid, some));
-  return marks === undefined ? { rejected } : { rejected, epoch: await mark(query, instanceUid, marks) };
 }
 
 /** Inserts entries whole, or, where that is refused, all but the bad rows. Returns the rejected ids. */

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { describeBooks } from '#core/ports/books.promises.ts';
+import type { Entry } from '#core/ports/books.ts';
+import { bookEntries } from '../../../test/book-entries.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
@@ -18,5 +20,6 @@ afterAll(async () => {
 describeBooks('PostgreSQL', async () => {
   const database = createDatabase(await server.migratedDatabase(), { log: createMemoryLog() });
   databases.push(database);
-  return { books: database, registry: database };
+  const book = (uid: string, entries: ReadonlyArray<Entry>) => bookEntries(database, uid, entries);
+  return { books: database, book, registry: database };
 });

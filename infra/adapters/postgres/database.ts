@@ -32,7 +32,7 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ...createInstances(session),
     ...createClaims(session),
     ...createScopeWrites(session),
-    ...createBooks({ session, months, log: deps.log }),
+    ...createBooks(session),
     /** The gateway's view of one instance's keys. */
     policies: (instanceUid: string) => createPolicies(session, instanceUid),
     epochs: (instanceUid: string) => createEpochs(session, instanceUid),

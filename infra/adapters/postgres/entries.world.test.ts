@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
+import { bookEntries } from '../../../test/book-entries.ts';
 import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
@@ -58,7 +59,7 @@ test('an entry keeps all that was said about it, to the nano-dollar and the mill
     estimated: true,
     settledAt: Date.UTC(2026, 10, 15, 12, 0, 1, 234),
   });
-  await database.book('instance-1', [entry]);
+  await bookEntries(database, 'instance-1', [entry]);
   const [charged] = entry.charges;
   expect(
     await server.query(connection, 'select *, settled_at::text, scope_ids::text from gateway_operator.entry'),
@@ -89,12 +90,12 @@ test('what a scope paid in one second is one row a batch, and the second is that
   const [first, ...others] = [0, 999, 1000].map((later) => entryOf({ id: idAt(second + later), cost: 5n }));
   if (first === undefined || two === undefined || three === undefined) throw new Error('nothing to book');
   const nobody = entryOf({ id: idAt(second), charges: [] });
-  await database.book('instance-1', [
+  await bookEntries(database, 'instance-1', [
     { ...first, charges: [two, three] },
     nobody,
     ...others.map((entry) => ({ ...entry, charges: [three] })),
   ]);
-  await database.book('instance-1', [{ ...entryOf({ id: idAt(second + 1), cost: 7n }), charges: [three] }]);
+  await bookEntries(database, 'instance-1', [{ ...entryOf({ id: idAt(second + 1), cost: 7n }), charges: [three] }]);
   const paid = await server.query(
     connection,
     'select scope_id, id, cost from gateway_operator.charge order by scope_id, id, cost',
@@ -126,7 +127,8 @@ test('an entry lies in the month of its id, not of its settling: a month begins 
   const [last, first] = [Date.UTC(2031, 1, 1) - 1, Date.UTC(2031, 1, 1)].map((time) =>
     entryOf({ id: idAt(time), settledAt: first_of_march }),
   );
-  await database.book(
+  await bookEntries(
+    database,
     'instance-1',
     [last, first].flatMap((entry) => entry ?? []),
   );
@@ -141,7 +143,7 @@ test('many processes that need the same new month at the same time make it once'
   const databases = Array.from({ length: 6 }, () => createDatabase(connection, { log }));
   open.push(...databases);
   const entries = databases.map(() => entryOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
-  await Promise.all(databases.map((each, place) => each.book('instance-1', entries.slice(place, place + 1))));
+  await Promise.all(databases.map((each, place) => bookEntries(each, 'instance-1', entries.slice(place, place + 1))));
   expect((await partitions('entry')).filter((name) => name.includes('2040'))).toEqual([
     'entry_2040_06',
     'entry_2040_07',
@@ -150,12 +152,14 @@ test('many processes that need the same new month at the same time make it once'
 });
 
 test('a month that was dropped behind our back is made again: no entry is rejected for it', async () => {
-  await database.book('instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
+  await bookEntries(database, 'instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
   await server.query(
     connection,
     'drop table gateway_operator.entry_2040_06; drop table gateway_operator.charge_2040_06',
   );
-  expect(await database.book('instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({ rejected: [] });
+  expect(await bookEntries(database, 'instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
+    rejected: [],
+  });
   expect(await count('entry_rejected')).toBe(0);
 });
 
@@ -167,7 +171,7 @@ test.each([
   ['an id without a time', 'eb2e0c56-3f3c-4c1e-9a55-0d8e5f0b7a11'],
 ])('%s is rejected, the rest of the batch is booked', async (_, id) => {
   const rest = Array.from({ length: 9 }, () => entryOf());
-  expect(await database.book('instance-1', [...rest.slice(0, 4), entryOf({ id }), ...rest.slice(4)])).toEqual({
+  expect(await bookEntries(database, 'instance-1', [...rest.slice(0, 4), entryOf({ id }), ...rest.slice(4)])).toEqual({
     rejected: [id],
   });
   expect((await database.sums(rest[0]?.charges ?? [])).map(({ spent }) => spent)).toEqual([900n]);
@@ -178,8 +182,8 @@ test.each([
 
 test('a refused entry is kept whole with the reason, once, and told as an error', async () => {
   const refused = entryOf({ model: 'a\u0000b\ud800', cost: 10n ** 17n + 1n });
-  await database.book('instance-1', [entryOf(), refused]);
-  await database.book('instance-1', [refused]);
+  await bookEntries(database, 'instance-1', [entryOf(), refused]);
+  await bookEntries(database, 'instance-1', [refused]);
   const rows = await server.query<{ entry: unknown; reason: string; instance_uid: string }>(
     connection,
     'select id, kind, instance_uid, entry::text as entry, reason from gateway_operator.entry_rejected',
@@ -197,7 +201,7 @@ test('a refused entry is kept whole with the reason, once, and told as an error'
 test('many bad entries in one batch are all rejected, and all good ones booked', async () => {
   const entries = Array.from({ length: 64 }, (_, place) => entryOf(place % 7 === 3 ? { cost: -1n } : {}));
   const bad = entries.filter(({ cost }) => cost < 0n).map(({ id }) => id);
-  expect(await database.book('instance-1', entries)).toEqual({ rejected: bad });
+  expect(await bookEntries(database, 'instance-1', entries)).toEqual({ rejected: bad });
   expect((await database.sums(entries[0]?.charges ?? [])).map(({ spent }) => spent)).toEqual([
     BigInt(64 - bad.length) * 100n,
   ]);
@@ -205,7 +209,7 @@ test('many bad entries in one batch are all rejected, and all good ones booked',
 
 test('more than one statement should take is booked, summed and looked up in several', async () => {
   const entries = Array.from({ length: 12_001 }, () => entryOf({ cost: 1n }));
-  await database.book('instance-1', entries);
+  await bookEntries(database, 'instance-1', entries);
   const asked = entries.flatMap(({ charges }) => charges);
   expect(new Set((await database.sums(asked)).map(({ spent }) => spent))).toEqual(new Set([12_001n]));
   expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(12_001);
@@ -213,7 +217,8 @@ test('more than one statement should take is booked, summed and looked up in sev
 
 test('sums, hourly sums and charges always tell the same', async () => {
   const hours = Array.from({ length: 30 }, (_, place) => idAt(Date.UTC(2026, 10, 15, place % 5, 59, 59, 999)));
-  await database.book(
+  await bookEntries(
+    database,
     'instance-1',
     hours.map((id, place) => entryOf({ id, cost: BigInt(place) })),
   );

@@ -1,15 +1,9 @@
-// The epoch of an instance's store, the processes that have joined it, and how many calls of theirs are booked (LEDGER 6).
-import type { Marks } from '#core/ports/books.ts';
+// The epoch of an instance's store, and the processes that have joined it (LEDGER 6).
 import type { EpochState, Epochs } from '#core/ports/epochs.ts';
 import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
-interface StateRow extends Omit<EpochState, 'marks'> {
-  readonly marks: Readonly<Record<string, number>> | null;
-}
-
 /** A process without a heartbeat for so long is not waited for. Heartbeats come every two seconds. */
 const ALIVE = `interval '5 seconds'`;
-/** The store forgets processes that were silent for a day. */
 const REMEMBERED = `interval '12 hours'`;
 
 /** Batches of accounts share this lock, a raise takes it alone: it waits for those under way, and later ones see the new epoch. */
@@ -28,8 +22,7 @@ on conflict (instance_uid) do update
 const BEAT = `
 insert into gateway_operator.gateway_process as p (instance_uid, process, epoch, seen_at) values ($1, $2, $3::bigint, clock_timestamp())
 on conflict (instance_uid, process) do update
-  set epoch = $3::bigint, seen_at = clock_timestamp(), left_at = null,
-    calls = case when p.epoch = $3::bigint then p.calls else 0 end`;
+  set epoch = $3::bigint, seen_at = clock_timestamp(), left_at = null`;
 
 const STATE = {
   name: 'gateway-operator-epoch',
@@ -40,9 +33,7 @@ with state as (
   from gateway_operator.store_epoch where instance_uid = $1)
 select state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
   (select count(*)::integer from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
-    and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as awaited,
-  (select json_object_agg(p.process, p.calls) from gateway_operator.gateway_process p where p.instance_uid = $1
-    and p.epoch = state.epoch and p.calls > 0 and p.seen_at > clock_timestamp() - ${REMEMBERED}) as marks
+    and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as awaited
 from state`,
 };
 
@@ -68,20 +59,7 @@ const LEAVE = `
 update gateway_operator.gateway_process set left_at = clock_timestamp() where instance_uid = $1 and process = $2`;
 
 async function readState(query: Query, instanceUid: string): Promise<EpochState> {
-  const [row] = await query<StateRow>(STATE, [instanceUid]);
+  const [row] = await query<EpochState>(STATE, [instanceUid]);
   if (row === undefined) throw new Error('the epoch was not told');
-  return { ...row, marks: new Map(Object.entries(row.marks ?? {})) };
+  return row;
 }
-
-/** Only of processes that have joined this epoch. Answers the one that holds now. */
-export async function mark(query: Query, instanceUid: string, { epoch, calls }: Marks): Promise<number> {
-  const values = [instanceUid, [...calls.keys()], [...calls.values()], epoch];
-  const [row] = await query<{ epoch: string }>(MARK, values);
-  return Number(row?.epoch ?? 0);
-}
-
-export const MARK = `
-with marked as (update gateway_operator.gateway_process p set calls = greatest(p.calls, m.calls)
-  from unnest($2::text[], $3::bigint[]) as m (process, calls)
-  where p.instance_uid = $1 and p.process = m.process and p.epoch = $4 and p.calls < m.calls)
-select epoch from gateway_operator.store_epoch where instance_uid = $1`;

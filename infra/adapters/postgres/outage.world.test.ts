@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { entryOf } from '#core/ports/entry.fixture.ts';
 import { scopeWrite } from '#core/ports/registry.scene.promises.ts';
+import { bookEntries } from '../../../test/book-entries.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { inTime } from '../../../test/in-time.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
@@ -46,7 +47,7 @@ const otherCalls = {
   claims: (database: Database) => database.claims('instance-1'),
   putScope: (database: Database) => database.putScope(scopeWrite('billing')),
   retire: (database: Database) => database.retire([WINDOW.scopeId]),
-  book: (database: Database) => database.book('instance-1', [entry]),
+  book: (database: Database) => bookEntries(database, 'instance-1', [entry]),
   kindsOf: (database: Database) => database.bookedOf([entry.id]),
   bookBatch: (database: Database) => accountBooksOf(database).bookBatch({ ...BATCH, entries: [entry] }),
   close: (database: Database) =>
@@ -163,7 +164,7 @@ test('a closed database is an outage', async () => {
 test('calls on connections that were open when the server froze give up in time, and it works again when it thaws', async () => {
   const database = databaseAt(await server.createDatabase());
   await database.migrate();
-  await database.book('instance-1', [entry]);
+  await bookEntries(database, 'instance-1', [entry]);
   const thaw = server.freeze();
   try {
     await expectOutage(database);
@@ -171,7 +172,7 @@ test('calls on connections that were open when the server froze give up in time,
   } finally {
     thaw();
   }
-  expect(await database.book('instance-1', [entry])).toEqual({ rejected: [] });
+  expect(await bookEntries(database, 'instance-1', [entry])).toEqual({ rejected: [] });
   expect((await database.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
   expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([entry.cost]);
 });
@@ -180,8 +181,8 @@ test('after kill -9 of PostgreSQL calls are refused within a second; started aga
   const database = databaseAt(await server.createDatabase());
   await database.migrate();
   const entries = Array.from({ length: 50 }, () => entryOf());
-  await database.book('instance-1', entries.slice(0, 49));
-  const underWay = [database.book('instance-1', entries), database.sums(entry.charges)].map((call) =>
+  await bookEntries(database, 'instance-1', entries.slice(0, 49));
+  const underWay = [bookEntries(database, 'instance-1', entries), database.sums(entry.charges)].map((call) =>
     call.then(
       () => 'answered',
       (error: unknown) => (error instanceof DatabaseUnreachable ? 'unreachable' : error),
@@ -191,7 +192,7 @@ test('after kill -9 of PostgreSQL calls are refused within a second; started aga
   for (const outcome of await Promise.all(underWay)) expect(['answered', 'unreachable']).toContain(outcome);
   await expectOutage(database);
   await server.start();
-  await database.book('instance-1', entries);
+  await bookEntries(database, 'instance-1', entries);
   expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([5000n]);
   expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(50);
 });
@@ -204,7 +205,7 @@ test('bookings repeated over kills of PostgreSQL count every entry exactly once'
   const writer = async (own: typeof batches) => {
     for (const batch of own) {
       for (let isBooked = false; !isBooked; ) {
-        isBooked = await database.book('instance-1', batch).then(
+        isBooked = await bookEntries(database, 'instance-1', batch).then(
           () => true,
           (error: unknown) => {
             if (!(error instanceof DatabaseUnreachable)) throw error;

@@ -11,19 +11,12 @@ export function hourOf(time: Millis): number {
   return Math.floor(time / HOUR);
 }
 
-/**
- * Bookings of an instance share this lock, recounts take it alone: a batch is either wholly in a recount, or sees it
- * and adds to the recounted window itself. Held to the end of the transaction; to be taken before anything else is.
- */
-export async function lockForBooking(query: Query, instanceUid: string): Promise<void> {
-  await query(`select pg_advisory_xact_lock_shared(${BOOKING_LOCK})`, [instanceUid]);
-}
-
 /** Nothing is booked while it is held, and no other recount. */
 export async function lockForRecount(query: Query, instanceUid: string): Promise<void> {
   await query(`select pg_advisory_xact_lock(${BOOKING_LOCK})`, [instanceUid]);
 }
 
+/** Bookings of an instance share this lock, recounts take it alone: a batch is either wholly in a recount, or sees it and adds to the recounted window itself. */
 export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
 
 /**

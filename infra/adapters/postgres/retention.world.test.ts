@@ -3,6 +3,7 @@ import { entryOf, idAt } from '#core/ports/entry.fixture.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { scopeWrite } from '#core/ports/registry.scene.promises.ts';
+import { bookEntries } from '../../../test/book-entries.ts';
 import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
@@ -50,7 +51,7 @@ async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
 test('months that nobody wants to keep are dropped whole; sums stay, and what is booked now is booked as ever', async () => {
   const now = Date.now();
   const [old, recent] = [entryOf({ id: idAt(now - 200 * DAY), cost: 30n }), entryOf({ id: idAt(now), cost: 4n })];
-  await database.book(INSTANCE, [old, recent]);
+  await bookEntries(database, INSTANCE, [old, recent]);
   const spent = async () => (await database.sums(old.charges)).map((sum) => sum.spent);
   expect(await database.dropMonths(12)).toEqual([]);
   expect(await spent()).toEqual([34n]);
@@ -64,7 +65,7 @@ test('months that nobody wants to keep are dropped whole; sums stay, and what is
   expect(await spent()).toEqual([34n]);
   const [hours] = await server.query(connection, 'select sum(amount)::text as amount from gateway_operator.hour_sum');
   expect(hours).toEqual({ amount: '34' });
-  expect(await database.book(INSTANCE, [entryOf({ id: idAt(now), cost: 1n })])).toEqual({ rejected: [] });
+  expect(await bookEntries(database, INSTANCE, [entryOf({ id: idAt(now), cost: 1n })])).toEqual({ rejected: [] });
   expect(await spent()).toEqual([35n]);
 });
 
@@ -72,15 +73,15 @@ test('what an outbox brings that is older than what is kept is booked neither tw
   const now = Date.now();
   const [booked, lost] = [200, 201].map((days) => entryOf({ id: idAt(now - days * DAY), cost: 30n }));
   if (booked === undefined || lost === undefined) throw new Error('nothing to book');
-  await database.book(INSTANCE, [booked]);
+  await bookEntries(database, INSTANCE, [booked]);
   // One process knows the months, the other has just started.
   const other = createDatabase(connection, { log });
   await database.dropMonths(2);
   const recent = [entryOf({ id: idAt(now), cost: 1n }), entryOf({ id: idAt(now), cost: 2n })];
-  expect(await database.book(INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
+  expect(await bookEntries(database, INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
     rejected: [booked.id, lost.id],
   });
-  expect(await other.book(INSTANCE, [...recent.slice(1), lost])).toEqual({ rejected: [lost.id] });
+  expect(await bookEntries(other, INSTANCE, [...recent.slice(1), lost])).toEqual({ rejected: [lost.id] });
   await other.close();
   expect((await database.sums(booked.charges)).map(({ spent }) => spent)).toEqual([33n]);
   const aside = await rejected();
@@ -103,7 +104,8 @@ test.each([
   const window = { start: now - 290 * DAY, end: now + 10 * DAY };
   const charges = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
   const times = [now - 400 * DAY, window.start - 1, window.start, now];
-  await database.book(
+  await bookEntries(
+    database,
     INSTANCE,
     times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), charges })),
   );
@@ -121,7 +123,8 @@ test('a budget that is lengthened into a dropped month counts all of the hour th
   const window = { start: hour + HOUR / 2, end: now + 10 * DAY };
   const charges = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
   const times = [hour - 1, hour, window.start - 1, window.start, hour + HOUR, now];
-  await database.book(
+  await bookEntries(
+    database,
     INSTANCE,
     times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), charges })),
   );

@@ -210,8 +210,6 @@ create table gateway_operator.gateway_process (
   process text not null,
   -- The epoch under which the store has what this process holds.
   epoch bigint not null,
-  -- How many calls the store had answered it under that epoch when it last booked.
-  calls bigint not null default 0,
   seen_at timestamptz(3) not null,
   left_at timestamptz(3),
   primary key (instance_uid, process)

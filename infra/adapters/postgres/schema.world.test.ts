@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { entryOf } from '#core/ports/entry.fixture.ts';
+import { bookEntries } from '../../../test/book-entries.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
@@ -56,7 +57,7 @@ test('ten processes that migrate at the same time end with one schema, and all c
     expect(await server.query(fresh, 'select version from gateway_operator.migration')).toEqual([
       { version: SCHEMA_VERSION },
     ]);
-    await Promise.all(databases.map((database) => database.book('instance-1', [entryOf()])));
+    await Promise.all(databases.map((database) => bookEntries(database, 'instance-1', [entryOf()])));
     await Promise.all(databases.map((database) => database.close()));
   }
 });
@@ -107,7 +108,7 @@ describe('a role', () => {
     const plain = await role((name) => `grant create on database ${connection.dbname} to ${name}`);
     const database = databaseAt(plain);
     expect(await database.migrate()).toEqual({ from: 0, to: SCHEMA_VERSION });
-    expect(await database.book('i', [entryOf()])).toEqual({ rejected: [] });
+    expect(await bookEntries(database, 'i', [entryOf()])).toEqual({ rejected: [] });
   });
 
   test('that owns the schema already needs no right on the database', async () => {

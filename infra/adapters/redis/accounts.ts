@@ -2,7 +2,11 @@
 import type { Accounts } from '#core/ports/accounts.ts';
 import script from './account.json' with { type: 'json' };
 import { fromCall, fromSum, nameOf, toAudited, toCounter, toMarking, toReply } from './account-text.ts';
-import type { Evaluate } from './store.ts';
+
+/**
+ * Runs the script atomically on the server of `key`. Returns its reply. Throws when the server is away or its reply is lost.
+ */
+export type Evaluate = (script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>;
 
 export interface RedisAccountsDependencies {
   readonly evaluate: Evaluate;

@@ -6,9 +6,9 @@ import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
 import { describeUnless } from '../../../test/skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../test/upstash.ts';
+import type { Evaluate } from './accounts.ts';
 import { createRedisAccounts } from './accounts.ts';
 import { underClock } from './manual-clock.fixture.ts';
-import type { Evaluate } from './store.ts';
 import { openRedis, type RedisConnection } from './tcp.ts';
 import { openUpstash } from './upstash.ts';
 

@@ -5,7 +5,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
-import type { Evaluate } from './store.ts';
+import type { Evaluate } from './accounts.ts';
 
 export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
 

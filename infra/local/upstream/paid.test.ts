@@ -1,7 +1,7 @@
 // Does the money add up through the whole gateway: the real ledger, a real server, an upstream that counts for itself?
 
 import { afterEach, expect, test } from 'vitest';
-import { createLedger } from '../../../functions/core/accounts/ledger.ts';
+import { createLedger } from '../../../functions/core/ledger/ledger.ts';
 import { parseMoney } from '../../../functions/core/money.ts';
 import { costOf, toPrice } from '../../../functions/core/price.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';

@@ -1,8 +1,10 @@
 // Entries per second that PostgreSQL takes from the ledger, and the CPU of both.
+
 import { randomUUID } from 'node:crypto';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { Entry } from '#core/ports/books.ts';
 import { spendWindow } from '#core/window.ts';
+import { bookEntries } from '../../book-entries.ts';
 import { startPostgres, type TestPostgres } from '../../postgres.ts';
 import { cpuOf } from '../pinned.ts';
 import { median, spread, table } from '../table.ts';
@@ -38,7 +40,8 @@ export async function benchBooking(): Promise<string> {
         const queue = Array.from({ length: BATCHES }, () => entries(BATCH));
         const [began, cpu, theirs] = [performance.now(), process.cpuUsage(), await cpuOfBackends(postgres)];
         const book = async () => {
-          for (let batch = queue.pop(); batch !== undefined; batch = queue.pop()) await database.book(uid, batch);
+          for (let batch = queue.pop(); batch !== undefined; batch = queue.pop())
+            await bookEntries(database, uid, batch);
         };
         await Promise.all(Array.from({ length: gateways }, book));
         const { user, system } = process.cpuUsage(cpu);

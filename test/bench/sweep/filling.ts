@@ -1,10 +1,12 @@
 // An instance with a hundred thousand keys, in a cluster and a real PostgreSQL, for the sweep bench.
+
 import pg from 'pg';
 import { createIds } from '#adapters/ids.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { bookEntries } from '../../book-entries.ts';
 import { sha256 } from '../../reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../reconcile/objects.ts';
 import { silentLog } from '../../silent-log.ts';
@@ -103,7 +105,8 @@ export async function spend(connection: DatabaseConnection, count: number): Prom
   await pool.end();
   const database = createDatabase(connection, { log: silentLog });
   const ids = createIds({ clock: Date, random: (size) => crypto.getRandomValues(new Uint8Array(size)) });
-  await database.book(
+  await bookEntries(
+    database,
     rows[0]?.uid ?? '',
     rows.map(({ scope_id: scopeId, anchor }) => ({
       id: ids.next(),

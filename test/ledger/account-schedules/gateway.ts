@@ -1,7 +1,7 @@
 // A gateway process on the stage: the real ledger, whose every call to store, database and disk goes through the stage.
 
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
-import { createLedger, type StartableLedger } from '#core/accounts/ledger.ts';
+import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import type { AccountBooks } from '#core/ports/account-books.ts';
 import type { AccountCall } from '#core/ports/accounts.ts';
 import type { Metrics } from '#core/ports/clock.ts';

@@ -2,7 +2,7 @@
 import type { Entry } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
-import { counterKey } from '#core/ports/store.ts';
+import { counterKey } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
 import { type Course, costOf, type Fault, isWritten, type Request, sizeOf } from './course.ts';
 import { allowanceOf, least } from './exposure.ts';

@@ -1,0 +1,194 @@
+// Requests that wait for the store or for live holds: one deadline each, one line per counter in order of arrival, one timer for all (LEDGER 3, 9).
+
+import type { HoldRefusal } from '../ports/ledger.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { Timer } from '../ports/platform.ts';
+import { type CounterState, fits, type Waiter } from './counters.ts';
+import { TIMER_SKEW } from './timeout.ts';
+
+/** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
+export const REQUEST_DEADLINE: Millis = 900;
+/** The same while a rebuild is known. */
+export const REBUILD_DEADLINE: Millis = 1800;
+/** An answer within this time shows that the store lives. */
+const ALIVE: Millis = 500;
+/** The first requests of the lines ask again, since other processes' holds end too. */
+const ASK_AGAIN: Millis = 50;
+/** The minimum time between two looks at the deadlines; a look that comes later than this shows that the process was paused. */
+const APART: Millis = 10;
+const LATE: Millis = 20;
+
+export interface WaitingDependencies {
+  readonly timer: Timer;
+  readonly now: () => Millis;
+  /** The store's clock. */
+  readonly storeNow: () => Millis;
+  /** When the store last answered, on our clock. */
+  readonly heardAt: () => Millis;
+  readonly isRebuilding: () => boolean;
+  /** Requests want to ask. */
+  readonly onAsk: () => void;
+}
+
+export type Waiting = ReturnType<typeof createWaiting>;
+
+export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onAsk }: WaitingDependencies) {
+  /** All requests that wait, in order of arrival; and those of them that have not been answered. */
+  const waiters = new Set<Waiter>();
+  const asking = new Set<Waiter>();
+  const lines = new Set<CounterState>();
+  let cancelCheck = (): void => undefined;
+  let checkDue = Number.POSITIVE_INFINITY;
+  let cancelAsk: (() => void) | undefined;
+
+  const remove = (waiter: Waiter): void => {
+    waiter.isOver = true;
+    waiters.delete(waiter);
+    asking.delete(waiter);
+    leaveLine(waiter);
+  };
+  const leaveLine = (waiter: Waiter): void => {
+    const counter = waiter.busyIn;
+    if (counter === undefined) return;
+    waiter.busyIn = undefined;
+    counter.line.delete(waiter);
+    if (counter.line.size === 0) lines.delete(counter);
+  };
+  const refuse = (waiter: Waiter, refusal: HoldRefusal): void => {
+    remove(waiter);
+    waiter.onRefused(refusal);
+  };
+
+  const check = (due: Millis, isFinal: boolean): void => {
+    const at = now();
+    // A process that was paused finds its timers first: answers that have arrived are read before deadlines count.
+    if (!isFinal && at - due > LATE) {
+      checkAt(at + TIMER_SKEW, true);
+      return;
+    }
+    checkDue = Number.POSITIVE_INFINITY;
+    let next = Number.POSITIVE_INFINITY;
+    for (const waiter of waiters) {
+      const deadline = isRebuilding() ? waiter.deadline + REBUILD_DEADLINE - REQUEST_DEADLINE : waiter.deadline;
+      if (deadline > at) next = Math.min(next, deadline);
+      else refuse(waiter, verdictOf(waiter, at - heardAt() <= ALIVE));
+    }
+    if (waiters.size > 0) checkAt(Math.max(next, at + APART), false);
+  };
+  const checkAt = (due: Millis, isFinal: boolean): void => {
+    cancelCheck();
+    checkDue = due;
+    cancelCheck = timer(Math.max(0, due - now()), () => check(due, isFinal));
+  };
+  const askAgain = (): void => {
+    cancelAsk = undefined;
+    if (lines.size === 0) return;
+    for (const { line, counter } of lines) {
+      if (counter.window.end <= storeNow()) for (const waiter of line) again(waiter);
+      else wakeFront(line);
+    }
+    onAsk();
+    cancelAsk = timer(ASK_AGAIN, askAgain);
+  };
+  const again = (waiter: Waiter): void => {
+    if (!waiter.isOver && !waiter.isAsking) asking.add(waiter);
+  };
+  /** Each request that wants less than all before it: money that is too little for it is too little for those behind it. */
+  const wakeFront = (line: ReadonlySet<Waiter>): void => {
+    let min: Nano | undefined;
+    for (const waiter of line) {
+      if (min !== undefined && waiter.amount >= min) continue;
+      min = waiter.amount;
+      again(waiter);
+    }
+  };
+  /** Whether it comes behind others that want no more, and waits with them. */
+  const joinsLine = (waiter: Waiter): boolean => {
+    if (waiter.busyIn !== undefined && !waiter.counters.includes(waiter.busyIn)) leaveLine(waiter);
+    const full = waiter.busyIn === undefined && waiter.counters.find(({ line }) => wantsNoMore(line, waiter.amount));
+    if (!full) return false;
+    queue(waiter, full);
+    return true;
+  };
+  /** The request waits for holds in this counter. */
+  const queue = (waiter: Waiter, counter: CounterState): void => {
+    if (waiter.busyIn === counter) return;
+    leaveLine(waiter);
+    waiter.busyIn = counter;
+    counter.line.add(waiter);
+    lines.add(counter);
+    cancelAsk ??= timer(ASK_AGAIN, askAgain);
+  };
+
+  return {
+    /** The request asks with the next call. */
+    enter(waiter: Waiter): void {
+      waiters.add(waiter);
+      if (waiter.deadline < checkDue) checkAt(waiter.deadline, false);
+      asking.add(waiter);
+      onAsk();
+    },
+    /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
+    *asks(): Iterable<Waiter> {
+      for (const waiter of asking) {
+        waiter.renew();
+        const isBehind = joinsLine(waiter);
+        if (!isBehind) yield waiter;
+        if (isBehind || waiter.isAsking) asking.delete(waiter);
+      }
+    },
+    queue,
+    /** Asks once more: the call did nothing. */
+    again,
+    remove,
+    refuse,
+    refuseAll(why: string): void {
+      for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why });
+    },
+    /** Whether a request can ask now: none of its counters is being loaded. */
+    hasAsks(): boolean {
+      for (const { counters } of asking) if (!counters.some(isLoading)) return true;
+      return false;
+    },
+    /** Escrow became idle here: those who fit are admitted in order of arrival, the front asks for more. */
+    freed(counter: CounterState, admit: (waiter: Waiter) => boolean): void {
+      if (counter.line.size === 0) return;
+      for (const waiter of [...counter.line]) {
+        if (waiter.isAsking) break;
+        waiter.renew();
+        if (!waiter.counters.every((each) => fits(each, waiter.amount))) break;
+        if (!admit(waiter)) break;
+      }
+      wakeFront(counter.line);
+      onAsk();
+    },
+    /** So much is free in the store: those whom it suffices for ask. */
+    found(counter: CounterState, room: Nano): void {
+      let left = room;
+      for (const waiter of counter.line) {
+        left -= waiter.amount;
+        if (left < 0n) break;
+        again(waiter);
+      }
+    },
+    close(): void {
+      cancelCheck();
+      cancelAsk?.();
+    },
+  };
+}
+
+const isLoading = (counter: CounterState): boolean => counter.isLoading;
+
+/** Whether a request in this line wants no more than this. */
+function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
+  for (const waiter of line) if (waiter.amount <= amount) return true;
+  return false;
+}
+
+/** The reason for a refusal at the deadline: holds, where the store has said so lately, else silence. */
+function verdictOf({ busyIn, counters, scopes, view }: Waiter, isAlive: boolean): HoldRefusal {
+  const scope = busyIn === undefined ? undefined : scopes[counters.indexOf(busyIn)];
+  if (scope !== undefined && isAlive) return { reason: 'busy', scope, ...(view === undefined ? {} : { rates: view }) };
+  return { reason: 'unavailable', why: 'store or database did not answer in time' };
+}
