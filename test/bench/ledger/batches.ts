@@ -1,47 +1,47 @@
-// Cost of the script for Redis by the size of the batch, for one key and for as many keys as requests.
+// Cost of the script for Redis by the size of the call: counters of one key or of many, with and without asks.
 import { randomUUID } from 'node:crypto';
-import { createRedisStore } from '#adapters/redis/store.ts';
+import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
-import type { ScopeWindow } from '#core/ports/policy.ts';
-import type { Counter, HoldOperation, SettleNote, Store, StoreCall } from '#core/ports/store.ts';
+import type { AccountCall, Accounts } from '#core/ports/accounts.ts';
 import { spendWindow } from '#core/window.ts';
 import { startRedis, whyNoRedis } from '../../redis.ts';
 import { watchCpu } from '../redis-cpu.ts';
 import { table } from '../table.ts';
-import { COST, makeScope, SETTLEMENT, SURROUNDINGS } from './measured.ts';
+import { COST, makeScope, SURROUNDINGS } from './measured.ts';
 
-const SIZES = [1, 4, 32];
-const KEYS = [1, 32];
+/** Counters and asks of a call. */
+const SIZES = [
+  [3, 0],
+  [3, 1],
+  [34, 32],
+  [256, 0],
+  [256, 64],
+] as const;
 const CALLS = 400;
 const WARM_UP = 50;
-const BOOKED_TOGETHER = 1000;
 const LIMIT = 1_000_000_000_000_000n;
 const EPOCH = 1;
 
-/** Each call settles the holds of the one before, as the ledger does under load; settled ids are forgotten in thousands. */
 export async function benchBatches(): Promise<string> {
   const missing = whyNoRedis();
-  if (missing !== undefined) return `Batches were skipped: ${missing}.`;
+  if (missing !== undefined) return `Calls were skipped: ${missing}.`;
   const server = await startRedis();
   const watch = await watchCpu(server);
   const { evaluate, close } = openRedis(server.connection, SURROUNDINGS);
   try {
     const rows: string[][] = [];
-    for (const size of SIZES) {
-      const costs: string[] = [];
-      for (const keys of KEYS.filter((count) => count <= size)) {
-        const store = createRedisStore({ evaluate, instanceUid: randomUUID() });
-        await store.begin(EPOCH);
-        const life = await createLife(store, keys);
-        await life(WARM_UP, size);
-        const before = await watch.cpu();
-        await life(CALLS, size);
-        costs.push((((await watch.cpu()) - before) / (CALLS * size)).toFixed(1));
-      }
-      rows.push([`${size}`, ...costs, ...KEYS.slice(costs.length).map(() => '')]);
+    for (const [counters, asks] of SIZES) {
+      const accounts = createRedisAccounts({ evaluate, instanceUid: randomUUID() });
+      await accounts.begin(EPOCH);
+      const spend = await createSpending(accounts, counters, asks);
+      await spend(WARM_UP);
+      const before = await watch.cpu();
+      await spend(CALLS);
+      const cost = ((await watch.cpu()) - before) / CALLS;
+      rows.push([`${counters}`, `${asks}`, cost.toFixed(0), (cost / counters).toFixed(1)]);
     }
-    const head = ['holds and settlements a call', 'one key, µs CPU of Redis each', '32 keys'];
-    return `The script by batch: hold, settle and forget of three scopes, ${CALLS} calls one after the other.\n\n${table(head, rows)}`;
+    const head = ['counters a call', 'asks', 'µs CPU of Redis a call', 'a counter'];
+    return `The script by call: every counter is spent from, ${CALLS} calls one after the other.\n\n${table(head, rows)}`;
   } finally {
     watch.close();
     await close();
@@ -49,41 +49,31 @@ export async function benchBatches(): Promise<string> {
   }
 }
 
-async function createLife(store: Store, keys: number) {
-  const make = (kind: 'key' | 'user' | 'team'): Counter => {
-    const scope = makeScope(kind);
-    return { scopeId: scope.scopeId, window: spendWindow(scope, Date.now()), limit: LIMIT };
-  };
-  const [user, team] = [make('user'), make('team')];
-  const payers = Array.from({ length: keys }, () => [make('key'), user, team]);
-  const nothing: StoreCall = { epoch: EPOCH, settles: [], releases: [], renewals: [], loads: [], holds: [] };
-  const loads = [...new Set(payers.flat())].map((counter) => ({ ...counter, spent: 0n }));
-  await store.call({ ...nothing, loads });
-  const from = { process: randomUUID(), acknowledged: 0 };
-  let held: ReadonlyArray<HoldOperation> = [];
-  let booked: { readonly id: string; readonly kind: 'settled' }[] = [];
-  return async (calls: number, size: number): Promise<void> => {
-    for (let call = 0; call < calls; call += 1) {
-      const settles = held.map(({ id, note }) => ({ id, cost: COST, note: toSaid(note.charges) }));
-      held = Array.from({ length: size }, (_, at) => toHold(payers[at % keys] ?? []));
-      const reply = await store.call({ ...nothing, from, settles, holds: held });
-      if (reply.outcome !== 'done' || reply.holds.some(({ outcome }) => outcome !== 'held'))
-        throw new Error('a hold was not taken');
-      booked.push(...settles.map(({ id }) => ({ id, kind: 'settled' as const })));
-      if (booked.length < BOOKED_TOGETHER) continue;
-      await store.forget(booked);
-      booked = [];
+async function createSpending(accounts: Accounts, counters: number, asks: number) {
+  const of = Array.from({ length: counters }, () => {
+    const scope = makeScope('key');
+    return { scopeId: scope.scopeId, window: spendWindow(scope, Date.now()) };
+  });
+  await accounts.load(
+    EPOCH,
+    of.map((counter) => ({ ...counter, spent: 0n })),
+  );
+  const account = randomUUID();
+  let number = 0;
+  return async (calls: number): Promise<void> => {
+    for (let made = 0; made < calls; made += 1) {
+      number += 1;
+      const line = { limit: LIMIT, spend: COST, risk: COST, returned: 0n, registered: 0n, ahead: 0n };
+      const call: AccountCall = {
+        ...{ epoch: EPOCH, account, number, lease: 20_000, deadline: Date.now() + 60_000 },
+        ...{ batch: number, booked: number - 1, uses: [], ends: [], isLast: false },
+        lines: of.map((counter) => ({ ...counter, ...line })),
+        asks: Array.from({ length: asks }, (_, at) => ({
+          ...{ lines: [at % counters, (at + 1) % counters, (at + 2) % counters], amount: COST, minAmount: COST },
+        })),
+      };
+      const { outcome } = await accounts.call(call);
+      if (outcome !== 'done') throw new Error(`the store answered ${outcome}`);
     }
   };
 }
-
-const toHold = (counters: ReadonlyArray<Counter>): HoldOperation => ({
-  ...{ id: SURROUNDINGS.ids.next(), amount: 2n * COST, minAmount: COST, counters },
-  note: { charges: counters, model: 'sample-small', identifier: 'sample-small-1' },
-  ...{ deadline: Date.now() + 60_000, lease: 60_000 },
-});
-
-const toSaid = (charges: ReadonlyArray<ScopeWindow>): SettleNote => {
-  const { cost: _cost, ...rest } = SETTLEMENT;
-  return { ...rest, kind: 'settled', charges, settledAt: Date.now() };
-};

@@ -1,11 +1,14 @@
 // The measured ledger: scopes that pay, over a given store, with books and an outbox that cost nothing.
 import { randomUUID } from 'node:crypto';
+import type { AccountBooks } from '#core/ports/account-books.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { HoldRequest, Settlement } from '#core/ports/ledger.ts';
 import type { Outbox } from '#core/ports/outbox.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../../infra/node/platform.ts';
+import { createMemoryAccountBooks } from '../../doubles/account-books.ts';
 import { createMemoryBooks } from '../../doubles/books.ts';
+import { createMemoryEpochs } from '../../doubles/epochs.ts';
 
 const HOUR = 3_600_000;
 const log: Log = { info: () => undefined, warn: () => undefined, error: console.error };
@@ -18,7 +21,10 @@ export const SURROUNDINGS = {
 };
 
 /** Books and an outbox that keep nothing: booking and the disk are measured elsewhere. */
-export const SINK = { ...createMemoryBooks(), book: async () => ({ rejected: [] }) };
+const { clock } = SURROUNDINGS;
+export const EPOCHS = createMemoryEpochs({ clock });
+const bookBatch: AccountBooks['bookBatch'] = async () => ({ outcome: 'booked', rejected: [] });
+export const SINK = { ...createMemoryBooks(), ...createMemoryAccountBooks({ epochs: EPOCHS }), bookBatch };
 export const NO_OUTBOX: Outbox = {
   append: async () => undefined,
   recover: async () => [],

@@ -1,14 +1,13 @@
 // A process that holds and settles as fast as it can over one store, or makes bare round trips to the store as often.
 import { randomUUID } from 'node:crypto';
-import { createMemoryStore } from '#adapters/memory/store.ts';
-import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
+import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
+import { createRedisAccounts, type Evaluate } from '#adapters/redis/accounts.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
+import type { Accounts } from '#core/ports/accounts.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
-import type { Store } from '#core/ports/store.ts';
-import { createMemoryEpochs } from '../../doubles/epochs.ts';
-import { makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from './measured.ts';
+import { EPOCHS, makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from './measured.ts';
 
 export type SpendOrder =
   | { readonly type: 'spend'; readonly millis: number }
@@ -33,11 +32,11 @@ async function serve(connection: StoreConnection): Promise<void> {
   const instanceUid = randomUUID();
   const { clock } = SURROUNDINGS;
   const isMemory = connection.type === 'memory';
-  const { store, counted } = counting(
-    isMemory ? createMemoryStore({ clock }) : createRedisStore({ evaluate, instanceUid }),
+  const { accounts, counted } = counting(
+    isMemory ? createMemoryAccounts({ clock, epoch: 0 }) : createRedisAccounts({ evaluate, instanceUid }),
   );
-  const epochs = isMemory ? {} : { epochs: createMemoryEpochs({ clock }) };
-  const ledger = createLedger({ ...SURROUNDINGS, ...epochs, instanceUid, store, books: SINK, outbox: NO_OUTBOX });
+  const own = { instanceUid, accounts, epochs: EPOCHS, books: SINK, outbox: NO_OUTBOX };
+  const ledger = createLedger({ ...SURROUNDINGS, ...own, tick: (callback) => void setImmediate(callback) });
   await ledger.start();
   // As in a team: each user has a key, and all pay from one team.
   const [user, team] = [makeScope('user'), makeScope('team')];
@@ -63,7 +62,7 @@ async function serve(connection: StoreConnection): Promise<void> {
     const traveller = async () => {
       while (left > 0) {
         left -= 1;
-        await evaluate("return 'here'", `{${instanceUid}}:epoch`, []);
+        await evaluate("return 'here'", `{${instanceUid}}:meta`, []);
       }
     };
     await Promise.all(Array.from({ length: abreast }, traveller));
@@ -93,24 +92,19 @@ function evaluateOf(connection: StoreConnection): Evaluate {
 }
 
 /** The store, and a count of its calls. */
-function counting(store: Store) {
+function counting(accounts: Accounts) {
   let [trips, abreast, underWay] = [0, 0, 0];
-  const count = async <T>(asking: Promise<T>): Promise<T> => {
+  const call: Accounts['call'] = async (one) => {
     trips += 1;
     underWay += 1;
     abreast += underWay;
     try {
-      return await asking;
+      return await accounts.call(one);
     } finally {
       underWay -= 1;
     }
   };
-  const counted: Store = {
-    ...store,
-    call: (call) => count(store.call(call)),
-    forget: (entries) => count(store.forget(entries)),
-  };
-  return { store: counted, counted: () => ({ trips, abreast }) };
+  return { accounts: { ...accounts, call }, counted: () => ({ trips, abreast }) };
 }
 
 process.on('disconnect', () => process.exit(0));

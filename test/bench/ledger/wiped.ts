@@ -3,11 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisStore } from '#adapters/redis/store.ts';
+import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
+import type { Accounts } from '#core/ports/accounts.ts';
 import type { Hold, HoldRequest } from '#core/ports/ledger.ts';
-import type { Store } from '#core/ports/store.ts';
+import type { ScopeWindow } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
 import { startPostgres } from '../../postgres.ts';
 import { startRedis, whyNoRedis } from '../../redis.ts';
@@ -34,8 +35,10 @@ export async function benchWiped(): Promise<string> {
   try {
     await database.migrate();
     await database.openInstance({ uid, namespace: 'default', name: 'bench' });
-    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: uid });
-    const own = { instanceUid: uid, store, books: database, epochs: database.epochs(uid), outbox: NO_OUTBOX };
+    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: uid });
+    const epochs = database.epochs(uid);
+    const books = { ...database, ...database.accountBooks(uid, SURROUNDINGS.random) };
+    const own = { instanceUid: uid, accounts, books, epochs, outbox: NO_OUTBOX };
     const ledger = createLedger({ ...SURROUNDINGS, ...own });
     await ledger.start();
     const scopes = Array.from({ length: SCOPES }, () => makeScope('key'));
@@ -52,8 +55,8 @@ export async function benchWiped(): Promise<string> {
     const rows: string[][] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       await loadAll(
-        store,
-        Number(await direct.get(`{${uid}}:epoch`)),
+        accounts,
+        (await epochs.state()).epoch,
         scopes.map(({ scopeId }) => ({ scopeId, window })),
       );
       const open = await Promise.all(requests.map((request) => insist(ledger, request)));
@@ -97,13 +100,10 @@ async function insist(ledger: StartableLedger, request: HoldRequest): Promise<Ho
   }
 }
 
-type Counters = Parameters<Store['survey']>[0];
-
-async function loadAll(store: Store, epoch: number, counters: Counters): Promise<void> {
-  const nothing = { epoch, settles: [], releases: [], renewals: [], holds: [] };
-  for (let at = 0; at < counters.length; at += AT_ONCE) {
-    const loads = counters.slice(at, at + AT_ONCE).map((of) => ({ ...of, spent: SPENT }));
-    const { outcome } = await store.call({ ...nothing, loads });
-    if (outcome !== 'done') throw new Error('the store is rebuilt meanwhile');
-  }
+async function loadAll(accounts: Accounts, epoch: number, counters: ReadonlyArray<ScopeWindow>): Promise<void> {
+  for (let at = 0; at < counters.length; at += AT_ONCE)
+    await accounts.load(
+      epoch,
+      counters.slice(at, at + AT_ONCE).map((of) => ({ ...of, spent: SPENT })),
+    );
 }
