@@ -40,7 +40,8 @@ test('every answer says what is left, in the words of OpenAI', async () => {
     'x-ratelimit-reset-requests': '1m0s',
     'x-ratelimit-limit-tokens': '10000',
     'x-ratelimit-remaining-tokens': String(10_000 - 1000 - estimate),
-    'x-ratelimit-reset-tokens': '1m0s',
+    // The last of them leave the window with the end of the next minute.
+    'x-ratelimit-reset-tokens': '2m0s',
   });
   await scene.time.advance(2000);
   const next = await chat({ ...CHAT, max_completion_tokens: 1000 });
@@ -56,21 +57,22 @@ test('a request too many is refused with the scope, the limit and a true retry-a
   await chat(CHAT);
   await scene.time.advance(20_000);
   const refused = await chat(CHAT);
-  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '40']);
+  // The minute of the request counts in full until the next one has begun.
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '41']);
   expect(ratesIn(refused)).toMatchObject({
     'x-ratelimit-remaining-requests': '0',
-    'x-ratelimit-reset-requests': '40s',
+    'x-ratelimit-reset-requests': '41s',
   });
   expect(await refused.json()).toMatchObject({
     error: {
       code: 'rate_limit_exceeded',
       type: 'rate_limit_error',
-      message: 'The rate limit of key "billing" is reached: 1 request per minute. Try again in 40 s.',
+      message: 'The rate limit of key "billing" is reached: 1 request per minute. Try again in 41 s.',
     },
   });
   expect(fake.requests).toHaveLength(1);
   expect(lines.at(-1)?.fields).toMatchObject({ code: 'rate_limit_exceeded', scope: 'key/billing', rate: 'requests' });
-  await scene.time.advance(39_999);
+  await scene.time.advance(40_000);
   expect((await chat(CHAT)).status).toBe(429);
   await scene.time.advance(1);
   expect((await chat(CHAT)).status).toBe(200);
@@ -167,11 +169,11 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     for (let turn = 0; turn < 3; turn += 1) expect((await world.chat(CHAT)).status).toBe(200);
     await scene.time.advance(10_000);
     const refused = await world.chat(CHAT);
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '50']);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '51']);
     expect(await refused.json()).toMatchObject({
       error: {
         code: 'rate_limit_exceeded',
-        message: 'Nothing that serves the model "gpt" takes more now. Try again in 50 s.',
+        message: 'Nothing that serves the model "gpt" takes more now. Try again in 51 s.',
       },
     });
     expect(asked(world)).toEqual(['one', 'two', 'two']);
@@ -179,7 +181,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
       identifier: 'two',
       skipped: ['one: full: its requests or tokens per minute are used up'],
     });
-    await scene.time.advance(50_000);
+    await scene.time.advance(50_001);
     await world.chat(CHAT);
     expect(asked(world).at(-1)).toBe('one');
   });
@@ -262,7 +264,11 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     const never = new Promise<never>(() => {});
     const world = stageWith({}, { snapshot: snapshotOf(entries, { strategy: 'LeastBusy' }), script: () => never });
     for (let request = 0; request < 6; request += 1) void world.chat(CHAT);
-    await expect.poll(() => world.fake.requests.length).toBe(6);
+    const look = async () => {
+      await scene.time.advance(5);
+      return world.fake.requests.length;
+    };
+    await expect.poll(look).toBe(6);
     expect(asked(world).sort()).toEqual(['one', 'one', 'three', 'three', 'two', 'two']);
   });
 });
