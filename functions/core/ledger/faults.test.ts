@@ -1,4 +1,4 @@
-// Faults that random schedules found (test/ledger/account-schedules), each in its smallest form.
+// Faults that random schedules found (test/ledger/schedules), each in its smallest form.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { AccountBooks } from '../ports/account-books.ts';
 import type { Hold, HoldRefusal } from '../ports/ledger.ts';

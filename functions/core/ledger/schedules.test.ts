@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { report, searchAtRandom } from '../../../test/ledger/account-schedules/search.ts';
+import { report, searchAtRandom } from '../../../test/ledger/schedules/search.ts';
 import { runs } from '../../../test/runs.ts';
 
 // FAULT_SCHEDULES=100000 runs that many; FAULT_SEED=7 starts at that seed.
