@@ -15,7 +15,10 @@ export async function eventually<T>(
   for (let wait = 5; ; wait = Math.min(2 * wait, MAX_PAUSE)) {
     const seen = await look();
     if (is(seen)) return seen;
-    if (Date.now() > end) throw new Error(`condition not met after ${timeout} ms: ${JSON.stringify(seen)}`);
+    if (Date.now() > end) throw new Error(`condition not met after ${timeout} ms: ${toText(seen)}`);
     await pause(wait);
   }
 }
+
+const toText = (seen: unknown): string =>
+  JSON.stringify(seen, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
