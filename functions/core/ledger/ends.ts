@@ -24,13 +24,14 @@ export interface EndDependencies extends LedgerDependencies {
 export const MAX_REQUEST: Millis = 3_600_000;
 /** The risk of streams is told, and the lease renewed. */
 const SECOND: Millis = 1000;
-/** The same of an account that has nothing. */
+/** The same of an account that has nothing, and of one that serves a single request. */
 const IDLE: Millis = 2000;
+const VISIT: Millis = 5000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 export function createEnds(deps: EndDependencies) {
-  const { account, sync, holds, outbox, clock, metrics, log } = deps;
+  const { account, sync, holds, outbox, clock, metrics, log, isolate } = deps;
   let second = clock.now();
   /** The hold takes nothing any more: its escrow is idle, its place in rates is free. */
   const over = (live: LiveHold): ReadonlyArray<CounterState> => {
@@ -122,7 +123,9 @@ export function createEnds(deps: EndDependencies) {
         if (idleOf(counter) > 0n) change(account, counter);
       }
       if (isSecond) account.counters.prune();
-      if (account.changed.size > 0 || now - account.sentAt >= (isUsed ? SECOND : IDLE)) sync.renew();
+      const every = isolate !== undefined ? VISIT : isUsed ? SECOND : IDLE;
+      const hasNews = isolate === undefined && account.changed.size > 0;
+      if (hasNews || now - account.sentAt >= every) sync.renew();
     },
   };
   return ends;

@@ -11,7 +11,9 @@ import { afterPromises, type Clocks, type LedgerDependencies } from './deps.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 import type { Waiting } from './waiting.ts';
 
-export interface SyncDependencies extends Pick<LedgerDependencies, 'accounts' | 'timer' | 'tick' | 'metrics'>, Clocks {
+export interface SyncDependencies
+  extends Pick<LedgerDependencies, 'accounts' | 'timer' | 'tick' | 'metrics' | 'isolate'>,
+    Clocks {
   readonly account: Account;
   readonly waiting: Waiting;
   readonly onDone: (pending: Pending, reply: Done) => void;
@@ -153,7 +155,10 @@ export function createSync(deps: SyncDependencies): Sync {
 
   const sync: Sync = {
     urgent: () => sendBy(account.live.size > FEW ? lastSent + APART : clock.now()),
-    news: () => sendBy(Math.max(lastSent, clock.now()) + NEWS_AFTER),
+    news() {
+      // A visit tells what it did when its request has ended.
+      if (deps.isolate === undefined) sendBy(Math.max(lastSent, clock.now()) + NEWS_AFTER);
+    },
     renew() {
       isRenewal = true;
       sendBy(clock.now());

@@ -33,10 +33,12 @@ test('visits that died are charged their sizes when their leases have ended, onc
   for (let dying = 0; dying < 3; dying += 1) await visit(() => isAlive);
   isAlive = false;
   await time.advance(60_000);
-  const visits = [await visit(), await visit()];
-  await time.advance(500);
+  for (let later = 0; later < 4; later += 1) {
+    const { ledger, hold } = await visit();
+    await time.advance(100);
+    await ended(ledger.release(hold).then(ledger.close));
+  }
   expect(entries.entries()).toMatchObject(Array(3).fill({ kind: 'expired', cost: 30n }));
-  await ended(Promise.all(visits.map(({ ledger, hold }) => ledger.release(hold).then(ledger.close))));
   expect(await store.part.accounts(false, 10)).toEqual([]);
 });
 
@@ -50,4 +52,59 @@ test('a call that is repeated after others were done is no store that has gone b
   await visit();
   expect((await ended(asked)).value).toMatchObject({ ok: true });
   expect(epochs.part.current()).toMatchObject({ epoch: 1 });
+});
+
+test('a visit is one call before its request and at most two after it, and leaves nothing in the store', async () => {
+  const { calls, ended, store, time, visit } = createVisits();
+  const first = await visit();
+  await ended(first.ledger.settle(first.hold, settlementOf(1n)));
+  await ended(first.ledger.close());
+  calls.length = 0;
+  const { ledger, hold } = await visit();
+  expect(calls).toHaveLength(1);
+  await time.advance(600);
+  await ended(ledger.settle(hold, settlementOf(25n)));
+  await ended(ledger.close());
+  expect(calls.length).toBeLessThanOrEqual(3);
+  expect(await store.part.accounts(false, 10)).toEqual([]);
+  expect(await store.part.read(hold.charges)).toEqual([{ spent: 26n, held: 0n }]);
+  calls.length = 0;
+  await time.advance(10_000);
+  expect(calls).toEqual([]);
+});
+
+test('a visit whose request was released books nothing and leaves nothing', async () => {
+  const { entries, ended, store, visit } = createVisits();
+  const { ledger, hold } = await visit();
+  await ledger.release(hold);
+  await ended(ledger.close());
+  expect(entries.entries()).toEqual([]);
+  expect(await store.part.accounts(false, 10)).toEqual([]);
+});
+
+test('many visits at once never hold more than the limit', async () => {
+  const { start, ended, ids, tryHold } = createVisits();
+  const isolate = createStoreMemory();
+  const outcomes = await Promise.all(
+    Array.from({ length: 50 }, async () => {
+      const ledger = await start({ before: () => true, after: () => true, isDead: () => false, isolate });
+      return (await tryHold(ledger, { ...requestOf(30n, key), id: ids.next() })).outcome;
+    }),
+  );
+  await ended(Promise.resolve());
+  expect(outcomes.filter((each) => each === 'held')).toHaveLength(33);
+});
+
+test('a visit that remembers an epoch which is over joins the new one', async () => {
+  const { ended, epochs, visit, wipe } = createVisits();
+  const first = await visit();
+  await ended(first.ledger.settle(first.hold, settlementOf(10n)));
+  await ended(first.ledger.close());
+  wipe();
+  const second = await visit();
+  await ended(second.ledger.settle(second.hold, settlementOf(5n)));
+  await ended(second.ledger.close());
+  expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
+  const third = await visit();
+  expect(await ended(third.ledger.spend([key]))).toMatchObject({ value: { value: [{ spent: 15n }] } });
 });
