@@ -88,7 +88,8 @@ function isInside({ id }: Entry, { start, end }: Window): boolean {
 const MAX_COST = 2n ** 63n - 1n;
 
 /** Whether PostgreSQL would refuse the entry. */
-function isRefused({ kind, cost, model, identifier }: Entry): boolean {
+function isRefused({ kind, cost, model, identifier, settledAt }: Entry): boolean {
+  if (!Number.isSafeInteger(settledAt)) return true;
   if (cost < 0n && kind === 'settled') return true;
   return cost > MAX_COST || cost < -MAX_COST || `${model}${identifier}`.includes('\u0000');
 }

@@ -96,7 +96,8 @@ export function createAccount(clocks: Clocks, isolate: StoreMemory | undefined):
     ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtWall: Number.NEGATIVE_INFINITY },
     ...{ store, counters, charges: createCharges(counters), live: new Set(), changed: new Set(), uses: new Map() },
     ...{ untold: [], sent: [], collecting: [], sealed: [], batch: 1, booked: 0, composed: 0 },
-    now: () => clock.now() + store.ahead,
+    // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.
+    now: () => Math.floor(clock.now() + store.ahead),
   };
 }
 

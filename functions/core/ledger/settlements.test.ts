@@ -31,6 +31,14 @@ describe('a settlement', () => {
     expect(recordsOfRequests()).toEqual([]);
   });
 
+  test('has a time of whole milliseconds, which PostgreSQL demands', async () => {
+    await scene.time.advance(0.3);
+    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    await ledger.settle(hold, settlementOf(30n));
+    await scene.time.advance(150);
+    expect(scene.entries.entries()).toMatchObject([{ id: hold.id, settledAt: Date.UTC(2026, 0, 10) }]);
+  });
+
   test('is booked soon also while calls are under way all the time', async () => {
     const free = scopeOf('free');
     scene.store.part = slow(scene.store.part, scene.time, () => 24);
