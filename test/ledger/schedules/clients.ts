@@ -2,6 +2,7 @@
 import type { Option } from './choice.ts';
 import { type Course, costOf, type Request } from './course.ts';
 import { verifyAdmission } from './exposure.ts';
+import type { Gateway } from './gateway.ts';
 
 /** A reply ends although the store is silent for so long. */
 const SILENT = 2000;
@@ -17,16 +18,24 @@ export function clientSteps(course: Course): Option[] {
         },
       },
     ];
-    if (request.stage === 'new') return step('asks', () => ask(course, request));
-    const isOver = request.stage !== 'held' || (request.end === 'never' && !course.isLast);
-    return isOver || request.gateway?.isDead !== false ? [] : step('ends', () => end(course, request));
+    if (request.stage === 'new') {
+      const gateway = gatewayOf(course, request);
+      return gateway?.isFrozen === true ? [] : step('asks', () => ask(course, request, gateway));
+    }
+    const { stage, gateway } = request;
+    const isOver = stage !== 'held' || (request.end === 'never' && !course.isLast);
+    return isOver || gateway?.isDead !== false || gateway.isFrozen ? [] : step('ends', () => end(course, request));
   });
 }
 
-function ask(course: Course, request: Request): void {
-  const { gateways, scopes, isStale, excused } = course;
+/** The process that gets the request. */
+function gatewayOf({ gateways }: Course, { by }: Request): Gateway | undefined {
   const living = gateways.filter(({ isDead, isStopping }) => !isDead && !isStopping);
-  const gateway = living[request.by % Math.max(1, living.length)];
+  return living[by % Math.max(1, living.length)];
+}
+
+function ask(course: Course, request: Request, gateway: Gateway | undefined): void {
+  const { scopes, isStale, excused } = course;
   request.stage = gateway === undefined ? 'refused' : 'asked';
   request.gateway = gateway;
   if (isStale) excused.add(request);

@@ -19,7 +19,7 @@ const FAULTS: ReadonlyArray<Fault> = [
   ...(['freeze', 'sleep', 'hang', 'clock', 'lower', 'sweep'] as const),
 ];
 const ENDS: ReadonlyArray<Wish['end']> = ['settle', 'settle', 'settle', 'both', 'release', 'never'];
-const SCOPES = [[0], [1], [2], [0, 1], [0, 1, 2], [2, 0]];
+const SCOPES = [[0], [1], [2], [2], [0, 1], [0, 1, 2], [2, 0]];
 
 /** A random scene, the same for the same seed. */
 export function sceneOf(seed: number): Scene {
@@ -45,7 +45,8 @@ export function sceneOf(seed: number): Scene {
     const fault = FAULTS[below(FAULTS.length)] ?? 'lose';
     faults[fault] = (faults[fault] ?? 0) + 1;
   }
-  // The last scope is wide: there escrow is got ahead of requests.
-  const limits = [BigInt(6 + below(8)), BigInt(5 + below(6)), BigInt(100 + below(200))];
+  // The last scope is wide, others now and then: there escrow is got ahead of requests.
+  const limitOf = (most: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(most));
+  const limits = [limitOf(9), limitOf(7), BigInt(100 + below(200))];
   return { limits, gateways: 1 + below(2), wishes, faults, edge: next() < 0.2 ? below(600) : undefined };
 }

@@ -1,0 +1,304 @@
+// Mutants of the ledger on accounts, each broken on purpose in a bundle of its own, which the search must find.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build, type Plugin } from 'esbuild';
+import type { Scene } from './course.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+
+export interface Edit {
+  readonly file: string;
+  /** A line that occurs exactly once in the file. */
+  readonly line: string;
+  readonly becomes: string;
+}
+
+type Search = typeof import('./search.ts');
+
+/** The search over the code with these edits. Throws where a line does not occur exactly once: then name another. */
+export async function searchIn(edits: ReadonlyArray<Edit>): Promise<{ readonly search: Search; remove(): void }> {
+  const texts = new Map<string, string>();
+  for (const { file, line, becomes } of edits) {
+    const text = texts.get(file) ?? readFileSync(join(ROOT, file), 'utf8');
+    if (text.split(line).length !== 2)
+      throw new Error(`${file} has not exactly one line "${line}": break it elsewhere`);
+    texts.set(
+      file,
+      text.replace(line, () => becomes),
+    );
+  }
+  const breaking: Plugin = {
+    name: 'breaking',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const contents = texts.get(relative(ROOT, path));
+        return contents === undefined ? undefined : { contents, loader: 'ts' };
+      });
+    },
+  };
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-mutant-'));
+  const outfile = join(folder, 'search.mjs');
+  await build({
+    ...{ entryPoints: [join(import.meta.dirname, 'search.ts')], absWorkingDir: ROOT, outfile, plugins: [breaking] },
+    ...{ bundle: true, platform: 'node', format: 'esm', logLevel: 'silent' },
+  });
+  const search: Search = await import(pathToFileURL(outfile).href);
+  return { search, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+const CORE = 'functions/core/ledger';
+const MEMORY = 'infra/adapters/memory';
+const DOUBLES = 'test/doubles';
+
+export interface Mutant {
+  readonly name: string;
+  readonly edits: ReadonlyArray<Edit>;
+  /** Faults that reveal it soon. Absent: those of the seeds. */
+  readonly faults?: Scene['faults'];
+}
+
+/** Mutants that lose or give away money, each against a law of the ledger. */
+export const MUTANTS: ReadonlyArray<Mutant> = [
+  {
+    name: 'escrow that is used although the last answer is old',
+    faults: { sleep: 2 },
+    edits: [
+      {
+        file: `${CORE}/holds.ts`,
+        line: 'account.isOpen && clock.now() - account.sentAt < FRESH && wall.now() - account.sentAtWall < FRESH;',
+        becomes: 'account.isOpen;',
+      },
+    ],
+  },
+  {
+    name: 'escrow that a call under way gives back is used',
+    edits: [
+      {
+        file: `${CORE}/counters.ts`,
+        line: 'const left = escrow - returning - untold - sent;',
+        becomes: 'const left = escrow - untold - sent;',
+      },
+    ],
+  },
+  {
+    name: 'escrow of a limit that has fallen is used',
+    faults: { lower: 1 },
+    edits: [
+      {
+        file: `${CORE}/counters.ts`,
+        line: 'grantedUnder !== undefined && grantedUnder <= limit;',
+        becomes: 'grantedUnder !== undefined || limit < 0n;',
+      },
+    ],
+  },
+  {
+    name: 'escrow of an account that was left is used',
+    edits: [
+      {
+        file: `${CORE}/counters.ts`,
+        line: 'Object.assign(state, { escrow: 0n, returning: 0n,',
+        becomes: 'Object.assign(state, { returning: 0n,',
+      },
+    ],
+  },
+  {
+    name: 'a call that is repeated with a new number',
+    faults: { lose: 1 },
+    edits: [
+      {
+        file: `${CORE}/sync.ts`,
+        line: 'backOff.failed(run);',
+        becomes: 'Object.assign(sending.call, { number: (account.number += 1) });\n      backOff.failed(run);',
+      },
+    ],
+  },
+  {
+    name: 'a repeated call that is done again',
+    faults: { lose: 1 },
+    edits: [
+      {
+        file: `${MEMORY}/accounts.ts`,
+        line: 'if (!isRepeated) perform(life, account, call, now);',
+        becomes: 'perform(life, account, call, now);',
+      },
+    ],
+  },
+  {
+    name: 'settlements that are told twice where a counter was absent',
+    edits: [
+      {
+        file: `${CORE}/apply.ts`,
+        line: 'account.untold = [...account.sent, ...account.untold];',
+        becomes: 'account.untold = [...account.sent, ...account.sent, ...account.untold];',
+      },
+    ],
+  },
+  {
+    name: 'settlements that are booked before they are told',
+    edits: [
+      {
+        file: `${CORE}/booking.ts`,
+        line: 'account.sealed = account.collecting;',
+        becomes: 'account.sealed = [...account.collecting, ...account.untold.splice(0)];',
+      },
+    ],
+  },
+  {
+    name: 'a batch that is sealed while a call may add to it',
+    faults: { vanish: 1 },
+    edits: [
+      {
+        file: `${CORE}/booking.ts`,
+        line: 'if (account.collecting.length === 0 || account.sent.length > 0) return false;',
+        becomes: 'if (account.collecting.length === 0) return false;',
+      },
+    ],
+  },
+  {
+    name: 'corrections that are forgotten',
+    faults: { die: 1 },
+    edits: [
+      {
+        file: `${CORE}/join.ts`,
+        line: 'owe(account, { entry, counters: entry.charges.map(account.counters.of), cover: 0n, since: account.now() });',
+        becomes: ';',
+      },
+    ],
+  },
+  {
+    name: 'a risk that is not told',
+    faults: { vanish: 1 },
+    edits: [
+      {
+        file: `${CORE}/compose.ts`,
+        line: 'return { scopeId, window, limit, spend, risk, registered: 0n, ...wanted };',
+        becomes: 'return { scopeId, window, limit, spend, risk: 0n, registered: 0n, ...wanted };',
+      },
+    ],
+  },
+  {
+    name: 'a reply that ends before the store could charge it',
+    faults: { vanish: 1 },
+    edits: [{ file: `${CORE}/ends.ts`, line: 'await cover.wait(', becomes: 'void cover.wait(' }],
+  },
+  {
+    name: 'a release that is told as spend',
+    edits: [
+      {
+        file: `${CORE}/ends.ts`,
+        line: 'endRates(account, live, { requests: called ? 0 : -1, tokens: called ? undefined : 0 });',
+        becomes: 'for (const counter of counters) counter.untold += live.amount;',
+      },
+    ],
+  },
+  {
+    name: 'a settlement that is not written before the reply ends',
+    faults: { die: 1 },
+    edits: [{ file: `${CORE}/ends.ts`, line: '    await written;', becomes: '    void written;' }],
+  },
+  {
+    name: 'a restart that does not read the outbox',
+    faults: { die: 1 },
+    edits: [{ file: `${CORE}/membership.ts`, line: 'await outbox.recover()', becomes: '[]' }],
+  },
+  {
+    name: 'a request that waits over the stop and is admitted',
+    faults: { stop: 1 },
+    edits: [{ file: `${CORE}/ledger.ts`, line: "waiting.refuseAll('the ledger stops');", becomes: ';' }],
+  },
+  {
+    name: 'a rebuild that forgets live holds',
+    faults: { wipe: 1 },
+    edits: [
+      {
+        file: `${CORE}/join.ts`,
+        line: 'registered: limit === undefined ? 0n : live + (untold > 0n ? untold : 0n),',
+        becomes: 'registered: 0n,',
+      },
+    ],
+  },
+  {
+    name: 'a rebuild that drops replies that end meanwhile',
+    faults: { wipe: 1 },
+    edits: [
+      {
+        file: `${CORE}/join.ts`,
+        line: 'drop(account, ({ entry }) => booked.has(entry));',
+        becomes: 'drop(account, () => booked.size > 0);',
+      },
+    ],
+  },
+  {
+    name: 'a counter that is absent and taken for zero',
+    faults: { wipe: 1 },
+    edits: [
+      {
+        file: `${CORE}/loads.ts`,
+        line: 'accounts.load(epoch, sums)',
+        becomes: 'accounts.load(epoch, sums.map((sum) => ({ ...sum, spent: 0n })))',
+      },
+    ],
+  },
+  {
+    name: 'a window that begins without limits',
+    edits: [{ file: `${CORE}/holds.ts`, line: 'keepLimits(charges, before);', becomes: ';' }],
+  },
+  {
+    name: 'a store that does not compare epochs',
+    faults: { restore: 2 },
+    edits: [
+      { file: `${MEMORY}/accounts.ts`, line: 'return call.epoch === life.epoch ?', becomes: 'return life.epoch > 0 ?' },
+    ],
+  },
+  {
+    name: 'a store that does not show that it has gone back in time',
+    faults: { restore: 1 },
+    edits: [
+      {
+        file: `${MEMORY}/accounts.ts`,
+        line: "if (call.number !== last + 1) return { ...stale, why: 'behind' };",
+        becomes: '',
+      },
+      { file: `${CORE}/sync.ts`, line: 'if (reply.calls <= calls)', becomes: 'if (false)' },
+    ],
+  },
+  {
+    name: 'a closed account whose calls are still done',
+    faults: { sleep: 1 },
+    edits: [{ file: `${MEMORY}/accounts.ts`, line: ': known.isMarked || known.isFinished;', becomes: ': false;' }],
+  },
+  {
+    name: 'a closed account whose batches are still booked',
+    faults: { sleep: 1 },
+    edits: [
+      {
+        file: `${DOUBLES}/account-books.ts`,
+        line: "return isClosed && account.batch > booked ? 'closed' : 'booked';",
+        becomes: "return 'booked';",
+      },
+    ],
+  },
+  {
+    name: 'a closer that does not look what was booked',
+    faults: { vanish: 1 },
+    edits: [
+      {
+        file: `${DOUBLES}/account-books.ts`,
+        line: 'expiredEntries({ account, ...closing }, row.booked, drawn)',
+        becomes: 'expiredEntries({ account, ...closing }, 0, drawn)',
+      },
+    ],
+  },
+  {
+    name: 'two closers that charge an account',
+    faults: { sleep: 1, lose: 1 },
+    edits: [{ file: `${DOUBLES}/account-books.ts`, line: 'if (row.isClosed) return row;', becomes: '' }],
+  },
+  {
+    name: 'accounts of the dead that nobody closes',
+    faults: { vanish: 1 },
+    edits: [{ file: `${CORE}/components.ts`, line: 'closing.close(reply.ended);', becomes: ';' }],
+  },
+];
