@@ -168,10 +168,16 @@ function take(
 
 function toWaiter(deps: HoldDependencies, first: Charges, { request, rates, resolve }: Attempt): Waiter {
   const { account, clock, waiting } = deps;
+  const { amount, minAmount } = request;
   const arrivedAt = clock.now() - (request.waited ?? 0);
   let charges = first;
   const waiter: Waiter = {
-    ...{ scopes: charges.scopes, counters: charges.counters, amount: request.amount, minAmount: request.minAmount },
+    ...{
+      scopes: charges.scopes,
+      counters: charges.counters,
+      amount,
+      minAmount: minAmount < amount ? minAmount : amount,
+    },
     ...{ rates, deadline: Math.max(arrivedAt + REQUEST_DEADLINE, clock.now() + MIN_WAIT) },
     ...{ view: undefined, busyIn: undefined, isAsking: false, isOver: false },
     renew() {

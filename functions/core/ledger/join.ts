@@ -41,12 +41,13 @@ const LOOK_AGAIN: Millis = 25;
 export async function join(deps: JoinDependencies): Promise<void> {
   const { progress, account, epochs, timer, process, metrics } = deps;
   const inTime = <T>(asked: Promise<T>): Promise<T> => withTimeout(timer, TIMEOUT, 'PostgreSQL', asked);
-  if (account.id !== '') abandon(deps);
   for (;;) {
     if (progress.lostIn !== undefined) await raise(deps, progress.lostIn);
     const state = await inTime(epochs.beat(process, progress.joined));
     if (state.epoch === 0) progress.lostIn = 0;
     else if (progress.joined !== state.epoch) {
+      // Also an account of an epoch that was raised again before it was open.
+      if (account.id !== '') abandon(deps);
       if (await enter(deps, state)) progress.joined = state.epoch;
       else if (progress.lostIn === undefined) await pause(deps);
     } else if (state.isOpen) break;

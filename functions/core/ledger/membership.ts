@@ -126,6 +126,7 @@ export function createMembership(deps: MembershipDependencies): Membership {
       if (!account.isOpen) return;
       account.isOpen = false;
       opening = Promise.withResolvers();
+      progress.joined = 0;
       if (loss === 'behind') progress.lostIn = account.epoch;
       progress.isRebuilding = loss !== 'closed';
       if (loss === 'closed') for (const { lost } of account.live) lost?.();

@@ -399,3 +399,20 @@ test('an epoch that PostgreSQL was restored to, below the store’s, is raised a
   expect((await scene.epochs.part.state()).epoch).toBe(8);
   expect(await tryHold(one, 41n)).toMatchObject({ outcome: 'busy' });
 });
+
+test('an epoch that is raised again before it opens is joined by a new account, and raised no further', async () => {
+  const sleeper = createProcess();
+  const [one] = [await scene.start(), await scene.start(sleeper)];
+  await scene.take(one, 60n, key);
+  sleeper.is.frozen = true;
+  scene.wipe();
+  void one.hold(requestOf(1n, key));
+  await scene.time.advance(300);
+  // The sleeper is waited for: the epoch has been joined, and is not open.
+  const { epoch, isOpen } = await scene.epochs.part.state();
+  expect(isOpen).toBe(false);
+  await scene.epochs.part.raise(epoch, epoch);
+  await scene.time.advance(3000);
+  expect(await scene.epochs.part.state()).toMatchObject({ epoch: epoch + 1, isOpen: true });
+  expect(await tryHold(one, 41n)).toMatchObject({ outcome: 'busy' });
+});

@@ -171,4 +171,11 @@ describe('requests that wait for live holds', () => {
     await scene.time.advance(1000);
     expect(results.flat()).toHaveLength(8);
   });
+
+  test('a request whose smallest useful amount is above its hold is told of holds, not of spend', async () => {
+    await ledger.settle(await scene.take(ledger, 38n, key), settlementOf(38n));
+    await scene.take(ledger, 29n, key);
+    const request = { ...requestOf(34n, key), minAmount: 63n };
+    expect((await scene.tryHold(ledger, request)).outcome).toBe('busy');
+  });
 });
