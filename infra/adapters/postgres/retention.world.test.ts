@@ -79,7 +79,7 @@ test('what an outbox brings that is older than what is kept is booked neither tw
   await database.dropMonths(2);
   const recent = [entryOf({ id: idAt(now), cost: 1n }), entryOf({ id: idAt(now), cost: 2n })];
   expect(await bookEntries(database, INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
-    rejected: [booked.id, lost.id],
+    rejected: [lost.id, booked.id],
   });
   expect(await bookEntries(other, INSTANCE, [...recent.slice(1), lost])).toEqual({ rejected: [lost.id] });
   await other.close();
