@@ -72,7 +72,7 @@ export interface AccountCall {
   readonly uses: ReadonlyArray<RateUse>;
   /** Earlier accounts of the same process, closed in PostgreSQL: charged and forgotten in the same step. */
   readonly ends: ReadonlyArray<string>;
-  /** The account ends with this call, which leaves nothing in it. */
+  /** The store forgets the account: PostgreSQL has booked all that it told, and closed its row, or it never held anything. */
   readonly isLast: boolean;
 }
 
