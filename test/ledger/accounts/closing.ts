@@ -1,5 +1,6 @@
 // Closing an account whose lease has ended: frozen in the store, charged once in PostgreSQL, forgotten (LEDGER 3).
 import { isPlanted } from './flaws.ts';
+import { leave } from './process.ts';
 import { copyAccount, type Go, type Scene, type State } from './state.ts';
 import { finish, freeze } from './store.ts';
 import { at, chargeOf, owes, ownerOf, plus, sumsOf, zeros } from './sums.ts';
@@ -23,7 +24,9 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
         mark(scene, to, who, id);
       });
     }
-  if (state.unaudited && isThere && !out && state.books.open)
+  // Sweeps go on, and one comes after every load that is under way.
+  const isReading = state.processes.some(({ read }) => read !== null);
+  if (state.unaudited && isThere && !out && state.books.open && !isReading)
     go(`${who} sweeps`, (to) => {
       to.unaudited = false;
       audit(scene, to);
@@ -79,7 +82,7 @@ function close(scene: Scene, to: State, who: number): void {
   if (closing === null) return;
   closing.closed = true;
   const { account, figures } = closing;
-  to.books.rows[account] ??= { last: 0, closed: false };
+  to.books.rows[account] ??= { last: 0, no: 0, closed: false };
   const row = to.books.rows[account];
   // A closer of another epoch has figures of a store that is gone: it may close, and not charge.
   if (to.books.epoch !== epoch) {
@@ -91,6 +94,12 @@ function close(scene: Scene, to: State, who: number): void {
       to.books.expired[account] = plus(to.books.expired[account] ?? zeros(scene), chargeOf(scene, figures, row.last));
     return;
   }
+  // PostgreSQL has booked more than the store ever heard: it has gone back, and shows holds that have ended.
+  if (figures !== null && figures.no < row.no && !isPlanted(scene, 'an old snapshot is charged')) {
+    leave(scene, to, who);
+    at(to.processes, who).closing = null;
+    return;
+  }
   row.closed = true;
   to.books.expired[account] = figures === null ? zeros(scene) : chargeOf(scene, figures, row.last);
 }
@@ -100,7 +109,7 @@ export function audit(scene: Scene, to: State): void {
   const { rows, expired } = to.books;
   const told = Object.entries(to.store.accounts).reduce(
     (sums, [id, { unbooked, risk }]) => {
-      const row = rows[Number(id)] ?? { last: 0, closed: false };
+      const row = rows[Number(id)] ?? { last: 0, no: 0, closed: false };
       if (row.closed) return expired[Number(id)] === undefined ? sums : plus(sums, risk, -1);
       return unbooked.filter(({ number }) => number > row.last).reduce((all, batch) => plus(all, batch.sums), sums);
     },

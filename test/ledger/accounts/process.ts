@@ -5,6 +5,7 @@ import { ofReplies } from './replies.ts';
 import type { Call, Go, Scene, State, Sums } from './state.ts';
 import { load, type Reply, call as runCall } from './store.ts';
 import {
+  answeredOf,
   at,
   costsOf,
   countersOf,
@@ -158,6 +159,11 @@ function hear(scene: Scene, to: State, who: number, reply: Reply): string | unde
   const call = process.pending;
   Object.assign(process, { pending: null, asleep: false });
   if (call === null) return undefined;
+  // However the last call was answered: the account ends, or closers end it.
+  if (call.isLast && process.ending === 'closed') {
+    Object.assign(process, { gone: 'stopped', ending: '', read: null });
+    return undefined;
+  }
   if (reply.outcome !== 'done') for (const of of call.told) at(to.requests, of).stage = 'done';
   if (reply.outcome === 'window') process.window = to.window;
   if (reply.outcome === 'stale' || reply.outcome === 'epoch') leave(scene, to, who);
@@ -166,7 +172,6 @@ function hear(scene: Scene, to: State, who: number, reply: Reply): string | unde
   process.risk = reply.granted && call.request >= 0 ? plus(call.risk, call.wanted) : call.risk;
   for (const of of call.told) Object.assign(at(to.requests, of), { stage: 'told', batch: call.batch, isEnded: true });
   process.corrections.push(...call.corrected.map((account) => ({ account, batch: call.batch })));
-  if (call.isLast) process.ending = 'told';
   if (!process.out) {
     if (!reply.granted) return undefined;
     process.limits = [...call.limits];
@@ -255,10 +260,11 @@ const isEarly = ({ requests }: State, of: number): boolean => at(requests, of).s
 /** One transaction: only in its epoch and while the account is not closed. False: neither. */
 function book(scene: Scene, { books, requests, processes }: State, who: number): boolean {
   const { account, epoch, sealed, corrections } = at(processes, who);
-  books.rows[account] ??= { last: 0, closed: false };
+  books.rows[account] ??= { last: 0, no: 0, closed: false };
   const row = books.rows[account];
   if (books.epoch !== epoch || (row.closed && !isPlanted(scene, 'a closed account is booked'))) return false;
   row.last = Math.max(row.last, sealed);
+  row.no = Math.max(row.no, answeredOf(at(processes, who)));
   requests.forEach(({ stage, batch }, of) => {
     if (at(scene.requests, of).by === who && stage === 'told' && batch === sealed && !books.settled.includes(of))
       books.settled.push(of);

@@ -45,6 +45,9 @@ export const STREAM = {
   ],
 };
 
+/** One request, and a process that closes: small enough for more faults. */
+export const ONE = { ...COVERED, name: 'one request', requests: COVERED.requests.slice(0, 1) };
+
 /** A process that lasts, and a Worker: an account for one request, without a disk. */
 export const WORKER = {
   ...LAST,
@@ -55,6 +58,9 @@ export const WORKER = {
     { by: 1, counters: [0], amount: 2, cost: 1 },
   ],
 };
+
+/** The same of a Worker. */
+export const ONE_WORKER = { ...WORKER, name: 'one Worker', requests: WORKER.requests.slice(1) };
 
 export const scene = (faults: Partial<Faults>, of: Omit<Scene, 'faults'> = LAST): Scene => ({ ...of, faults });
 const scenes = (of: Omit<Scene, 'faults'>, ...faults: Partial<Faults>[]): Scene[] =>

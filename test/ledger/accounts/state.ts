@@ -62,9 +62,8 @@ export interface Account {
   escrow: Sums;
   risk: Sums;
   unbooked: Batch[];
-  /** Its figures are frozen: the lease has ended and a closer has marked it, or its process has sent the last call. */
+  /** The lease has ended and a closer has marked it: its figures are frozen. */
   closing: boolean;
-  isEnded: boolean;
 }
 
 /** A call as it was sent: repeated unchanged until its answer is known. */
@@ -92,7 +91,7 @@ export interface Call {
   readonly corrected: ReadonlyArray<number>;
   /** Closed accounts of the same process, which end with this call. */
   readonly forgotten: ReadonlyArray<number>;
-  /** The account ends with this call. */
+  /** The store forgets the account, of which PostgreSQL has everything. */
   readonly isLast: boolean;
 }
 
@@ -102,8 +101,8 @@ export interface Process {
   out: boolean;
   /** The store has lost what this process told it. */
   isForgotten: boolean;
-  /** A clean stop: its last call was sent; was answered; PostgreSQL has the last batch and the end. */
-  ending: '' | 'begun' | 'told' | 'closed';
+  /** A clean stop: under way; PostgreSQL may have everything, so nothing is told any more; it has, and only the last call is missing. */
+  ending: '' | 'begun' | 'tried' | 'closed';
   /** Silent for a lease: it admits nothing before the store has answered it. */
   asleep: boolean;
   epoch: number;
@@ -172,6 +171,13 @@ export interface Store {
   finished: number[];
 }
 
+/** PostgreSQL's row of an account: its last batch, and the number of its last answered call when that was booked. */
+export interface Row {
+  last: number;
+  no: number;
+  closed: boolean;
+}
+
 export interface State {
   store: Store;
   /** The window that is current on the store's clock. */
@@ -185,7 +191,7 @@ export interface State {
     /** `expired` entries by account, and accounts with a `correction`. */
     expired: Record<number, Sums>;
     corrected: number[];
-    rows: Record<number, { last: number; closed: boolean }>;
+    rows: Record<number, Row>;
   };
   processes: Process[];
   requests: Progress[];
@@ -196,7 +202,7 @@ export interface State {
   stale: boolean;
   /** A limit may be exceeded from here on: the store forgot a process that was away, or a limit fell. */
   excused: boolean;
-  /** A stop without the store has booked what no account shows: the next sweep finds the difference. */
+  /** A stop has booked in another epoch than it told in: the next sweep finds the difference. */
   unaudited: boolean;
   /** Processes whose disk was lost while the store had lost their account. */
   lost: number[];
@@ -263,7 +269,7 @@ function textOf(call: Call): string {
 }
 
 /** The same for states that only differ in how many calls there were: numbers count from the store's last one of the account. */
-export function keyOf({ store, saved, processes, late, ...state }: State): string {
+export function keyOf({ store, saved, processes, late, books, ...state }: State): string {
   const from = (account: number, no: number): number => {
     const last = store.accounts[account]?.no;
     return last === undefined ? Math.min(no, 3) + 100 : Math.max(-2, Math.min(2, no - last));
@@ -271,6 +277,11 @@ export function keyOf({ store, saved, processes, late, ...state }: State): strin
   const callOf = (call: Call | null): unknown => call && [textOf(call), from(call.account, call.no)];
   const isAskable = (id: number): boolean =>
     [...late, ...processes.map(({ pending }) => pending)].some((one) => one?.account === id);
+  // A store that went back is behind PostgreSQL's row.
+  const isBehind = (id: number, no: number | undefined): boolean => no !== undefined && no < (books.rows[id]?.no ?? 0);
+  const figuresOf = (id: number, { no, escrow, risk, unbooked }: Account): unknown => [
+    ...[isBehind(id, no), escrow, risk, unbooked],
+  ];
   const storeOf = (of: Store): unknown => [
     of.counters.map((counter) => counter && [counter.spent, counter.held]),
     Object.entries(of.accounts).map(([id, { no, outcome, granted, ...one }]) => [
@@ -281,6 +292,19 @@ export function keyOf({ store, saved, processes, late, ...state }: State): strin
   ];
   return JSON.stringify([
     ...[storeOf(store), saved && storeOf(saved), Object.values(state), late.map(callOf)],
-    processes.map(({ no, pending, ...one }) => [Object.values(one), from(one.account, no), callOf(pending)]),
+    [books.epoch, books.open, books.settled, books.expired, books.corrected],
+    Object.entries(books.rows).map(([id, row]) => [
+      ...[id, row.last, row.closed, isBehind(Number(id), store.accounts[Number(id)]?.no)],
+      isBehind(Number(id), saved?.accounts[Number(id)]?.no),
+    ]),
+    processes.map(({ no, pending, closing, ...one }) => [
+      ...[Object.values(one), from(one.account, no), callOf(pending)],
+      closing && [
+        closing.account,
+        closing.closed,
+        closing.audited,
+        closing.figures && figuresOf(closing.account, closing.figures),
+      ],
+    ]),
   ]);
 }

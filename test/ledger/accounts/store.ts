@@ -27,11 +27,9 @@ export function call(scene: Scene, state: State, call: Call, isLate = false): Re
       risk: zeros(scene),
       unbooked: [],
       closing: false,
-      isEnded: false,
     },
   };
-  const isRepeatedEnd = account.isEnded && call.no === account.no;
-  if (account.closing && !isRepeatedEnd && !isPlanted(scene, 'closed accounts go on')) return { outcome: 'stale' };
+  if (account.closing && !isPlanted(scene, 'closed accounts go on')) return { outcome: 'stale' };
   if (call.no === account.no && !isPlanted(scene, 'a repeated call is done again')) return answer(account);
   if (call.no !== account.no + 1 && !(call.no === account.no && isPlanted(scene, 'a repeated call is done again')))
     return { outcome: 'stale' };
@@ -59,8 +57,8 @@ export function call(scene: Scene, state: State, call: Call, isLate = false): Re
     if (call.request >= 0) account.risk = plus(account.risk, call.wanted);
   }
   if (call.isLast) {
-    Object.assign(account, { closing: true, isEnded: true });
-    if (account.unbooked.length === 0) finish(state, call.account, false);
+    account.closing = true;
+    finish(state, call.account, false);
   }
   return answer(account);
 }

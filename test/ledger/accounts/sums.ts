@@ -1,6 +1,6 @@
 // Amounts of the account model, one per counter: what is booked, held, spent and owed.
 import { isPlanted } from './flaws.ts';
-import type { Account, Progress, Scene, Stage, State, Sums } from './state.ts';
+import type { Account, Process, Progress, Scene, Stage, State, Sums } from './state.ts';
 
 export const at = <T>(list: ArrayLike<T>, index: number): T => {
   const found = list[index];
@@ -78,6 +78,9 @@ export const exposure = (scene: Scene, state: State, isCautious = false): Sums =
   );
 
 export const isWorker = ({ workers = [] }: Scene, who: number): boolean => workers.includes(who);
+
+/** The number of the last call that the store has answered. */
+export const answeredOf = ({ no, pending }: Process): number => (pending === null ? no : no - 1);
 
 /** The process that made an account. */
 export const ownerOf = (account: number): number => Math.floor(account / 4);

@@ -28,7 +28,7 @@ export function ofWorld(scene: Scene, state: State, go: Go): void {
         late(to);
         die(scene, to, who);
       });
-    // A Worker may leave it at what was charged, or at what the store has lost.
+    // A Worker may leave it at what was charged, even of a request that it never served, or at what the store has lost.
     if (isWorker(scene, who) && out) go(`${who} gives up`, (to) => die(scene, to, who));
     if (left.crashed > 0 && !isWorker(scene, who))
       go(`${who} dies, and its disk stays`, (to) => {
@@ -118,7 +118,7 @@ function die(scene: Scene, to: State, who: number): undefined {
   const process = at(to.processes, who);
   const { isForgotten } = process;
   // A hold that was asked for may have been granted: then it is charged like any other.
-  const isAsked = (of: number): boolean => process.pending?.request === of;
+  const isAsked = (of: number): boolean => process.out || process.pending?.request === of;
   for (const of of requestsOf(scene, to, who, 'new', 'refused'))
     at(to.requests, of).stage = isAsked(of) ? 'gone live' : 'refused';
   for (const of of requestsOf(scene, to, who, 'live')) at(to.requests, of).stage = 'gone live';
