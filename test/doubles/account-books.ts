@@ -66,6 +66,8 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     },
     async close(closing) {
       if (epochs.current().epoch !== closing.epoch) return { outcome: 'epoch' };
+      const { isClosed, number } = rows.get(closing.account) ?? NEW;
+      if (!isClosed && number > (closing.number ?? number)) return { outcome: 'behind' };
       return { outcome: 'closed', row: close(closing) };
     },
     async rows(accounts) {

@@ -24,9 +24,9 @@ export async function closeEnded(
   const marked = await mark(deps, epoch, account);
   if (marked.outcome !== 'marked') return undefined;
   const { now: at, figures, number } = marked;
-  const closed = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.close({ epoch, account, figures, at }));
+  const closed = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.close({ epoch, account, figures, number, at }));
   if (closed.outcome === 'epoch') return undefined;
-  if (number < closed.row.number) return 'gone back';
+  if (closed.outcome === 'behind' || number < closed.row.number) return 'gone back';
   // One that closed itself has booked more than it told: its escrow stays until its counters show that.
   if (!closed.row.isCharged && (await auditCounters(deps, epoch, figures)) === undefined) return undefined;
   await withTimeout(timer, TIMEOUT, 'the store', accounts.finish(epoch, account, closed.row.isCharged));

@@ -119,10 +119,13 @@ async function closeOwn(deps: JoinDependencies, epoch: number, isRebuild: boolea
     }
     if (marked.outcome === 'epoch') isElsewhere(deps, epoch, marked.epoch);
     if (marked.outcome !== 'marked' && marked.outcome !== 'none') return undefined;
-    const figures = marked.outcome === 'marked' ? marked.figures : undefined;
-    const closing = books.close({ epoch, account: id, figures, at: marked.now });
-    if ((await withTimeout(timer, TIMEOUT, 'PostgreSQL', closing)).outcome === 'epoch') return undefined;
-    if (figures !== undefined) ends.push(id);
+    const { figures, number } = marked.outcome === 'marked' ? marked : { figures: undefined, number: undefined };
+    const closing = books.close({ epoch, account: id, figures, number, at: marked.now });
+    const closed = await withTimeout(timer, TIMEOUT, 'PostgreSQL', closing);
+    if (closed.outcome === 'behind') progress.lostIn = epoch;
+    if (closed.outcome !== 'closed') return undefined;
+    // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended accounts.
+    if (figures !== undefined && closed.row.isCharged) ends.push(id);
   }
   return ends;
 }

@@ -41,6 +41,13 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
       expect(await spentOfOne()).toBe(45n);
     });
 
+    test('of figures from before a call that PostgreSQL knows of charges nothing: the store has gone back', async () => {
+      await book(account, 1, 1n);
+      expect(await close(account, [figuresOf(scopeWindow(1), 5n)], { number: 9 })).toEqual({ outcome: 'behind' });
+      expect(await rowOf(account)).toMatchObject({ isClosed: false });
+      expect(await close(account, [figuresOf(scopeWindow(1), 5n)], { number: 10 })).toMatchObject({ row: CLOSED });
+    });
+
     test('is done once: other closers, with whatever figures, learn that it is closed', async () => {
       const closers = Array.from({ length: 6 }, (_, at) => close(account, [figuresOf(scopeWindow(1), BigInt(at + 1))]));
       const first = (await Promise.all(closers)).map((closed) => JSON.stringify(closed));

@@ -26,6 +26,8 @@ export interface Closing {
   readonly account: string;
   /** As frozen in the store. Absent: the store has none, so nothing is charged. */
   readonly figures: ReadonlyArray<AccountFigures> | undefined;
+  /** The number of its last call in the store. Absent: the store has none, or nobody needs to compare. */
+  readonly number?: number | undefined;
   /** The store's clock: the time of the charge, moved into the counter's window where that is over. */
   readonly at: Millis;
 }
@@ -49,11 +51,15 @@ export interface AccountBooks extends Reading {
   bookBatch(batch: Batch): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }>;
   /**
    * Closes an account, once: one `expired` entry per counter for risk and unbooked spend beyond the batches that PostgreSQL has. Closed before: changes nothing.
-   * Answers the row. `epoch`: the closing is of another epoch, nothing was done.
+   * Answers the row. `epoch`: the closing is of another epoch; `behind`: the row is open and has a later call than `number`, so the store has gone back. Then nothing was done.
    */
   close(
     closing: Closing,
-  ): Promise<{ readonly outcome: 'closed'; readonly row: AccountRow } | { readonly outcome: 'epoch' }>;
+  ): Promise<
+    | { readonly outcome: 'closed'; readonly row: AccountRow }
+    | { readonly outcome: 'epoch' }
+    | { readonly outcome: 'behind' }
+  >;
   /** Rows of these accounts; unknown ones are left out. */
   rows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;
   /** Charges made in the name of these accounts, and not corrected yet. Negative where unbooked corrections outweighed the rest. */

@@ -98,7 +98,7 @@ async function close(
   await lock(query, instanceUid, account);
   const [current] = await query<{ epoch: string }>(CURRENT, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
-  const [closed] = await query<{ booked: string }>(CLOSE, [instanceUid, account]);
+  const [closed] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
   if (closed !== undefined) {
     const entries = expiredEntries(closing, Number(closed.booked), random);
     await insertBatch(booking, instanceUid, { entries, epoch, calls: 0 });
@@ -106,14 +106,15 @@ async function close(
   }
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
   if (row === undefined) throw new Error(`the account ${account} was not closed`);
-  return { outcome: 'closed', row };
+  return row.isClosed ? { outcome: 'closed', row } : { outcome: 'behind' };
 }
 
 /** Answers the last batch where nobody has closed the account: neither another process nor the entry of its request. */
 const CLOSE = `
 insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
 select $1, $2::uuid, 0, 0, clock_timestamp() where not exists (select from gateway_operator.entry where id = $2::uuid)
-on conflict (instance_uid, account) do update set closed_at = excluded.closed_at where a.closed_at is null
+on conflict (instance_uid, account) do update set closed_at = excluded.closed_at
+  where a.closed_at is null and a.number <= coalesce($3::bigint, a.number)
 returning booked::text`;
 
 const CHARGED = `
