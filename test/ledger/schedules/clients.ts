@@ -20,6 +20,7 @@ export function clientSteps(course: Course): Option[] {
     ];
     if (request.stage === 'new') {
       const gateway = gatewayOf(course, request);
+      if (course.shared.stage.now() < course.startedAt + (request.after ?? 0)) return [];
       return gateway?.isFrozen === true ? [] : step('asks', () => ask(course, request, gateway));
     }
     const { stage, gateway } = request;

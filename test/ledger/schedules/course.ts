@@ -7,6 +7,8 @@ import type { Gateway, Shared } from './gateway.ts';
 export interface Wish {
   /** The process that gets the request; another one if it is dead. */
   readonly by: number;
+  /** The client comes so long after the gateways have started; absent: at once. */
+  readonly after?: Millis;
   readonly scopes: ReadonlyArray<number>;
   readonly amount: bigint;
   /** The smallest useful amount; absent: all of it. */
@@ -73,6 +75,8 @@ export interface Course {
   /** Requests that may exceed a limit: of processes that were away when the store forgot or their lease ended, and those asked of an old snapshot. */
   readonly excused: Set<Request>;
   readonly vanished: Set<Gateway>;
+  /** When the gateways had started. */
+  startedAt: Millis;
   /** Violations that showed before the end. */
   readonly wrong: string[];
   /** The time of the last step of a client. */

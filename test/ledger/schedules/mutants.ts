@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
-import type { Scene } from './course.ts';
+import type { Scene, Wish } from './course.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
@@ -55,15 +55,32 @@ const DOUBLES = 'test/doubles';
 export interface Mutant {
   readonly name: string;
   readonly edits: ReadonlyArray<Edit>;
-  /** Faults that reveal it soon. Absent: those of the seeds. */
-  readonly faults?: Scene['faults'];
+  /** A scene that reveals it soon: the rest is random. Absent: all of it. */
+  readonly scene?: Partial<Scene>;
 }
+
+/** Each wants the whole limit. */
+const LAST = Array.from({ length: 6 }, (_, by): Wish => {
+  return { by: by >> 1, scopes: [0], amount: 5n, cost: 0n, end: by % 2 ? 'settle' : 'release', after: 10 * by };
+});
+const LARGE: Wish = { by: 1, scopes: [2], amount: 97n, cost: 97n, end: 'settle', after: 1500 };
+/** The second process takes nearly all that is left, while the first one may still believe in its escrow. */
+const LARGE_LATER: Partial<Scene> = {
+  ...{ gateways: 2, limits: [9n, 9n, 100n] },
+  wishes: [
+    { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle' },
+    { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle', after: 2500 },
+    LARGE,
+  ],
+};
+/** Requests that end at any instant, where there is escrow ahead. */
+const ALIKE = Array.from({ length: 6 }, (_, by): Wish => ({ by, scopes: [2], amount: 3n, cost: 4n, end: 'settle' }));
 
 /** Mutants that lose or give away money, each against a law of the ledger. */
 export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'escrow that is used although the last answer is old',
-    faults: { sleep: 2 },
+    scene: { ...LARGE_LATER, faults: { freeze: 1, wipe: 1 } },
     edits: [
       {
         file: `${CORE}/holds.ts`,
@@ -74,6 +91,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'escrow that a call under way gives back is used',
+    scene: { gateways: 2, limits: [5n, 9n, 200n], wishes: LAST, faults: {} },
     edits: [
       {
         file: `${CORE}/counters.ts`,
@@ -84,7 +102,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'escrow of a limit that has fallen is used',
-    faults: { lower: 1 },
+    scene: { faults: { lower: 1 } },
     edits: [
       {
         file: `${CORE}/counters.ts`,
@@ -95,6 +113,11 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'escrow of an account that was left is used',
+    scene: {
+      ...LARGE_LATER,
+      wishes: [{ ...LARGE, after: 100 }, ...ALIKE.map((wish, at) => ({ ...wish, by: 0, after: 120 * at }))],
+      faults: { wipe: 1 },
+    },
     edits: [
       {
         file: `${CORE}/counters.ts`,
@@ -105,7 +128,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a call that is repeated with a new number',
-    faults: { lose: 1 },
+    scene: { faults: { lose: 1 } },
     edits: [
       {
         file: `${CORE}/sync.ts`,
@@ -116,7 +139,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a repeated call that is done again',
-    faults: { lose: 1 },
+    scene: { faults: { lose: 1 } },
     edits: [
       {
         file: `${MEMORY}/accounts.ts`,
@@ -147,7 +170,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a batch that is sealed while a call may add to it',
-    faults: { vanish: 1 },
+    scene: { faults: { vanish: 1 } },
     edits: [
       {
         file: `${CORE}/booking.ts`,
@@ -158,7 +181,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'corrections that are forgotten',
-    faults: { die: 1 },
+    scene: { faults: { die: 1 } },
     edits: [
       {
         file: `${CORE}/join.ts`,
@@ -169,7 +192,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a risk that is not told',
-    faults: { vanish: 1 },
+    scene: { faults: { vanish: 1 } },
     edits: [
       {
         file: `${CORE}/compose.ts`,
@@ -180,7 +203,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a reply that ends before the store could charge it',
-    faults: { vanish: 1 },
+    scene: { wishes: ALIKE, faults: { vanish: 1, hang: 1 } },
     edits: [{ file: `${CORE}/ends.ts`, line: 'await cover.wait(', becomes: 'void cover.wait(' }],
   },
   {
@@ -195,22 +218,22 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a settlement that is not written before the reply ends',
-    faults: { die: 1 },
+    scene: { faults: { die: 1 } },
     edits: [{ file: `${CORE}/ends.ts`, line: '    await written;', becomes: '    void written;' }],
   },
   {
     name: 'a restart that does not read the outbox',
-    faults: { die: 1 },
+    scene: { faults: { die: 1 } },
     edits: [{ file: `${CORE}/membership.ts`, line: 'await outbox.recover()', becomes: '[]' }],
   },
   {
     name: 'a request that waits over the stop and is admitted',
-    faults: { stop: 1 },
+    scene: { faults: { stop: 1 } },
     edits: [{ file: `${CORE}/ledger.ts`, line: "waiting.refuseAll('the ledger stops');", becomes: ';' }],
   },
   {
     name: 'a rebuild that forgets live holds',
-    faults: { wipe: 1 },
+    scene: { faults: { wipe: 1 } },
     edits: [
       {
         file: `${CORE}/join.ts`,
@@ -221,7 +244,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a rebuild that drops replies that end meanwhile',
-    faults: { wipe: 1 },
+    scene: { wishes: ALIKE, faults: { wipe: 1 } },
     edits: [
       {
         file: `${CORE}/join.ts`,
@@ -232,7 +255,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a counter that is absent and taken for zero',
-    faults: { wipe: 1 },
+    scene: { faults: { wipe: 1 } },
     edits: [
       {
         file: `${CORE}/loads.ts`,
@@ -247,14 +270,14 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a store that does not compare epochs',
-    faults: { restore: 2 },
+    scene: { faults: { restore: 2 } },
     edits: [
       { file: `${MEMORY}/accounts.ts`, line: 'return call.epoch === life.epoch ?', becomes: 'return life.epoch > 0 ?' },
     ],
   },
   {
     name: 'a store that does not show that it has gone back in time',
-    faults: { restore: 1 },
+    scene: { faults: { restore: 1 } },
     edits: [
       {
         file: `${MEMORY}/accounts.ts`,
@@ -266,12 +289,12 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a closed account whose calls are still done',
-    faults: { sleep: 1 },
+    scene: { faults: { sleep: 1 } },
     edits: [{ file: `${MEMORY}/accounts.ts`, line: ': known.isMarked || known.isFinished;', becomes: ': false;' }],
   },
   {
     name: 'a closed account whose batches are still booked',
-    faults: { sleep: 1 },
+    scene: { faults: { sleep: 1 } },
     edits: [
       {
         file: `${DOUBLES}/account-books.ts`,
@@ -282,7 +305,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a closer that does not look what was booked',
-    faults: { vanish: 1 },
+    scene: { faults: { vanish: 1 } },
     edits: [
       {
         file: `${DOUBLES}/account-books.ts`,
@@ -293,12 +316,12 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'two closers that charge an account',
-    faults: { sleep: 1, lose: 1 },
+    scene: { faults: { clock: 1, sweep: 1 } },
     edits: [{ file: `${DOUBLES}/account-books.ts`, line: 'if (row.isClosed) return row;', becomes: '' }],
   },
   {
     name: 'accounts of the dead that nobody closes',
-    faults: { vanish: 1 },
-    edits: [{ file: `${CORE}/components.ts`, line: 'closing.close(reply.ended);', becomes: ';' }],
+    scene: { faults: { vanish: 1 } },
+    edits: [{ file: `${CORE}/components.ts`, line: 'closing.close(reply);', becomes: ';' }],
   },
 ];

@@ -35,6 +35,7 @@ export async function play(scene: Scene, chooser: Chooser): Promise<Played> {
   const calm = (millis: Millis): Promise<void> => runUsual(stage, () => usual(course), millis);
   // Clients wait until the gateways are open.
   await runUsual(stage, () => withoutClients(stage), START_UP);
+  course.startedAt = stage.now();
   course.lastDeed = stage.now();
   const story: string[] = [];
   for (let choices = 0; choices < MOST_CHOICES && stage.now() < course.lastDeed + AFTERMATH; choices += 1) {
@@ -75,7 +76,7 @@ function begin(scene: Scene): Course {
   });
   const course: Course = {
     ...{ scene, shared, requests, gateways, struck: new Map(), isStale: false, isLast: false, wrong: [] },
-    ...{ excused: new Set(), vanished: new Set(), lastDeed: stage.now() },
+    ...{ excused: new Set(), vanished: new Set(), lastDeed: stage.now(), startedAt: stage.now() },
     scopes: scene.limits.map((limit, at) => scopeOf(`scope-${at}`, limit, at === 0 ? scene.edge : undefined)),
   };
   return course;

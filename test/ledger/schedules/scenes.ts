@@ -14,39 +14,40 @@ export const SMALL: Omit<Scene, 'faults'> = {
   ],
 };
 
-const FAULTS: ReadonlyArray<Fault> = [
+const FAULTS: readonly [Fault, ...Fault[]] = [
   ...(['lose', 'wipe', 'restore', 'die', 'vanish', 'stop'] as const),
   ...(['freeze', 'sleep', 'hang', 'clock', 'lower', 'sweep'] as const),
 ];
-const ENDS: ReadonlyArray<Wish['end']> = ['settle', 'settle', 'settle', 'both', 'release', 'never'];
-const SCOPES = [[0], [1], [2], [2], [0, 1], [0, 1, 2], [2, 0]];
+const ENDS: readonly [Wish['end'], ...Wish['end'][]] = ['settle', 'settle', 'settle', 'both', 'release', 'never'];
+const SCOPES: readonly [number[], ...number[][]] = [[0], [1], [2], [2], [0, 1], [0, 1, 2], [2, 0]];
 
 /** A random scene, the same for the same seed. */
 export function sceneOf(seed: number): Scene {
   const next = random(seed ^ 0x5ce4e);
   const below = (most: number): number => Math.floor(next() * most);
+  // The last scope is wide, others now and then: there escrow is got ahead of requests.
+  const limitOf = (most: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(most));
+  const limits = [limitOf(9), limitOf(7), BigInt(100 + below(200))];
   const wishes = Array.from({ length: 3 + below(6) }, (): Wish => {
-    const amount = BigInt(next() < 0.05 ? 0 : 1 + below(5));
+    // Some requests want nearly all of it, some nothing.
+    const isLarge = next() < 0.08;
+    const small = BigInt(next() < 0.05 ? 0 : 1 + below(5));
+    const amount = isLarge ? (limits[2] ?? 0n) - BigInt(below(10)) : small;
     const cost = next() < 0.6 ? amount : BigInt(below(Number(amount)));
-    const known = next() < 0.3 ? { known: BigInt(below(Number(cost) + 1)) } : {};
     return {
-      ...{
-        by: below(2),
-        scopes: SCOPES[below(SCOPES.length)] ?? [0],
-        amount,
-        end: ENDS[below(ENDS.length)] ?? 'settle',
-      },
-      ...{ cost: next() < 0.05 ? amount + 1n : cost, ...known },
+      ...{ by: below(2), scopes: isLarge ? [2] : pick(SCOPES, below), amount, end: pick(ENDS, below) },
+      cost: next() < 0.1 ? amount + 1n : cost,
+      ...(next() < 0.3 ? { known: BigInt(below(Number(cost) + 1)) } : {}),
       ...(next() < 0.1 ? { minAmount: 1n } : {}),
+      ...(next() < 0.2 ? { after: below(4000) } : {}),
     };
   });
   const faults: Partial<Record<Fault, number>> = {};
   for (let count = 1 + below(3); count > 0; count -= 1) {
-    const fault = FAULTS[below(FAULTS.length)] ?? 'lose';
+    const fault = pick(FAULTS, below);
     faults[fault] = (faults[fault] ?? 0) + 1;
   }
-  // The last scope is wide, others now and then: there escrow is got ahead of requests.
-  const limitOf = (most: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(most));
-  const limits = [limitOf(9), limitOf(7), BigInt(100 + below(200))];
   return { limits, gateways: 1 + below(2), wishes, faults, edge: next() < 0.2 ? below(600) : undefined };
 }
+
+const pick = <const T>(of: readonly [T, ...T[]], below: (most: number) => number): T => of[below(of.length)] ?? of[0];

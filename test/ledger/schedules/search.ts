@@ -26,14 +26,10 @@ const playSafely = async (...[scene, chooser]: Parameters<typeof play>): Promise
   }
 };
 
-/** The first failing seed, with its schedule minimised. `faults` replaces those of the seed. */
-export async function searchAtRandom(
-  first: number,
-  count: number,
-  faults?: Scene['faults'],
-): Promise<Found | undefined> {
+/** The first failing seed, with its schedule minimised. `part` replaces that of the seed's scene. */
+export async function searchAtRandom(first: number, count: number, part?: Partial<Scene>): Promise<Found | undefined> {
   for (let seed = first; seed < first + count; seed += 1) {
-    const scene = { ...sceneOf(seed), ...(faults === undefined ? {} : { faults }) };
+    const scene = { ...sceneOf(seed), ...part };
     const next = random(seed);
     const chooser = atRandom(next, [0.05, 0.15, 0.4][seed % 3] ?? 0.1);
     const { wrong } = await playSafely(scene, chooser);
