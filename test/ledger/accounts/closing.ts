@@ -2,7 +2,7 @@
 import { isPlanted } from './flaws.ts';
 import { leave } from './process.ts';
 import { copyAccount, type Go, type Scene, type State } from './state.ts';
-import { finish, freeze } from './store.ts';
+import { finish, freeze, isLoaded } from './store.ts';
 import { at, chargeOf, owes, ownerOf, plus, sumsOf, zeros } from './sums.ts';
 
 export function ofClosing(scene: Scene, state: State, who: number, go: Go): void {
@@ -56,19 +56,6 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
       at(to.processes, who).closing = null;
       if (to.store.epoch === epoch && !isOwn) finish(to, account, isCharged);
     });
-}
-
-/**
- * Whether every counter that the account has something in is loaded: else a sum that was read before the charge could be loaded after it.
- * While an epoch is not open nobody reads sums.
- */
-export function isLoaded(scene: Scene, { store, books }: State, id: number): boolean {
-  const account = store.accounts[id];
-  if (account === undefined || !books.open || isPlanted(scene, 'an account is closed in absent counters')) return true;
-  const { escrow, risk, unbooked } = account;
-  const isUsed = (index: number): boolean =>
-    at(escrow, index) + at(risk, index) > 0 || unbooked.some(({ sums }) => at(sums, index) !== 0);
-  return store.counters.every((counter, index) => counter !== null || !isUsed(index));
 }
 
 export function mark(scene: Scene, to: State, who: number, account: number): void {

@@ -1,9 +1,8 @@
 // Steps of a process of the model: admit, ask, tell, settle, book (LEDGER 3, 8).
-import { isLoaded } from './closing.ts';
 import { isPlanted } from './flaws.ts';
 import { ofReplies } from './replies.ts';
 import type { Call, Go, Scene, State, Sums } from './state.ts';
-import { load, type Reply, call as runCall } from './store.ts';
+import { isLoaded, load, type Reply, call as runCall } from './store.ts';
 import {
   answeredOf,
   at,

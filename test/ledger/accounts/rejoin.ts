@@ -1,8 +1,9 @@
 // The way of a process that was away, or whose store is gone, into an epoch and an account (LEDGER 3, 6).
-import { isLoaded, mark } from './closing.ts';
+import { mark } from './closing.ts';
 import { isPlanted } from './flaws.ts';
 import { leave, send } from './process.ts';
 import type { Go, Scene, State, Sums } from './state.ts';
+import { isLoaded } from './store.ts';
 import { at, costsOf, holdsOf, isWorker, plus, requestsOf, zeros } from './sums.ts';
 
 export function ofRejoining(scene: Scene, state: State, who: number, go: Go): void {

@@ -142,3 +142,16 @@ export function finish({ store }: State, id: number, isCharged: boolean): void {
   });
   delete store.accounts[id];
 }
+
+/**
+ * Whether every counter that the account has something in is loaded: else a sum that was read before the charge could be loaded after it.
+ * While an epoch is not open nobody reads sums.
+ */
+export function isLoaded(scene: Scene, { store, books }: State, id: number): boolean {
+  const account = store.accounts[id];
+  if (account === undefined || !books.open || isPlanted(scene, 'an account is closed in absent counters')) return true;
+  const { escrow, risk, unbooked } = account;
+  const isUsed = (index: number): boolean =>
+    at(escrow, index) + at(risk, index) > 0 || unbooked.some(({ sums }) => at(sums, index) !== 0);
+  return store.counters.every((counter, index) => counter !== null || !isUsed(index));
+}
