@@ -6,21 +6,25 @@ import { readEnvironment } from '../config/variable.ts';
 import { openGateway } from '../node/gateway.ts';
 import { main, openFunction } from '../node/process.ts';
 import { readMounts, toSnapshot } from './mounts.ts';
+import { keepMaintained } from './own-store.ts';
 
 main(async () => {
   const environment = readEnvironment(GatewayEnvironment, process.env);
   const { run, ...parts } = await openFunction('gateway', environment);
   const { now } = parts.clock;
   const upstream = createUpstream();
+  const mounts = readMounts(environment);
   const gateway = openGateway({
     ...parts,
-    ...readMounts(environment),
+    ...mounts,
     folder: environment.OUTBOX_DIR,
     snapshots: createMountedFile(environment.SNAPSHOT_FILE, now, toSnapshot),
     credentials: createMountedCredentials(environment.CREDENTIALS_DIR, now),
     upstream,
   });
+  const stopMaintaining = mounts.storeConnection.type === 'memory' ? keepMaintained(gateway.flush, parts) : () => {};
   await run(gateway, async () => {
+    stopMaintaining();
     await gateway.close();
     await upstream.close();
   });

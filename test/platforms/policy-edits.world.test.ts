@@ -9,7 +9,7 @@ import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { mountSample } from './mounts.ts';
 import { type NodeProcess, RECONCILE_TOKEN, startNode } from './node-process.ts';
-import { startTwoGateways, type TwoGateways } from './two-gateways.ts';
+import { startStore, startTwoGateways, type TwoGateways } from './two-gateways.ts';
 import { startWorld, type TestWorld } from './world.ts';
 
 const PAYS = '200';
@@ -62,6 +62,19 @@ const keyOf = ({ name, spec }: Edit) => ({
   },
 });
 
+const base64 = ({
+  host,
+  port,
+  password,
+}: {
+  readonly host: string;
+  readonly port: string;
+  readonly password: string;
+}) =>
+  Object.fromEntries(
+    Object.entries({ host, port, password }).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
+  );
+
 const SPENT_BY_ENTRIES = `select sum(cost)::text as spent from gateway_operator.charge
   where scope_id = (select scope_id from gateway_operator.claim where alias = 'lengthened')`;
 
@@ -76,7 +89,13 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     world = await startWorld(await sharedPostgres());
     await linkBundles(world.folder);
     const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
-    await world.apply([...world.sample(), ...EDITS.map(keyOf)]);
+    const redis = await startStore();
+    const store = base64({ ...redis.connection, port: `${redis.connection.port}` });
+    // Reconcile audits the store that the instance names.
+    const sample = world
+      .sample()
+      .map((object) => (object.metadata.name === 'sample-store' ? { ...object, data: store } : object));
+    await world.apply([...sample, ...EDITS.map(keyOf)]);
     reconcile = await startNode(bundle('reconcile'), {
       KUBECONFIG: world.kubeconfig,
       GATEWAY_PROCESSES: 'many',
@@ -84,7 +103,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     });
     await sweep();
     const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
-    gateways = await startTwoGateways(bundle('gateway'), mounts, world.folder);
+    gateways = await startTwoGateways(bundle('gateway'), mounts, world.folder, redis);
   });
   afterAll(async () => {
     await Promise.all([reconcile, ...(gateways?.both ?? [])].map((process) => process?.stop()));

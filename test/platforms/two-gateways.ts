@@ -1,7 +1,7 @@
 // How do tests run the gateway twice on one store, as two replicas of a Deployment do?
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startRedis } from '../redis.ts';
+import { startRedis, type TestRedis } from '../redis.ts';
 import type { Mounts } from './mounts.ts';
 import { type NodeProcess, startNode } from './node-process.ts';
 
@@ -11,15 +11,23 @@ export interface TwoGateways {
   stopStore(): Promise<void>;
 }
 
-/** The bundle twice on a Redis of their own, with an outbox each below `folder`. */
-export async function startTwoGateways(bundle: string, mounts: Mounts, folder: string): Promise<TwoGateways> {
-  const redis = await startRedis(['--requirepass', 'secret'], 'secret');
-  const { host, port, password } = redis.connection;
+/** A Redis with a password, as instances have one. */
+export const startStore = (): Promise<TestRedis> => startRedis(['--requirepass', 'secret'], 'secret');
+
+/** The bundle twice on one Redis, with an outbox each below `folder`. */
+export async function startTwoGateways(
+  bundle: string,
+  mounts: Mounts,
+  folder: string,
+  redis?: TestRedis,
+): Promise<TwoGateways> {
+  const store = redis ?? (await startStore());
+  const { host, port, password } = store.connection;
   const start = async (name: string) => {
     const at = (...names: string[]) => join(folder, name, ...names);
     for (const part of ['store', 'outbox']) mkdirSync(at(part), { recursive: true });
     for (const [file, text] of Object.entries({ host, port, password })) writeFileSync(at('store', file), `${text}`);
     return startNode(bundle, { ...mounts, STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') });
   };
-  return { both: await Promise.all([start('first'), start('second')]), stopStore: redis.stop };
+  return { both: await Promise.all([start('first'), start('second')]), stopStore: store.stop };
 }
