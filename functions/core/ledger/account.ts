@@ -28,6 +28,8 @@ export interface LiveHold extends Hold {
   readonly counted: HeldRates | undefined;
   /** Set when it settles or releases: resolves when that is durable. */
   ending: Promise<void> | undefined;
+  /** Its index among the live holds. */
+  place: number;
 }
 
 export interface HeldRates {
@@ -67,7 +69,8 @@ export interface Account {
   readonly store: StoreMemory;
   readonly counters: Counters;
   readonly charges: (scopes: Charges['scopes'], now: Millis) => Charges;
-  readonly live: Set<LiveHold>;
+  /** In no order. Not a `Set`: a table that has grown old keeps what its successors hold, so that whole requests outlive young garbage collections. */
+  readonly live: LiveHold[];
   /** Ended requests: not told, in the pending call, told in the batch that collects, in the batch that is being booked. */
   untold: Ended[];
   sent: Ended[];
@@ -94,7 +97,7 @@ export function createAccount(clocks: Clocks, isolate: StoreMemory | undefined):
   return {
     ...{ id: '', epoch: 0, number: 0, answered: 0, isOpen: false, accounts: 1 },
     ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtWall: Number.NEGATIVE_INFINITY },
-    ...{ store, counters, charges: createCharges(counters), live: new Set(), changed: new Set(), uses: new Map() },
+    ...{ store, counters, charges: createCharges(counters), live: [], changed: new Set(), uses: new Map() },
     ...{ untold: [], sent: [], collecting: [], sealed: [], batch: 1, booked: 0, composed: 0 },
     // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.
     now: () => Math.floor(clock.now() + store.ahead),
@@ -110,7 +113,7 @@ export function change(account: Account, counter: CounterState): void {
 
 /** The hold takes its part of the escrow. */
 export function begin(account: Account, hold: LiveHold): void {
-  account.live.add(hold);
+  hold.place = account.live.push(hold) - 1;
   for (const counter of hold.counters) {
     counter.holds += 1;
     counter.live += hold.amount;
@@ -121,7 +124,13 @@ export function begin(account: Account, hold: LiveHold): void {
 
 /** The hold ends: it takes nothing any more. */
 export function end(account: Account, hold: LiveHold): void {
-  if (!account.live.delete(hold)) return;
+  const { live } = account;
+  if (live[hold.place] !== hold) return;
+  const last = live.pop();
+  if (last !== undefined && last !== hold) {
+    live[hold.place] = last;
+    last.place = hold.place;
+  }
   for (const counter of hold.counters) {
     counter.holds -= 1;
     counter.live -= hold.amount;
@@ -189,7 +198,7 @@ export const unbookedOf = ({ sealed, collecting, sent, untold }: Account): Reado
 /** The account is left: what PostgreSQL is not known to have is told again by the next one. */
 export function leave(account: Account): void {
   const unbooked = unbookedOf(account);
-  const rates = [...account.live].flatMap(({ counted }) => (counted === undefined ? [] : [counted]));
+  const rates = account.live.flatMap(({ counted }) => (counted === undefined ? [] : [counted]));
   account.counters.reset();
   for (const counter of account.counters.all()) Object.assign(counter, { untold: 0n, uncovered: 0n });
   Object.assign(account, { id: '', number: 0, answered: 0, isOpen: false, batch: 1, booked: 0 });

@@ -69,7 +69,7 @@ export function createEnds(deps: EndDependencies) {
 
   const beatStreams = (): void => {
     const now = clock.now();
-    for (const live of account.live) {
+    for (const live of [...account.live]) {
       if (now - live.since >= MAX_REQUEST) endLate(live);
       else if (live.known !== undefined) writeProgress(deps, live, live.known());
     }
@@ -116,7 +116,7 @@ export function createEnds(deps: EndDependencies) {
         second = now;
         beatStreams();
       }
-      let isUsed = account.live.size > 0;
+      let isUsed = account.live.length > 0;
       for (const counter of account.counters.all()) {
         if (isSecond) rotate(counter);
         if (counter.escrow > 0n) isUsed = true;

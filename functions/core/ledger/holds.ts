@@ -150,6 +150,7 @@ function take(
       risk: amount,
       isStream: false,
       ending: undefined,
+      place: -1,
       counted: rates?.counted,
     },
     ...(rates === undefined ? {} : { rates: rates.view }),

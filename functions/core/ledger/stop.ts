@@ -23,7 +23,7 @@ export async function stop(deps: StopDependencies): Promise<void> {
   const { account, sync, booking, books, outbox, timer } = deps;
   if (account.id === '' || account.number === 0) return;
   if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(() => undefined);
-  if (account.live.size > 0) return booking.flush();
+  if (account.live.length > 0) return booking.flush();
   const isTold = account.untold.length === 0 && account.sent.length === 0;
   const entries = unbookedOf(account).map(({ entry }) => entry);
   const { id, epoch, batch, answered, store } = account;

@@ -154,7 +154,7 @@ export function createSync(deps: SyncDependencies): Sync {
   };
 
   const sync: Sync = {
-    urgent: () => sendBy(account.live.size > FEW ? lastSent + APART : clock.now()),
+    urgent: () => sendBy(account.live.length > FEW ? lastSent + APART : clock.now()),
     news() {
       // A visit tells what it did when its request has ended.
       if (deps.isolate === undefined) sendBy(Math.max(lastSent, clock.now()) + NEWS_AFTER);
