@@ -44,7 +44,11 @@ export function adoptLimits({ counters, limits }: Charges): void {
   }
 }
 
-/** Counters that are new, since a window has begun, have the limits that were known last in the one before. */
+/** Counters that are new, since a window has begun, have the limits that were known last in the one before; where our clock is set back, the lower ones. */
 export function keepLimits({ counters }: Charges, before: Charges): void {
-  for (const [at, state] of counters.entries()) state.limit ??= before.counters[at]?.limit;
+  for (const [at, state] of counters.entries()) {
+    const { limit, counter } = before.counters[at] ?? state;
+    const isBack = counter.window.start > state.counter.window.start;
+    if (state.limit === undefined || (isBack && limit !== undefined && limit < state.limit)) state.limit = limit;
+  }
 }
