@@ -40,6 +40,7 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     if (row.isClosed) return row;
     const entries = expiredEntries({ account, ...closing }, row.booked, drawn);
     books.insert(entries);
+    epochs.record(closing.epoch, closing.calls);
     charged.set(
       account,
       entries.map(({ id }) => id),

@@ -3,11 +3,12 @@
 import type { AccountRow, Audited } from '../ports/accounts.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopeId, ScopeWindow } from '../ports/policy.ts';
-import type { LedgerDependencies } from './deps.ts';
+import { type LedgerDependencies, learnCalls, type StoreCount } from './deps.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 
 export interface AuditDependencies
   extends Pick<LedgerDependencies, 'instanceUid' | 'accounts' | 'books' | 'timer' | 'log' | 'metrics'> {
+  readonly store: StoreCount;
   /** The store's clock. */
   readonly now: () => Millis;
 }
@@ -63,7 +64,7 @@ export async function auditCounters(
 }
 
 async function auditOnce(
-  { accounts, books, timer, now }: AuditDependencies,
+  { accounts, books, store, timer, now }: AuditDependencies,
   epoch: number,
   { counters, ended }: { readonly counters: ReadonlyArray<ScopeWindow>; readonly ended: ReadonlySet<string> },
 ): ReturnType<LedgerDependencies['accounts']['audit']> {
@@ -74,9 +75,11 @@ async function auditOnce(
   const sums = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.sums(counters));
   const rows = await readRows();
   const moved = ids.filter((id) => !isSame(before.get(id), rows.get(id)));
-  if (moved.length > 0) return { outcome: 'done', now: now(), differences: [], moved };
+  if (moved.length > 0) return { outcome: 'done', now: now(), calls: 0, differences: [], moved };
   const all = new Map(ids.map((id) => [id, rows.get(id) ?? NO_ROW]));
-  return withTimeout(timer, TIMEOUT, 'the store', accounts.audit(epoch, sums, all, now() + DEADLINE));
+  const audited = await withTimeout(timer, TIMEOUT, 'the store', accounts.audit(epoch, sums, all, now() + DEADLINE));
+  if (audited.outcome === 'done') learnCalls(store, epoch, audited.calls);
+  return audited;
 }
 
 /** Whether nothing was booked between two readings of a row: then the sums that were read between them belong to it. */

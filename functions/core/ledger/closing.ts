@@ -1,15 +1,18 @@
 // Closing an account whose lease has ended: frozen in the store, charged once in PostgreSQL, forgotten (LEDGER 3).
 
-import type { Marking } from '../ports/accounts.ts';
+import type { Accounts, Marking } from '../ports/accounts.ts';
 import { reasonOf } from '../reason.ts';
 import type { Done } from './apply.ts';
 import { type AuditDependencies, auditCounters } from './audit.ts';
-import type { LedgerDependencies } from './deps.ts';
+import { type LedgerDependencies, learnCalls, type StoreCount } from './deps.ts';
 import { load } from './loads.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 
-export type ClosingDependencies = AuditDependencies &
-  Pick<LedgerDependencies, 'accounts' | 'books' | 'timer' | 'log' | 'metrics'>;
+export type ClosingDependencies = AuditDependencies & FreezingDependencies;
+
+export interface FreezingDependencies extends Pick<LedgerDependencies, 'accounts' | 'books' | 'timer'> {
+  readonly store: StoreCount;
+}
 
 /**
  * Closes another's account in this epoch. Undefined: done, or its lease lasts. `gone back`: the store has an earlier state of it than PostgreSQL.
@@ -21,10 +24,12 @@ export async function closeEnded(
   account: string,
 ): Promise<'gone back' | undefined> {
   const { accounts, books, timer } = deps;
-  const marked = await mark(deps, epoch, account);
+  const marked = await freeze(deps, epoch, account, { isOwn: false, isRebuild: false });
+  if (marked === 'gone back') return marked;
   if (marked.outcome !== 'marked') return undefined;
-  const { now: at, figures, number } = marked;
-  const closed = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.close({ epoch, account, figures, number, at }));
+  const { now: at, figures, number, calls } = marked;
+  const closing = books.close({ epoch, account, figures, number, calls, at });
+  const closed = await withTimeout(timer, TIMEOUT, 'PostgreSQL', closing);
   if (closed.outcome === 'epoch') return undefined;
   if (closed.outcome === 'behind' || number < closed.row.number) return 'gone back';
   // One that closed itself has booked more than it told: its escrow stays until its counters show that.
@@ -33,15 +38,25 @@ export async function closeEnded(
   return undefined;
 }
 
-/** Marks the account; its absent counters are loaded first. */
-async function mark(deps: ClosingDependencies, epoch: number, account: string): Promise<Marking> {
-  const { accounts, timer } = deps;
-  const ask = (): Promise<Marking> =>
-    withTimeout(timer, TIMEOUT, 'the store', accounts.mark(epoch, account, { isOwn: false, isRebuild: false }));
-  const marked = await ask();
-  if (marked.outcome !== 'absent') return marked;
-  await load(deps, epoch, marked.counters);
-  return ask();
+/** Marks the account; its absent counters are loaded first. `gone back`: the store shows fewer calls than it had done before. */
+export async function freeze(
+  deps: FreezingDependencies,
+  epoch: number,
+  account: string,
+  how: Parameters<Accounts['mark']>[2],
+): Promise<Marking | 'gone back'> {
+  const { accounts, timer, store } = deps;
+  const known = store.epoch === epoch ? store.calls : 0;
+  const mark = () => withTimeout(timer, TIMEOUT, 'the store', accounts.mark(epoch, account, how));
+  let marked = await mark();
+  if (marked.outcome === 'absent') {
+    await load(deps, epoch, marked.counters);
+    marked = await mark();
+  }
+  if (!('calls' in marked)) return marked;
+  if (marked.calls <= known) return 'gone back';
+  learnCalls(store, epoch, marked.calls);
+  return marked;
 }
 
 /** Closes accounts that calls told of, one after the other. */

@@ -33,7 +33,7 @@ export function createComponents(given: LedgerDependencies) {
   const loads = createLoads({ ...deps, account, onLoaded: () => sync.urgent() });
   const closing = createClosing({
     ...deps,
-    now: account.now,
+    ...{ now: account.now, store: account.store },
     epoch: () => account.epoch,
     onGoneBack: () => membership.leave('behind'),
   });

@@ -46,6 +46,13 @@ export interface StoreMemory {
   ahead: Millis;
 }
 
+export type StoreCount = Pick<StoreMemory, 'epoch' | 'calls'>;
+
+/** The store's count of calls never falls within an epoch. */
+export function learnCalls(store: StoreCount, epoch: number, calls: number): void {
+  if (store.epoch === epoch) store.calls = Math.max(store.calls, calls);
+}
+
 export const createStoreMemory = (): StoreMemory => ({ epoch: 0, calls: 0, ahead: 0 });
 
 export const afterPromises = (callback: () => void): void => {

@@ -6,6 +6,7 @@ import type { Millis } from '../ports/money.ts';
 import { type Account, type Ended, leave, owe, take, unbookedOf } from './account.ts';
 import { applyDone } from './apply.ts';
 import { reportRejected } from './booking.ts';
+import { freeze } from './closing.ts';
 import { toCall } from './compose.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { toCorrection } from './entry.ts';
@@ -108,19 +109,19 @@ async function empty({ accounts, timer, progress }: JoinDependencies, epoch: num
 
 /** Closes own accounts, in the store and in PostgreSQL; returns those that the store has until the next account's call ends them. */
 async function closeOwn(deps: JoinDependencies, epoch: number, isRebuild: boolean): Promise<string[] | undefined> {
-  const { accounts, books, timer, progress } = deps;
+  const { account, books, timer, progress } = deps;
   const ends: string[] = [];
   for (const id of progress.own.keys()) {
-    const mark = () => withTimeout(timer, TIMEOUT, 'the store', accounts.mark(epoch, id, { isOwn: true, isRebuild }));
-    let marked = await mark();
-    if (marked.outcome === 'absent') {
-      await load(deps, epoch, marked.counters);
-      marked = await mark();
+    const marked = await freeze({ ...deps, store: account.store }, epoch, id, { isOwn: true, isRebuild });
+    if (marked === 'gone back') {
+      progress.lostIn = epoch;
+      return undefined;
     }
     if (marked.outcome === 'epoch') isElsewhere(deps, epoch, marked.epoch);
     if (marked.outcome !== 'marked' && marked.outcome !== 'none') return undefined;
     const { figures, number } = marked.outcome === 'marked' ? marked : { figures: undefined, number: undefined };
-    const closing = books.close({ epoch, account: id, figures, number, at: marked.now });
+    const { now: at, calls } = marked;
+    const closing = books.close({ epoch, account: id, figures, number, calls, at });
     const closed = await withTimeout(timer, TIMEOUT, 'PostgreSQL', closing);
     if (closed.outcome === 'behind') progress.lostIn = epoch;
     if (closed.outcome !== 'closed') return undefined;

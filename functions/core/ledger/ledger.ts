@@ -37,7 +37,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
     async maintain() {
       if (!account.isOpen) throw new Error('the store is being rebuilt');
-      await maintain({ ...deps, now: account.now, epoch: account.epoch });
+      await maintain({ ...deps, now: account.now, store: account.store, epoch: account.epoch });
     },
     async close() {
       if (parts.phase.isClosed) return;

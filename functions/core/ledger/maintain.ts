@@ -27,17 +27,17 @@ export async function maintain(deps: MaintainDependencies): Promise<void> {
 
 /** Does nothing for a store that is new or being rebuilt: the next gateway rebuilds it. */
 export async function maintainAlone(
-  deps: Omit<ClosingDependencies, 'now'> & { readonly epochs: Epochs; readonly clock: Clock },
+  deps: Omit<ClosingDependencies, 'now' | 'store'> & { readonly epochs: Epochs; readonly clock: Clock },
 ): Promise<void> {
   const { accounts, epochs, timer, clock } = deps;
-  const { epoch, isOpen } = await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.state());
+  const { epoch, isOpen, calls } = await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.state());
   if (!isOpen) return;
   // An empty audit tells the store's clock.
   const nothing = accounts.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
   const told = await withTimeout(timer, TIMEOUT, 'the store', nothing);
   if (told.outcome === 'epoch') return;
   const ahead = told.now - clock.now();
-  await maintain({ ...deps, epoch, now: () => clock.now() + ahead });
+  await maintain({ ...deps, epoch, store: { epoch, calls }, now: () => clock.now() + ahead });
 }
 
 /** Waits until processes have booked what they have told: sums are read after a sweep. Their processes do it; one that died is closed by its lease. */

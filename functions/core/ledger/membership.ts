@@ -4,7 +4,7 @@ import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import { reasonOf } from '../reason.ts';
 import { type Account, type Loss, owe, unbookedOf } from './account.ts';
-import type { LedgerDependencies } from './deps.ts';
+import { type LedgerDependencies, learnCalls } from './deps.ts';
 import { type JoinProgress, join } from './join.ts';
 import { replay } from './replay.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
@@ -105,7 +105,7 @@ export function createMembership(deps: MembershipDependencies): Membership {
       const state = await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.beat(process, progress.joined));
       if (account.id !== id) return;
       if (state.epoch !== epoch || !state.isOpen) membership.leave('epoch');
-      else account.store.calls = Math.max(account.store.calls, state.calls);
+      else learnCalls(account.store, epoch, state.calls);
     } catch {
       // PostgreSQL is away: bookings report it.
     }

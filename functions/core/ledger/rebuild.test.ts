@@ -344,6 +344,26 @@ describe('a store that goes back to an old snapshot', () => {
     expect(sum()).toBe(50n);
   });
 
+  test('is noticed between the marking of an earlier account and the first call of the next', async () => {
+    const process = createProcess();
+    const one = await scene.start(process, scene.folder);
+    const restore = scene.snapshot();
+    await scene.take(one, 20n, key);
+    await scene.time.advance(500);
+    process.is.dead = true;
+    const { part } = scene.store;
+    const mark: typeof part.mark = async (...of) => {
+      const marking = await part.mark(...of);
+      restore();
+      return marking;
+    };
+    scene.store.part = { ...part, mark };
+    const two = await scene.start(undefined, scene.folder);
+    expect(await scene.spent(two, key)).toBe(20n);
+    expect(await tryHold(two, 81n)).toMatchObject({ outcome: 'exceeded' });
+    expect(rebuilds()).toBe(2);
+  });
+
   test('is noticed by whoever closes the account of a dead process', async () => {
     const process = createProcess();
     const [one, two] = [await scene.start(process), await scene.start()];

@@ -7,7 +7,7 @@ import { applyDone, applyRefused, type Done } from './apply.ts';
 import { createBackOff } from './back-off.ts';
 import { compose, type Pending } from './compose.ts';
 import type { CounterState } from './counters.ts';
-import { afterPromises, type Clocks, type LedgerDependencies } from './deps.ts';
+import { afterPromises, type Clocks, type LedgerDependencies, learnCalls } from './deps.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -97,7 +97,7 @@ export function createSync(deps: SyncDependencies): Sync {
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.
     if (reply.calls <= calls) return { outcome: 'stale', why: 'behind', now: reply.now, calls: reply.calls };
-    if (account.store.epoch === call.epoch) account.store.calls = Math.max(account.store.calls, reply.calls);
+    learnCalls(account.store, call.epoch, reply.calls);
     Object.assign(account, { sentAt, sentAtWall });
     return reply;
   };

@@ -14,7 +14,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
       under = await openedAccountBooks(make);
       account = crypto.randomUUID();
     });
-    const { batch, book, spent, spentOfOne, rowOf } = accountScene(() => under);
+    const { batch, book, close, spent, spentOfOne, rowOf } = accountScene(() => under);
 
     describe('a batch', () => {
       test('is booked with its sums, and its account shows its number and that of its last call', async () => {
@@ -68,6 +68,8 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
         await batch(account, 1, [], { calls: 70, epoch: 2 });
         expect((await under.epochs.state()).calls).toBe(9);
         expect((await under.epochs.beat('one', 1)).calls).toBe(9);
+        await close(account, [], { calls: 11 });
+        expect((await under.epochs.state()).calls).toBe(11);
         await under.epochs.raise(1, 1);
         expect((await under.epochs.state()).calls).toBe(0);
       });

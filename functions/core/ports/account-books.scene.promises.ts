@@ -49,7 +49,7 @@ export function accountScene(under: () => AccountBooksUnderTest) {
       )
     ).outcome;
   const close = (account: string, figures: Closing['figures'], more: Partial<Closing> = {}) =>
-    under().books.close({ epoch: 1, account, figures, at: NOON, ...more });
+    under().books.close({ epoch: 1, account, figures, calls: 0, at: NOON, ...more });
   const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
   const spentOfOne = async () => (await spent(scopeWindow(1)))[0];
   const rowOf = async (account: string) => (await under().books.rows([account])).get(account);

@@ -28,6 +28,8 @@ export interface Closing {
   readonly figures: ReadonlyArray<AccountFigures> | undefined;
   /** The number of its last call in the store. Absent: the store has none, or nobody needs to compare. */
   readonly number?: number | undefined;
+  /** The store's count of calls when it was frozen. */
+  readonly calls: number;
   /** The store's clock: the time of the charge, moved into the counter's window where that is over. */
   readonly at: Millis;
 }

@@ -69,12 +69,17 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.send({ ...part, number: 3 })).toMatchObject({ outcome: 'done' });
       });
 
-      test('is counted with those of all accounts', async () => {
+      test('is counted with those of all accounts, and with markings and audits', async () => {
         const [one, two] = [start(), start()];
         const { calls } = await one.call();
         expect(await two.call()).toMatchObject({ calls: calls + 1 });
         expect(await one.call()).toMatchObject({ calls: calls + 2 });
         expect(await one.repeat()).toMatchObject({ calls: calls + 2 });
+        const { store, epoch } = under;
+        expect(await store.mark(epoch, one.account, inOwn)).toMatchObject({ outcome: 'marked', calls: calls + 3 });
+        expect(await store.mark(epoch, 'unknown', inOwn)).toMatchObject({ outcome: 'none', calls: calls + 4 });
+        expect(await store.audit(epoch, [], new Map(), under.now() + HOUR)).toMatchObject({ calls: calls + 5 });
+        expect(await two.call()).toMatchObject({ calls: calls + 6 });
       });
     });
 

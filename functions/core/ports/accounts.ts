@@ -108,7 +108,7 @@ export type AskAnswer =
 interface Answered {
   /** The store's clock, the only one of leases, deadlines and windows. */
   readonly now: Millis;
-  /** Calls of all accounts that this store has done in its epoch: a store that shows fewer than before has gone back in time. */
+  /** Calls, markings and audits that this store has done in its epoch: a store that shows fewer than before has gone back in time. */
   readonly calls: number;
 }
 
@@ -148,15 +148,14 @@ export interface AccountFigures extends ScopeWindow {
 
 export type Marking =
   /** Frozen: from now on its calls are stale. Repeated, the same figures again. */
-  | {
+  | (Answered & {
       readonly outcome: 'marked';
-      readonly now: Millis;
       /** The number of its last call. */
       readonly number: number;
       readonly figures: ReadonlyArray<AccountFigures>;
-    }
+    })
   /** The store has no such account; a late first call of it is refused from now on. */
-  | { readonly outcome: 'none'; readonly now: Millis }
+  | (Answered & { readonly outcome: 'none' })
   /** Its lease has not ended: nothing was done. */
   | { readonly outcome: 'live'; readonly now: Millis }
   /** Counters that it has something in are not loaded: load them first. Nothing was done. */
@@ -174,9 +173,8 @@ export interface AccountRow {
   readonly isCharged: boolean;
 }
 
-export interface Audited {
+export interface Audited extends Answered {
   readonly outcome: 'done';
-  readonly now: Millis;
   /** Counters that were repaired, and by how much. */
   readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
   /** Accounts of which a batch left the store after PostgreSQL was read, or that are not in `rows`, finished ones too: nothing was repaired, read again with their rows. */

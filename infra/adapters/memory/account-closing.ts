@@ -8,18 +8,22 @@ import { type Account, type Counter, close, counterOf, figuresIn, type Life, use
 export function mark(life: Life, id: string, how: Parameters<Accounts['mark']>[2], now: Millis): Marking {
   const account = life.accounts.get(id);
   if (account === undefined) close(life, id, false, now);
-  if (account === undefined || account.isFinished) return { outcome: 'none', now };
+  if (account === undefined || account.isFinished) {
+    life.calls += 1;
+    return { outcome: 'none', now, calls: life.calls };
+  }
   if (!how.isOwn && account.until > now) return { outcome: 'live', now };
   const used = usedBy(life, account);
   const absent = used.filter(({ counter }) => counter.spent === undefined);
   if (!how.isRebuild && absent.length > 0)
     return { outcome: 'absent', now, counters: absent.map(({ counter }) => toScopeWindow(counter)) };
   account.isMarked = true;
+  life.calls += 1;
   const frozen = used.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
     ...toScopeWindow(counter),
     ...{ escrow, risk, unbooked: unbooked.map((one) => ({ ...one })) },
   }));
-  return { outcome: 'marked', now, number: account.number, figures: frozen };
+  return { outcome: 'marked', now, calls: life.calls, number: account.number, figures: frozen };
 }
 
 const toScopeWindow = ({ scopeId, window }: ScopeWindow): ScopeWindow => ({ scopeId, window });

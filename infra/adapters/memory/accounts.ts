@@ -70,7 +70,9 @@ export function createMemoryAccounts({ clock, epoch = MEMORY_EPOCH }: MemoryAcco
     async audit(of, sums, rows, deadline) {
       const now = tick();
       if (of !== life.epoch) return { outcome: 'epoch', now, epoch: life.epoch };
-      return { outcome: 'done', now, ...(now > deadline ? { differences: [], moved: [] } : audit(life, sums, rows)) };
+      const found = now > deadline ? { differences: [], moved: [] } : audit(life, sums, rows);
+      if (found.moved.length === 0) life.calls += 1;
+      return { outcome: 'done', now, calls: life.calls, ...found };
     },
     async begin(wanted) {
       if (life.epoch < wanted) life = state.beginLife(wanted);

@@ -101,7 +101,7 @@ async function close(
   const [closed] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
   if (closed !== undefined) {
     const entries = expiredEntries(closing, Number(closed.booked), random);
-    await insertBatch(booking, instanceUid, { entries, epoch, calls: 0 });
+    await insertBatch(booking, instanceUid, { entries, epoch, calls: closing.calls });
     await query(CHARGED, [instanceUid, account, entries.map(({ id }) => id)]);
   }
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);

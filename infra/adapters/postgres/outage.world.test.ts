@@ -51,7 +51,7 @@ const otherCalls = {
   kindsOf: (database: Database) => database.bookedOf([entry.id]),
   bookBatch: (database: Database) => accountBooksOf(database).bookBatch({ ...BATCH, entries: [entry] }),
   close: (database: Database) =>
-    accountBooksOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, at: 0 }),
+    accountBooksOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, calls: 0, at: 0 }),
 };
 
 /** Reconcile waits longer than the gateway: for 5 s where nothing answers. */

@@ -467,8 +467,9 @@ function operations.mark()
   local account = accountOf(given.account)
   if account.head.lease == 0 then
     close(given.account, false, 'closed')
+    calls = calls + 1
     write()
-    return { outcome = 'none', now = now }
+    return { outcome = 'none', now = now, calls = calls }
   end
   if not given.isOwn and account.head.lease > now then return { outcome = 'live', now = now } end
   local absent, figures = {}, {}
@@ -481,9 +482,9 @@ function operations.mark()
     end
   end
   if absent[1] and not given.isRebuild then return { outcome = 'absent', now = now, counters = absent } end
-  account.head.state, account.isChanged = 'marked', true
+  account.head.state, account.isChanged, calls = 'marked', true, calls + 1
   write()
-  return { outcome = 'marked', now = now, number = account.head.number, figures = figures[1] and figures }
+  return { outcome = 'marked', now = now, calls = calls, number = account.head.number, figures = figures[1] and figures }
 end
 
 function operations.finish()
@@ -567,8 +568,11 @@ function operations.audit()
     if spent ~= counter.spent then differences[#differences + 1] = { name, shown(spent - counter.spent) } end
     counter.spent = spent
   end
-  if not moved[1] then write() end
-  return { outcome = 'done', now = now, differences = differences[1] and differences, moved = moved[1] and moved }
+  if not moved[1] then
+    calls = calls + 1
+    write()
+  end
+  return { outcome = 'done', now = now, calls = calls, differences = differences[1] and differences, moved = moved[1] and moved }
 end
 
 local function wipe()

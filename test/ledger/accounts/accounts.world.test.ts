@@ -1,5 +1,5 @@
 // Accounts in a small model: all orders of two processes, one store and PostgreSQL, with what may go wrong (LEDGER 3).
-// The model is ahead of the code, which still keeps a record per hold. Rules that it needs, beyond those of LEDGER:
+// Rules that it needs, beyond those of LEDGER:
 // - A load names the epoch in which PostgreSQL was read, and nobody reads before an epoch is open: live processes book by ids until then.
 // - Live holds are registered into absent counters; a load adds what accounts hold.
 // - An account is closed only while every counter that it has something in is loaded, or before the epoch is open.
@@ -14,6 +14,7 @@
 //   after that was tried. Where all was told, a last call lets the store forget the account; else closers do, after their audit. Sweeps find what
 //   was booked where the store had lost the account.
 // - A Worker ends the same way, without outbox, ticks and batches. One that releases its hold closes its row too: an old snapshot has the hold.
+// - Markings and audits count as calls, and PostgreSQL learns the count of what it closes: a store that goes back between two steps shows it.
 // - A closing charges nothing where PostgreSQL's row has a later number than the frozen account: the store has gone back.
 import { describe, expect, test } from 'vitest';
 import { FLAWS, type Flaw } from './flaws.ts';
@@ -61,6 +62,9 @@ const SHOWN_BY: Readonly<Record<Flaw, Scene>> = {
   'nobody sweeps after a stop that the store knows nothing of': scene({ stopped: 1, wiped: 1, slept: 1 }, ONE),
   'a Worker that releases its hold closes no account': scene({ restored: 1 }, ONE_WORKER),
   'an old snapshot is charged': scene({ restored: 1, died: 1 }, ONE),
+  'a marking is no call': scene({ restored: 1, crashed: 1 }, ONE),
+  'an audit is no call': scene({ restored: 1, stopped: 1 }, ONE),
+  'PostgreSQL learns no count from a closing': scene({ restored: 1, crashed: 2 }, ONE),
   'an account is closed in absent counters': scene({ crashed: 1, wiped: 1 }, ONE),
 };
 

@@ -3,7 +3,7 @@ import { isPlanted } from './flaws.ts';
 import { leave } from './process.ts';
 import { copyAccount, type Go, type Scene, type State } from './state.ts';
 import { finish, freeze, isLoaded } from './store.ts';
-import { at, chargeOf, owes, ownerOf, plus, sumsOf, zeros } from './sums.ts';
+import { at, chargeOf, learn, owes, ownerOf, plus, sumsOf, tellCount, zeros } from './sums.ts';
 
 export function ofClosing(scene: Scene, state: State, who: number, go: Go): void {
   const { closing, gone, epoch, out, ending } = at(state.processes, who);
@@ -29,7 +29,7 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
   if (state.unaudited && isThere && !out && state.books.open && !isReading)
     go(`${who} sweeps`, (to) => {
       to.unaudited = false;
-      audit(scene, to);
+      audit(scene, to, who);
     });
   if (closing === null) return;
   const { account, closed, audited } = closing;
@@ -49,7 +49,7 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
   else if (!isCharged && !audited && !isOwn)
     go(`${who} audits the counters of account ${account}`, (to) => {
       Object.assign(at(to.processes, who), { closing: { ...closing, audited: true } });
-      if (to.store.epoch === epoch) audit(scene, to);
+      if (to.store.epoch === epoch) audit(scene, to, who);
     });
   else
     go(`${who} forgets account ${account}`, (to) => {
@@ -60,6 +60,7 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
 
 export function mark(scene: Scene, to: State, who: number, account: number): void {
   const figures = freeze(scene, to, account);
+  if (!isPlanted(scene, 'a marking is no call')) learn(to, who);
   at(to.processes, who).closing = { account, figures: figures && copyAccount(figures), closed: false, audited: false };
 }
 
@@ -88,11 +89,13 @@ function close(scene: Scene, to: State, who: number): void {
     return;
   }
   row.closed = true;
+  if (!isPlanted(scene, 'PostgreSQL learns no count from a closing')) tellCount(to, who);
   to.books.expired[account] = figures === null ? zeros(scene) : chargeOf(scene, figures, row.last);
 }
 
 /** Every counter is set to PostgreSQL's sum, what is told and not booked, and not what a closed account has still at risk. */
-export function audit(scene: Scene, to: State): void {
+export function audit(scene: Scene, to: State, who: number): void {
+  if (!isPlanted(scene, 'an audit is no call')) learn(to, who);
   const { rows, expired } = to.books;
   const told = Object.entries(to.store.accounts).reduce(
     (sums, [id, { unbooked, risk }]) => {

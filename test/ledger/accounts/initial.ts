@@ -21,7 +21,7 @@ export function initial(scene: Scene): State {
       atSize: false,
       batch: 0,
     })),
-    ...{ late: [], saved: null, stale: false, excused: false, unaudited: false, lost: [] },
+    ...{ late: [], saved: null, ahead: [], stale: false, excused: false, unaudited: false, lost: [] },
     left: { ...NOTHING, ...scene.faults },
   };
 }

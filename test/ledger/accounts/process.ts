@@ -12,11 +12,13 @@ import {
   holdsOf,
   isWorker,
   isZero,
+  learn,
   plus,
   requestsOf,
   risksOf,
   spread,
   sumsOf,
+  tellCount,
   zeros,
 } from './sums.ts';
 
@@ -166,6 +168,7 @@ function hear(scene: Scene, to: State, who: number, reply: Reply): string | unde
   if (reply.outcome !== 'done') for (const of of call.told) at(to.requests, of).stage = 'done';
   if (reply.outcome === 'window') process.window = to.window;
   if (reply.outcome === 'stale' || reply.outcome === 'epoch') leave(scene, to, who);
+  else learn(to, who);
   if (reply.outcome !== 'done') return undefined;
   process.escrow = reply.escrow;
   process.risk = reply.granted && call.request >= 0 ? plus(call.risk, call.wanted) : call.risk;
@@ -257,11 +260,13 @@ function ofBooking(scene: Scene, state: State, who: number, go: Go): void {
 const isEarly = ({ requests }: State, of: number): boolean => at(requests, of).stage !== 'told';
 
 /** One transaction: only in its epoch and while the account is not closed. False: neither. */
-function book(scene: Scene, { books, requests, processes }: State, who: number): boolean {
+function book(scene: Scene, to: State, who: number): boolean {
+  const { books, requests, processes } = to;
   const { account, epoch, sealed, corrections } = at(processes, who);
   books.rows[account] ??= { last: 0, no: 0, closed: false };
   const row = books.rows[account];
   if (books.epoch !== epoch || (row.closed && !isPlanted(scene, 'a closed account is booked'))) return false;
+  tellCount(to, who);
   row.last = Math.max(row.last, sealed);
   row.no = Math.max(row.no, answeredOf(at(processes, who)));
   requests.forEach(({ stage, batch }, of) => {

@@ -74,6 +74,8 @@ export const SCENES: ReadonlyArray<Scene> = [
   ...scenes(SHARED, {}, { lost: 1 }),
   ...scenes(COVERED, { died: 1 }, { died: 1, lost: 1 }, { slept: 1, died: 1 }),
   ...scenes(STREAM, { died: 1 }, { died: 1, lost: 1 }),
+  ...scenes(ONE, { restored: 1, died: 1 }, { restored: 1, crashed: 1 }, { restored: 1, stopped: 1 }),
+  ...scenes(ONE_WORKER, { restored: 1 }),
   ...scenes(WORKER, {}, { lost: 1 }, { died: 1 }, { slept: 1 }, { wiped: 1 }),
 ];
 
@@ -85,4 +87,5 @@ export const LARGE_SCENES: ReadonlyArray<Scene> = [
   ...scenes(LAST, { stopped: 1, crashed: 1 }, { stopped: 1, wiped: 1 }, { stopped: 1, restored: 1 }),
   ...scenes(WORKER, { died: 1, lost: 1 }, { died: 1, slept: 1 }, { died: 1, wiped: 1 }, { crashed: 1, lost: 1 }),
   ...scenes(WORKER, { wiped: 1, lost: 1 }, { restored: 1 }),
+  ...scenes(ONE, { restored: 1, crashed: 2 }, { restored: 1, slept: 1 }, { restored: 1, lost: 1 }),
 ];

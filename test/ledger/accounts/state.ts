@@ -198,7 +198,9 @@ export interface State {
   /** Calls that were given up and may still arrive. */
   late: Call[];
   saved: Store | null;
-  /** An old snapshot is in use, and nobody has noticed. */
+  /** Processes, and PostgreSQL (-1), that know of a later call than the snapshot does: by the count of all calls in each answer. */
+  ahead: number[];
+  /** An old snapshot is in use: somebody who is ahead will notice. */
   stale: boolean;
   /** A limit may be exceeded from here on: the store forgot a process that was away, or a limit fell. */
   excused: boolean;
@@ -254,6 +256,7 @@ export const copyOf = (state: State): State => ({
   })),
   requests: state.requests.map((one) => ({ ...one })),
   late: [...state.late],
+  ahead: [...state.ahead],
   lost: [...state.lost],
   left: { ...state.left },
 });

@@ -2,7 +2,7 @@
 import { isPlanted } from './flaws.ts';
 import { idleOf, leave, send } from './process.ts';
 import type { Go, Process, Scene, State } from './state.ts';
-import { answeredOf, at, isWorker, requestsOf } from './sums.ts';
+import { answeredOf, at, isWorker, requestsOf, tellCount } from './sums.ts';
 
 /**
  * The process tells the rest, where the store answers; one transaction books what it has, told or not, and closes the account's row, in any
@@ -85,6 +85,7 @@ function ofLastBatch(scene: Scene, state: State, who: number, go: Go, isTold: bo
 /** One transaction. Where the store has lost the account, counters may have been loaded without what is booked now: the next sweep finds the difference. */
 function bookRest(scene: Scene, to: State, who: number): void {
   const { books } = to;
+  tellCount(to, who);
   const isTold = requestsOf(scene, to, who, 'done', 'sent').length === 0;
   const { account, epoch, batch, corrections } = at(to.processes, who);
   books.settled = [...new Set([...books.settled, ...requestsOf(scene, to, who, 'done', 'sent', 'told')])].sort();

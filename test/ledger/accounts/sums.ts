@@ -124,6 +124,19 @@ export function owes(scene: Scene, state: State, who: number): boolean {
 const sumOf = (scene: Scene, state: State, of: ReadonlyArray<number>, amountOf: (one: number) => number): Sums =>
   of.reduce((sums, one) => plus(sums, spread(scene, one, at(state.requests, one).window, amountOf(one))), zeros(scene));
 
+/** Learns the store's count of calls. */
+export function learn({ saved, ahead }: State, who: number): void {
+  if (saved !== null && !ahead.includes(who)) ahead.push(who);
+  ahead.sort();
+}
+
+/** A booking tells PostgreSQL the count that its process knows. */
+export function tellCount(to: State, who: number): void {
+  if (to.ahead.includes(who)) learn(to, BOOKS);
+}
+
+const BOOKS = -1;
+
 /** Sum of what these requests hold. */
 export const holdsOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
   sumOf(scene, state, of, (one) => at(scene.requests, one).amount);

@@ -37,6 +37,7 @@ export function ofWorld(scene: Scene, state: State, go: Go): void {
         for (const of of requestsOf(scene, to, who, 'live'))
           Object.assign(at(to.requests, of), { stage: 'done', atSize: true });
         leave(scene, to, who);
+        forgetCount(to, who);
         at(to.processes, who).closing = null;
       });
   });
@@ -49,13 +50,13 @@ export function ofWorld(scene: Scene, state: State, go: Go): void {
     });
   if (left.restored > 0 && state.saved === null)
     go('the store is saved', (to) => {
-      to.saved = copyStore(to.store);
+      Object.assign(to, { saved: copyStore(to.store), ahead: [] });
     });
   if (left.restored > 0 && state.saved !== null)
     go('the store comes back as it was saved', (to) => {
       to.left.restored -= 1;
       to.store = copyStore(to.saved ?? to.store);
-      Object.assign(to, { saved: null, stale: true, excused: true, late: [] });
+      Object.assign(to, { saved: null, stale: to.ahead.length > 0, ahead: [], excused: true, late: [] });
       loseOfGone(to);
     });
   if (left.lowered > 0)
@@ -113,8 +114,14 @@ function ofDrops(scene: Scene, state: State, go: Go): void {
   }
 }
 
+/** What a process knows of the store goes with it. */
+function forgetCount(to: State, who: number): void {
+  to.ahead = to.ahead.filter((one) => one !== who);
+}
+
 function die(scene: Scene, to: State, who: number): undefined {
   const { books } = to;
+  forgetCount(to, who);
   const process = at(to.processes, who);
   const { isForgotten } = process;
   // A hold that was asked for may have been granted: then it is charged like any other.
