@@ -1,210 +1,151 @@
-// Cost of the gateway, with key, budgets of key, user and team, outbox and PostgreSQL, against a bare pass-through.
-import type { ChildProcess } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { resourceOf } from '../../infra/manifests/apply.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
-import { mountSample } from '../platforms/mounts.ts';
-import { sweepOnce } from '../platforms/node-process.ts';
-import { startWorld, type TestWorld } from '../platforms/world.ts';
-import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import type { Reported } from './fake-upstream.ts';
-import type { Load, Order } from './load.ts';
-import { ask, busyOf, type Core, cpuOf, forkPinned, next, pinSelf, pins, printed, spawnPinned } from './pinned.ts';
-import { type CpuWatch, watchCpu } from './redis-cpu.ts';
-import { EVENTS_OF, type Kind, USAGE_OF } from './replies.ts';
-import { type Round, report } from './rounds.ts';
+// Cost of the gateway with everything on, against a bare pass-through: throughput, CPU, added latency, calls to the store.
+import { type Place, type Server, type StoreName, startPlace } from './gateway/place.ts';
+import { type Kind, PACE, REPLIES } from './gateway/replies.ts';
+import { ADDED, addedOf, type Pair, RATES, ratePerCore, ratesOf } from './gateway/rounds.ts';
+import { pins } from './pinned.ts';
 import { table } from './table.ts';
 
-const SECONDS = 1;
-/** Warm-up rounds: a gateway that has just started is compiled while it serves, and takes twice as long. */
-const WARM_UP = 8;
-const BUSY: ReadonlyArray<Workload> = [
-  { name: 'plain, 32 connections', kind: 'plain', connections: 32 },
-  { name: 'streamed, 32 connections', kind: 'streamed', connections: 32 },
-];
-const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
-  memory: [
-    ...BUSY,
-    // Not first: the first few thousand requests measure the compiler.
-    { name: 'plain, 1 connection', kind: 'plain', connections: 1 },
-    { name: `${EVENTS_OF.paced} events 20 ms apart, 128 connections`, kind: 'paced', connections: 128 },
-  ],
-  // More connections keep the core busy: its capacity.
-  Redis: [...BUSY, ...BUSY.map(({ kind }) => ({ name: `${kind}, 128 connections`, kind, connections: 128 }))],
-};
-/** Options for profiling: workloads with these words in their names, fewer rounds, a folder for profiles of the gateway. */
-const { BENCH_ONLY = '', BENCH_ROUNDS = '15', BENCH_PROFILE } = process.env;
+/** Options: workloads with these words in their names, fewer rounds, a folder for profiles of the gateway (gateway/place.ts). */
+const { BENCH_ONLY = '', BENCH_ROUNDS = '15' } = process.env;
 const ROUNDS = Number(BENCH_ROUNDS);
-
-type StoreName = 'memory' | 'Redis';
 
 interface Workload {
   readonly name: string;
-  readonly kind: Kind;
+  readonly kinds: ReadonlyArray<Kind>;
   readonly connections: number;
+  /** Gateways on one store that share the connections and their core; one, if absent. */
+  readonly gateways?: number;
+  readonly seconds?: number;
+  /** Fewer rounds, where they are long. */
+  readonly rounds?: number;
+  /** Connections start one after the other within so many milliseconds. */
+  readonly spread?: number;
+  /** Latencies that are compared besides. */
+  readonly added?: ReadonlyArray<'whole' | 'first'>;
 }
 
-interface Server {
+const BUSY: ReadonlyArray<Workload> = [
+  { name: 'plain, 32 connections', kinds: ['plain'], connections: 32 },
+  { name: 'streamed, 32 connections', kinds: ['streamed'], connections: 32 },
+];
+const ALONE: ReadonlyArray<Workload> = [
+  { name: 'plain, 1 connection', kinds: ['plain'], connections: 1, added: ['whole'] },
+  { name: 'streamed, 1 connection', kinds: ['streamed'], connections: 1, added: ['first', 'whole'] },
+];
+const LONG = 'half streamed, bodies of 300 KB, 32 connections';
+const EVENTS = REPLIES.short.events;
+/** Streams that do not fill the core: the latency of the gateway, not that of a queue. */
+const STREAMS: Workload = {
+  ...{ name: `${EVENTS} events ${PACE} ms apart, 64 connections`, kinds: ['short'], connections: 64 },
+  ...{ seconds: 2, spread: EVENTS * PACE, added: ['first'] },
+};
+const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
+  memory: [...BUSY, ...ALONE],
+  Redis: [
+    ...BUSY,
+    // More connections keep the core busy: its capacity.
+    ...BUSY.map(({ kinds }) => ({ name: `${kinds[0]}, 128 connections`, kinds, connections: 128 })),
+    ...ALONE,
+    STREAMS,
+    {
+      ...{ name: `${REPLIES.paced.events} events ${PACE} ms apart, 128 connections`, kinds: ['paced'] },
+      ...{ connections: 128, rounds: Math.min(7, ROUNDS) },
+    },
+    { name: LONG, kinds: ['longPlain', 'longStreamed'], connections: 32 },
+    // Last: the gateways stay.
+    ...[2, 4].map((gateways): Workload => {
+      return { name: `plain, 32 connections, ${gateways} gateways`, kinds: ['plain'], connections: 32, gateways };
+    }),
+  ],
+};
+
+/** Rounds on a new gateway that are not counted: it is compiled while it serves, and takes twice as long. */
+const WARM_UP = 8;
+/** The same before each workload. */
+const WARM_UP_OF_WORKLOAD = 2;
+const SECONDS = 1;
+interface Measured {
   readonly name: string;
-  readonly process: ChildProcess;
-  readonly port: number;
+  readonly workload: Workload;
+  readonly pairs: ReadonlyArray<Pair>;
 }
 
 export async function benchGateway(): Promise<string> {
-  // Everything else that it starts, such as PostgreSQL, stays off their core.
-  pinSelf(1);
-  const world = await startWorld();
-  const redis = whyNoRedis() === undefined ? await startRedis() : undefined;
-  const watch = redis === undefined ? undefined : await watchCpu(redis);
-  const children: ChildProcess[] = [];
-  const forked = (core: Core, program: string, args: ReadonlyArray<string> = []) => {
-    const child = forkPinned(core, program, args);
-    children.push(child);
-    return child;
-  };
+  const place = await startPlace();
   try {
-    const upstream = forked(1, 'fake-upstream.ts');
-    const base = `http://127.0.0.1:${(await next<{ port: number }>(upstream)).port}`;
-    const { key, start } = await makeGateway(world, base);
-    const proxy = forked(0, 'bare-proxy.ts', [base]);
-    const bare = { name: 'bare', process: proxy, port: (await next<{ port: number }>(proxy)).port };
-    const load = forked(1, 'load.ts');
-    const rows: string[][] = [];
-    const passed: Owed = { answers: 0, cost: 0n };
-    const measureOn = async (store: StoreName): Promise<void> => {
-      const gateway = await start(store === 'memory' ? undefined : redis);
-      children.push(gateway.process);
-      for (const workload of WORKLOADS[store].filter(({ name }) => `${name}, ${store}`.includes(BENCH_ONLY))) {
-        const of = (server: Server) => ({ ...workload, port: server.port, key, seconds: SECONDS });
-        const rounds: [Round[], Round[]] = [[], []];
-        for (let round = -WARM_UP; round < ROUNDS; round += 1) {
-          const alone = await measure(load, bare, of(bare), undefined);
-          const measured = await measure(load, gateway, of(gateway), store === 'Redis' ? watch : undefined);
-          passed.answers += measured.requests;
-          passed.cost += BigInt(measured.requests) * costOf(workload.kind);
-          if (round < 0) continue;
-          rounds[0].push(alone);
-          rounds[1].push(measured);
-        }
-        rows.push(...report(`${workload.name}, ${store}`, EVENTS_OF[workload.kind], rounds));
-      }
-      await stop(gateway);
-    };
-    await measureOn('memory');
-    if (redis !== undefined) await measureOn('Redis');
-    const sane = await checkBooks(world, passed);
-    const reported = await ask<Reported>(upstream, {});
-    const head = [
-      'workload',
-      'server',
-      'requests/s',
-      'ratio',
-      'from to',
-      'p50, ms',
-      'CPU, µs/request',
-      'µs/event',
-      'ratio',
-      'from to',
-      'Redis, µs',
-      'other core, %',
-      'rounds',
-    ];
-    const skipped = redis === undefined ? `\n\nRedis as the store was skipped: ${whyNoRedis()}.` : '';
-    return `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after ${WARM_UP} of each to warm up; medians, and ratios of neighbours; rounds in which the other core was full are dropped. ${
+    const measured: Measured[] = [];
+    for (const store of place.stores) {
+      const workloads = WORKLOADS[store].filter(({ name }) => `${name}, ${store}`.includes(BENCH_ONLY));
+      if (workloads.length > 0) measured.push(...(await measureStore(place, store, workloads)));
+    }
+    return print(measured, place.stores, await place.checkBooks());
+  } finally {
+    await place.close();
+  }
+}
+
+async function measureStore(place: Place, store: StoreName, workloads: ReadonlyArray<Workload>): Promise<Measured[]> {
+  const gateways: Server[] = [];
+  const measured: Measured[] = [];
+  for (const workload of workloads) {
+    while (gateways.length < (workload.gateways ?? 1)) {
+      const gateway = await place.start(store);
+      await alternate(place, [gateway], { ...WARMING, rounds: WARM_UP });
+      gateways.push(gateway);
+    }
+    await alternate(place, gateways, { ...workload, rounds: WARM_UP_OF_WORKLOAD });
+    measured.push({ name: `${workload.name}, ${store}`, workload, pairs: await alternate(place, gateways, workload) });
+  }
+  await place.stop(gateways);
+  return measured;
+}
+
+const WARMING = { name: 'warm-up', kinds: ['plain', 'streamed'], connections: 32 } as const;
+
+async function alternate(place: Place, gateways: ReadonlyArray<Server>, workload: Workload): Promise<Pair[]> {
+  const { kinds, connections, seconds = SECONDS, spread = 0 } = workload;
+  const order = { kinds, connections, seconds, spread };
+  const pairs: Pair[] = [];
+  while (pairs.length < (workload.rounds ?? ROUNDS)) {
+    const bare = await place.measure([place.bare], order);
+    pairs.push({ bare, gateway: await place.measure(gateways, order) });
+  }
+  return pairs;
+}
+
+function print(measured: ReadonlyArray<Measured>, stores: ReadonlyArray<StoreName>, books: string): string {
+  const rates = measured.flatMap(({ name, workload: { kinds }, pairs }) =>
+    ratesOf(name, kinds.length > 1 ? 0 : REPLIES[kinds[0] ?? 'plain'].events, pairs),
+  );
+  const added = measured.flatMap(({ name, workload, pairs }) =>
+    (workload.added ?? []).map((until) => addedOf(name, until, pairs)),
+  );
+  const long = measured.find(({ workload }) => workload.name === LONG);
+  return [
+    `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after ${WARM_UP} on each new gateway and ${WARM_UP_OF_WORKLOAD} of each workload to warm up; medians, and ratios of neighbours; rounds in which the other core was full are dropped. ${
       pins
         ? 'The two in turn on one core; load, upstream, Redis and PostgreSQL on the other.'
         : 'Nothing is pinned to a core.'
-    }\n\n${table(head, rows)}\n\n${sane}; the upstream saw ${reported.requests} requests of both servers.${skipped}`;
-  } finally {
-    for (const child of children) child.kill('SIGKILL');
-    watch?.close();
-    await redis?.stop();
-    await world.stop();
-  }
+    }`,
+    table(RATES, rates),
+    ...(added.length === 0
+      ? []
+      : [
+          `Added latency; at p99 of all rounds together. With ${STREAMS.connections} connections, events come ${PACE} ms apart and streams start one after the other, so the core is mostly idle.`,
+          table(ADDED, added),
+        ]),
+    ...(long === undefined ? [] : [perCore(long.pairs)]),
+    ...(measured.some(({ workload }) => (workload.gateways ?? 1) > 1) ? [SEVERAL] : []),
+    books,
+    ...(stores.includes('Redis') ? [] : ['Redis as the store was skipped: there is no redis-server.']),
+  ].join('\n\n');
 }
 
-/** Stops the gateway, which books everything settled. */
-async function stop({ process }: Server): Promise<void> {
-  const ended = new Promise<number | null>((resolve) => process.once('exit', resolve));
-  process.kill('SIGTERM');
-  if ((await ended) !== 0) throw new Error('the gateway did not stop cleanly');
-}
+/** docs.litellm.ai/docs/benchmarks, read on 2026-10-12: prompts of 50,000 to 100,000 tokens, half streamed, budgets in PostgreSQL and Redis, 33 Pods of 4 cores. */
+const PUBLISHED = { requests: 3000, cores: 132 };
 
-/** The sample through reconcile, and its gateway from mounted files. The key is alice's, whose user and team have budgets. */
-async function makeGateway(world: TestWorld, upstream: string) {
-  await writeBundles(
-    world.folder,
-    DEPLOYABLES.filter(({ output }) => /^node\/(reconcile|gateway)/.test(output)),
-  );
-  await world.apply(world.sample());
-  const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
-  await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
-  const alice = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'alice');
-  const { keyValue } = (alice?.status ?? {}) as { keyValue?: string };
-  if (keyValue === undefined) throw new Error('alice has no key');
-  const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
-  writeFileSync(join(mounts.CREDENTIALS_DIR, 'sample-model-small/apiBase'), `${upstream}/v1`);
-  const start = async (redis?: TestRedis): Promise<Server> => {
-    const store = redis === undefined ? {} : { STORE_DIR: mountStore(join(world.folder, 'redis'), redis) };
-    const environment = { HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', ...mounts, ...store };
-    const profile = BENCH_PROFILE === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${BENCH_PROFILE}`];
-    const process = spawnPinned(0, [...profile, bundle('gateway')], environment);
-    const url = await printed(process, /"message":"listening".*"url":"([^"]+)"/);
-    return { name: 'gateway', process, port: Number(new URL(url).port) };
-  };
-  return { key: keyValue, start };
-}
+const perCore = (pairs: ReadonlyArray<Pair>): string =>
+  `Bodies of 300 KB (75,000 tokens): ${ratePerCore(pairs).toFixed(0)} requests per second on the gateway's one core. LiteLLM publishes ${PUBLISHED.requests} on ${PUBLISHED.cores} cores with budgets on, ${(PUBLISHED.requests / PUBLISHED.cores).toFixed(0)} per core, on other machines.`;
 
-function mountStore(folder: string, { connection: { host, port, password } }: TestRedis): string {
-  mkdirSync(folder);
-  for (const [name, text] of Object.entries({ host, port, password })) writeFileSync(join(folder, name), `${text}`);
-  return folder;
-}
-
-async function measure(load: ChildProcess, server: Server, order: Order, watch: CpuWatch | undefined): Promise<Round> {
-  const storeBefore = await watch?.cpu();
-  const before = cpuOf(server.process);
-  const busyBefore = busyOf(1);
-  const measured = await ask<Load>(load, order);
-  const busyAfter = busyOf(1);
-  const after = cpuOf(server.process);
-  if (Object.keys(measured.refused).length > 0) {
-    throw new Error(`${server.name} refused: ${JSON.stringify(measured.refused)}`);
-  }
-  const cpu = before === undefined || after === undefined ? undefined : ((after - before) * 1000) / measured.requests;
-  const storeAfter = await watch?.cpu();
-  const ofStore = storeBefore === undefined || storeAfter === undefined ? undefined : storeAfter - storeBefore;
-  return {
-    ...measured,
-    cpu,
-    storeCpu: ofStore === undefined ? undefined : ofStore / measured.requests,
-    others:
-      busyBefore === undefined || busyAfter === undefined
-        ? undefined
-        : (100 * (busyAfter.busy - busyBefore.busy)) / (busyAfter.all - busyBefore.all),
-  };
-}
-
-interface Owed {
-  answers: number;
-  cost: bigint;
-}
-
-/** The cost in nano-dollars at the sample's prices: $0.15 and $0.60 per million tokens. */
-function costOf(kind: Kind): bigint {
-  const { prompt_tokens, completion_tokens } = USAGE_OF[kind];
-  return BigInt(prompt_tokens) * 150n + BigInt(completion_tokens) * 600n;
-}
-
-/** Compares booked entries with the clients' answers, to the nano-dollar: a bench that loses money proves nothing. */
-async function checkBooks({ postgres, database }: TestWorld, { answers, cost }: Owed): Promise<string> {
-  const [booked] = await postgres.query<{ entries: string; cost: string }>(
-    database,
-    'select count(*) as entries, coalesce(sum(cost), 0)::text as cost from gateway_operator.entry',
-  );
-  if (Number(booked?.entries) !== answers || BigInt(booked?.cost ?? 0) !== cost) {
-    throw new Error(`${answers} answers cost ${cost}, but ${booked?.entries} entries of ${booked?.cost} are booked`);
-  }
-  return `Booked: ${answers} entries, ${cost} nano-dollars: as many as the answers of clients, at their cost`;
-}
+const SEVERAL =
+  'Several gateways share one core here, so requests per second do not grow with them: compare CPU per request (of all gateways), and CPU and calls of Redis.';

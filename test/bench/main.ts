@@ -10,18 +10,23 @@ import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
 import { benchHouse } from './house.ts';
 import { benchLedger } from './ledger.ts';
+import { benchMillion } from './million.ts';
 import { benchFifty } from './sweep/fifty.ts';
 import { benchRealSweep, benchSweep } from './sweep.ts';
 import { benchTenMillion } from './ten-million.ts';
 
-const HELP = `npm run bench                  admission, gateway and ledger, about eleven minutes
+const HELP = `npm run bench                  admission, gateway and ledger, about fifteen minutes
 npm run bench -- admission     time from a cold start of the bundle to its first answered review, against bare Node; reviews per second, against an
                                echo of the same JSON; look-ups with ten and a hundred thousand keys; the time that admission adds to an apply on a
                                real API server (this part needs KUBEBUILDER_ASSETS and kubectl)
 npm run bench -- hostile       ten thousand hostile bodies to the admission function; about a minute; only by name
-npm run bench -- gateway       requests per second and CPU per request with all features on, against a bare pass-through with Hono and undici;
-                               with the store in memory, and with a redis-server where there is one (BENCH_ONLY=streamed: only workloads of
-                               that name; BENCH_ROUNDS=2: fewer rounds; BENCH_PROFILE=DIR: profiles of the gateway's CPU)
+npm run bench -- gateway       requests per second, CPU per request and added latency with all features on, against a bare pass-through with Hono
+                               and undici; calls to Redis, bodies of 300 KB, two and four gateways; with the store in memory, and with a
+                               redis-server where there is one; about eleven minutes (BENCH_ONLY=streamed: only workloads with this in their
+                               name and store, such as "1 connection, Redis"; BENCH_ROUNDS=2: fewer rounds; BENCH_PROFILE=DIR: profiles of the
+                               gateway's CPU)
+npm run bench -- million       a million requests to the gateway and to the bare pass-through: memory, and stalls of their event loops by cause;
+                               about six minutes; only by name (BENCH_REQUESTS=100000: fewer requests; BENCH_PROFILE=DIR)
 npm run bench -- ledger        hold and settle on each store, against bare round trips; time until a wiped store serves again; entries per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
 npm run bench -- hints         time from apply to a usable key, by each trigger: admission's hint (Node on both clusters, Workers), Knative's
@@ -53,6 +58,7 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['sweep-real', [benchRealSweep]],
   ['fifty', [benchFifty]],
   ['hints', [benchHints]],
+  ['million', [benchMillion]],
   ['ten-million', [benchTenMillion]],
 ]);
 const USUAL = ['admission', 'gateway', 'ledger'];

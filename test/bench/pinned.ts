@@ -15,28 +15,34 @@ export function pinSelf(core: Core): void {
   if (pins) spawnSync('taskset', ['-a', '-cp', String(core), String(process.pid)]);
 }
 
-/** Starts a program of this folder, with a message channel. */
-export function forkPinned(core: Core, program: string, args: ReadonlyArray<string>): ChildProcess {
+/** Starts a program of this folder, with a message channel. `flags` are Node's own. */
+export function forkPinned(
+  core: Core,
+  [program, ...flags]: readonly [program: string, ...flags: string[]],
+  args: ReadonlyArray<string> = [],
+): ChildProcess {
   const path = join(import.meta.dirname, program);
   return pins
-    ? fork(path, [...args], { execPath: 'taskset', execArgv: ['-c', String(core), process.execPath] })
-    : fork(path, [...args]);
+    ? fork(path, [...args], { execPath: 'taskset', execArgv: ['-c', String(core), process.execPath, ...flags] })
+    : fork(path, [...args], { execArgv: [...flags] });
 }
 
-/** Starts Node with these arguments and only this environment. */
-export function spawnPinned(
-  core: Core,
-  args: ReadonlyArray<string>,
-  environment: Readonly<Record<string, string>> = {},
-): ChildProcess {
-  const env = { PATH: process.env.PATH ?? '', ...environment };
+export interface SpawnOptions {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly hasChannel?: boolean;
+}
+
+/** Starts Node with these arguments and only this environment; on request, with a message channel. */
+export function spawnPinned(core: Core, args: ReadonlyArray<string>, options: SpawnOptions): ChildProcess {
+  const env = { PATH: process.env.PATH ?? '', ...options.environment };
   const words = pins ? ['taskset', '-c', String(core), process.execPath, ...args] : [process.execPath, ...args];
   const [command = '', ...rest] = words;
-  return spawn(command, rest, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const channel = options.hasChannel === true ? (['ipc'] as const) : [];
+  return spawn(command, rest, { env, stdio: ['ignore', 'pipe', 'inherit', ...channel] });
 }
 
 /** Sends a message, and waits for the next one from the program. */
-export async function ask<T>(child: ChildProcess, message: object): Promise<T> {
+export async function ask<T>(child: ChildProcess, message: object | string): Promise<T> {
   child.send(message);
   return next(child);
 }

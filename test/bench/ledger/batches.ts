@@ -5,7 +5,7 @@ import { openRedis } from '#adapters/redis/tcp.ts';
 import type { AccountCall, Accounts } from '#core/ports/accounts.ts';
 import { spendWindow } from '#core/window.ts';
 import { startRedis, whyNoRedis } from '../../redis.ts';
-import { watchCpu } from '../redis-cpu.ts';
+import { watchRedis } from '../redis-watch.ts';
 import { table } from '../table.ts';
 import { COST, makeScope, SURROUNDINGS } from './measured.ts';
 
@@ -26,7 +26,7 @@ export async function benchBatches(): Promise<string> {
   const missing = whyNoRedis();
   if (missing !== undefined) return `Calls were skipped: ${missing}.`;
   const server = await startRedis();
-  const watch = await watchCpu(server);
+  const watch = await watchRedis(server);
   const { evaluate, close } = openRedis(server.connection, SURROUNDINGS);
   try {
     const rows: string[][] = [];

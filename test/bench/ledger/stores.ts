@@ -3,7 +3,7 @@ import type { StoreConnection } from '#core/ports/backends.ts';
 import { startRedis, whyNoRedis } from '../../redis.ts';
 import { TOKEN } from '../../upstash.ts';
 import { ask, forkPinned, next, pins } from '../pinned.ts';
-import { watchCpu } from '../redis-cpu.ts';
+import { watchRedis } from '../redis-watch.ts';
 import { median, spread, table } from '../table.ts';
 import type { SpendOrder, Spent } from './spender.ts';
 
@@ -40,8 +40,8 @@ export async function benchStores(): Promise<string> {
 
 async function measureServers(): Promise<string[][]> {
   const server = await startRedis();
-  const watch = await watchCpu(server);
-  const front = forkPinned(1, 'ledger/upstash-front.ts', [JSON.stringify(server.connection)]);
+  const watch = await watchRedis(server);
+  const front = forkPinned(1, ['ledger/upstash-front.ts'], [JSON.stringify(server.connection)]);
   try {
     const { url } = await next<{ url: string }>(front);
     const redis = row('Redis, TCP', await measure(server.connection, watch.cpu));
@@ -54,7 +54,7 @@ async function measureServers(): Promise<string[][]> {
 }
 
 async function measure(connection: StoreConnection, cpuOfServer?: () => Promise<number>): Promise<Round[]> {
-  const child = forkPinned(0, 'ledger/spender.ts', [JSON.stringify(connection)]);
+  const child = forkPinned(0, ['ledger/spender.ts'], [JSON.stringify(connection)]);
   try {
     await next(child);
     const rounds: Round[] = [];

@@ -1,7 +1,7 @@
-// A provider with minimal cost: a fixed completion, plain or streamed, with usage. It counts the usage it has reported.
+// A provider with minimal cost: a fixed completion, plain or streamed, with usage. It counts the requests it has answered.
 import { createServer, type Socket } from 'node:net';
 import { createSplitter } from './messages.ts';
-import { PACE, PACKETS, STREAM_HEAD, WHOLE } from './replies.ts';
+import { kindOf, PACE, REPLIES } from './replies.ts';
 
 export interface Reported {
   readonly requests: number;
@@ -13,9 +13,10 @@ const server = createServer((socket) => {
   socket.on('error', () => socket.destroy());
   const split = createSplitter((_, body) => {
     requests += 1;
-    if (!body.includes('"stream":true')) socket.write(WHOLE);
-    else if (body.includes('"user":"paced"')) pace(socket);
-    else void stream(socket);
+    const { isPaced, packets } = REPLIES[kindOf(body)];
+    if (packets.length === 1) socket.write(packets[0] ?? '');
+    else if (isPaced) pace(socket, packets);
+    else void stream(socket, packets);
   });
   socket.on('data', split);
 });
@@ -27,23 +28,21 @@ process.on('message', () => process.send?.({ requests } satisfies Reported));
 process.on('disconnect', () => process.exit(0));
 
 /** Sends several writes without pauses: the first word, the words, the end. */
-async function stream(socket: Socket): Promise<void> {
-  const { streamed } = PACKETS;
-  socket.write(STREAM_HEAD + streamed[0]);
-  for (let at = 1; at < streamed.length; at += 5) {
+async function stream(socket: Socket, packets: ReadonlyArray<string>): Promise<void> {
+  socket.write(packets.slice(0, 2).join(''));
+  for (let at = 2; at < packets.length; at += 5) {
     await new Promise(setImmediate);
-    socket.write(streamed.slice(at, at + 5).join(''));
+    socket.write(packets.slice(at, at + 5).join(''));
   }
 }
 
 /** Sends each event in its own packet, at the pace of a model; streams start at different times and stay apart. */
-function pace(socket: Socket): void {
-  const { paced } = PACKETS;
-  let at = 1;
-  socket.write(STREAM_HEAD + paced[0]);
+function pace(socket: Socket, packets: ReadonlyArray<string>): void {
+  let at = 2;
+  socket.write(packets.slice(0, at).join(''));
   const timer = setInterval(() => {
-    socket.write(paced[at] ?? '');
+    socket.write(packets[at] ?? '');
     at += 1;
-    if (at >= paced.length || socket.destroyed) clearInterval(timer);
+    if (at >= packets.length || socket.destroyed) clearInterval(timer);
   }, PACE);
 }
