@@ -1,21 +1,26 @@
 // Entries per second that PostgreSQL takes from the ledger, and the CPU of both.
 
 import { randomUUID } from 'node:crypto';
-import { createDatabase } from '#adapters/postgres/database.ts';
+import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import type { Entry } from '#core/ports/books.ts';
 import { spendWindow } from '#core/window.ts';
-import { bookEntries } from '../../book-entries.ts';
 import { startPostgres, type TestPostgres } from '../../postgres.ts';
 import { cpuOf } from '../pinned.ts';
 import { median, spread, table } from '../table.ts';
 import { makeScope, SETTLEMENT, SURROUNDINGS } from './measured.ts';
 
-/** The size of the ledger's batches (booking.ts). */
-const BATCH = 2000;
+const ENTRIES = 40_000;
+/** A batch holds what a gateway settles in 100 ms, or what waits while another is under way; the last is a backlog. */
+const CASES = [
+  { gateways: 1, size: 500 },
+  { gateways: 1, size: 2000 },
+  { gateways: 2, size: 500 },
+  { gateways: 2, size: 2000 },
+  { gateways: 1, size: ENTRIES },
+];
 const [KEYS, USERS, TEAMS] = [1000, 100, 10];
-const BATCHES = 20;
 const ROUNDS = 3;
-const GATEWAYS = [1, 2];
+const EPOCH = 1;
 
 interface Round {
   readonly seconds: number;
@@ -32,54 +37,72 @@ export async function benchBooking(): Promise<string> {
     await database.migrate();
     const uid = randomUUID();
     await database.openInstance({ uid, namespace: 'default', name: 'bench' });
+    const epochs = database.epochs(uid);
+    await epochs.raise(0, 0);
+    await epochs.open(EPOCH);
     const entries = createEntries();
     const rows: string[][] = [];
-    for (const gateways of GATEWAYS) {
+    for (const { gateways, size } of CASES) {
+      const books = Array.from({ length: gateways }, () => createAccount(database, uid));
       const rounds: Round[] = [];
       for (let round = -1; round < ROUNDS; round += 1) {
-        const queue = Array.from({ length: BATCHES }, () => entries(BATCH));
+        const queue = Array.from({ length: ENTRIES / size }, () => entries(size));
         const [began, cpu, theirs] = [performance.now(), process.cpuUsage(), await cpuOfBackends(postgres)];
-        const book = async () => {
-          for (let batch = queue.pop(); batch !== undefined; batch = queue.pop())
-            await bookEntries(database, uid, batch);
+        const run = async (book: Book) => {
+          for (let batch = queue.pop(); batch !== undefined; batch = queue.pop()) await book(batch);
         };
-        await Promise.all(Array.from({ length: gateways }, book));
+        await Promise.all(books.map(run));
         const { user, system } = process.cpuUsage(cpu);
         const seconds = (performance.now() - began) / 1000;
         const used = (await cpuOfBackends(postgres)) - theirs;
         if (round >= 0) rounds.push({ seconds, ours: user + system, postgres: used * 1000 });
       }
-      rows.push(row(gateways, rounds));
+      rows.push(row(gateways, size, rounds));
     }
     await database.close();
     const [{ count } = { count: '' }] = await postgres.query<{ count: string }>(
       connection,
       'select count(*) from gateway_operator.entry',
     );
-    const due = GATEWAYS.length * (ROUNDS + 1) * BATCHES * BATCH;
+    const due = CASES.length * (ROUNDS + 1) * ENTRIES;
     if (Number(count) !== due) throw new Error(`${due} entries were booked, PostgreSQL has ${count}`);
     const head = [
-      'booking at once',
+      'booking concurrently',
+      'entries of a batch',
       'entries/s',
       'from to',
       'µs CPU of ours',
       'µs CPU of PostgreSQL',
       'PostgreSQL busy',
     ];
-    return `Booking: ${ROUNDS} rounds of ${BATCHES} batches of ${BATCH} entries, three charges each, from ${KEYS} keys; fsync on.\n\n${table(head, rows)}`;
+    return `Booking: ${ROUNDS} rounds of ${ENTRIES} entries, three charges each, from ${KEYS} keys, in numbered batches of one account per gateway; fsync on.\n\n${table(head, rows)}`;
   } finally {
     await postgres.stop();
   }
 }
 
-function row(gateways: number, rounds: ReadonlyArray<Round>): string[] {
-  const booked = BATCHES * BATCH;
-  const rates = rounds.map(({ seconds }) => booked / seconds);
+type Book = (entries: ReadonlyArray<Entry>) => Promise<void>;
+
+/** A gateway's account: its batches are numbered, and its row says which are booked. */
+function createAccount(database: Pick<Database, 'accountBooks'>, instanceUid: string): Book {
+  const books = database.accountBooks(instanceUid, SURROUNDINGS.random);
+  const id = randomUUID();
+  let batch = 0;
+  return async (entries) => {
+    batch += 1;
+    const account = { id, batch, number: batch };
+    const { outcome, rejected } = await books.bookBatch({ epoch: EPOCH, account, calls: batch, entries });
+    if (outcome !== 'booked' || rejected.length > 0) throw new Error(`${outcome}, ${rejected.length} rejected`);
+  };
+}
+
+function row(gateways: number, size: number, rounds: ReadonlyArray<Round>): string[] {
+  const rates = rounds.map(({ seconds }) => ENTRIES / seconds);
   return [
-    gateways === 1 ? 'one gateway' : `${gateways} gateways`,
+    ...[gateways === 1 ? 'one gateway' : `${gateways} gateways`, `${size}`],
     ...[median(rates).toFixed(0), spread(rates)],
-    median(rounds.map(({ ours }) => ours / booked)).toFixed(1),
-    median(rounds.map((round) => round.postgres / booked)).toFixed(1),
+    median(rounds.map(({ ours }) => ours / ENTRIES)).toFixed(1),
+    median(rounds.map((round) => round.postgres / ENTRIES)).toFixed(1),
     `${median(rounds.map((round) => (round.postgres / round.seconds) * 1e-4)).toFixed(0)} % of a core`,
   ];
 }

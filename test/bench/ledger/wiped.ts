@@ -54,9 +54,10 @@ export async function benchWiped(): Promise<string> {
     });
     const rows: string[][] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
+      const { epoch } = await epochs.state();
       await loadAll(
         accounts,
-        (await epochs.state()).epoch,
+        epoch,
         scopes.map(({ scopeId }) => ({ scopeId, window })),
       );
       const open = await Promise.all(requests.map((request) => insist(ledger, request)));
@@ -70,6 +71,7 @@ export async function benchWiped(): Promise<string> {
           return hold;
         }),
       );
+      if ((await epochs.state()).epoch === epoch) throw new Error('the store was not rebuilt');
       rows.push([`${round + 1}`, Math.min(...taken).toFixed(0), Math.max(...taken).toFixed(0)]);
       await Promise.all([...open, ...again].map((hold) => ledger.settle(hold, SETTLEMENT)));
       await ledger.flush();
