@@ -5,7 +5,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
-import { createStoreMemory } from '#core/ledger/deps.ts';
+import { createStoreMemory } from '#core/ledger/account.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import { Snapshot } from '#core/snapshot.ts';

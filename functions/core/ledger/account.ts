@@ -2,12 +2,11 @@
 
 import type { RateUse } from '../ports/accounts.ts';
 import type { Entry } from '../ports/books.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { Hold } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateLimit } from '../ports/rates.ts';
-import { type Charges, createCharges } from './charges.ts';
-import { type CounterState, type Counters, createCounters } from './counters.ts';
-import type { Clocks, StoreMemory } from './deps.ts';
+import { type CounterState, type Counters, createCounters, NOTHING_TOLD } from './counters.ts';
 
 /** A hold in flight; its caller has the same object. */
 export interface LiveHold extends Hold {
@@ -42,7 +41,7 @@ export interface HeldRates {
 /** An entry that PostgreSQL does not have yet. */
 export interface Ended {
   readonly entry: Entry;
-  counters: ReadonlyArray<CounterState>;
+  readonly counters: ReadonlyArray<CounterState>;
   /** The charge that the store must be able to make for it until it is told. */
   readonly cover: Nano;
   readonly since: Millis;
@@ -50,6 +49,16 @@ export interface Ended {
 
 /** Why an account is left: another process has closed it, the store is in another epoch, or it has gone back in time. */
 export type Loss = 'closed' | 'epoch' | 'behind';
+
+/** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */
+export interface StoreMemory {
+  /** The epoch that was open last. 0: none yet. */
+  epoch: number;
+  /** The store's count of calls in it, as last answered. */
+  calls: number;
+  /** How far the store's clock is ahead of ours. */
+  ahead: Millis;
+}
 
 export interface Account {
   /** Empty: none yet, or left. */
@@ -61,14 +70,24 @@ export interface Account {
   answered: number;
   /** Whether requests are admitted: the epoch is open and the account has told what it holds. */
   isOpen: boolean;
+  /** Resolves when it is. */
+  opened: PromiseWithResolvers<void>;
+  /** Why it is not. */
+  why: string;
+  /** Requests wait longer. */
+  isRebuilding: boolean;
+  /** The ledger stops: no request is admitted any more; then its parts do nothing any more. */
+  isStopping: boolean;
+  isOver: boolean;
   /** When the last answered call was sent: on the clock of intervals, and on the wall clock. */
   sentAt: Millis;
   sentAtWall: Millis;
+  /** When the store last answered. */
+  heardAt: Millis;
   /** Live accounts, as last answered. */
   accounts: number;
   readonly store: StoreMemory;
   readonly counters: Counters;
-  readonly charges: (scopes: Charges['scopes'], now: Millis) => Charges;
   /** In no order. Not a `Set`: a table that has grown old keeps what its successors hold, so that whole requests outlive young garbage collections. */
   readonly live: LiveHold[];
   /** Ended requests: not told, in the pending call, told in the batch that collects, in the batch that is being booked. */
@@ -81,28 +100,38 @@ export interface Account {
   booked: number;
   /** Changes of rates by requests that have ended. */
   readonly uses: Map<string, RateUse>;
-  /** How many calls were composed, of this account and those before it. */
-  composed: number;
   /** Counters that the next call names. */
   readonly changed: Set<CounterState>;
+  /** Earlier accounts of this process and of its outbox, with the corrections that are not booked yet; undefined: not closed yet. */
+  readonly earlier: Map<string, ReadonlyArray<Ended> | undefined>;
   /** The store's clock. */
   now(): Millis;
 }
 
-export function createAccount(clocks: Clocks, isolate: StoreMemory | undefined): Account {
-  const { clock, wall } = clocks;
-  const counters = createCounters();
-  // The wall clock is the best guess at the store's.
-  const store = isolate ?? { epoch: 0, calls: 0, ahead: wall.now() - clock.now() };
-  return {
-    ...{ id: '', epoch: 0, number: 0, answered: 0, isOpen: false, accounts: 1 },
-    ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtWall: Number.NEGATIVE_INFINITY },
-    ...{ store, counters, charges: createCharges(counters), live: [], changed: new Set(), uses: new Map() },
-    ...{ untold: [], sent: [], collecting: [], sealed: [], batch: 1, booked: 0, composed: 0 },
-    // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.
-    now: () => Math.floor(clock.now() + store.ahead),
-  };
+/** An account that has made no call. */
+const unused = () => ({
+  ...{ id: '', number: 0, answered: 0, isOpen: false, batch: 1, booked: 0 },
+  ...{ untold: [], sent: [], collecting: [], sealed: [] },
+  ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtWall: Number.NEGATIVE_INFINITY },
+});
+
+export type StoreCount = Pick<StoreMemory, 'epoch' | 'calls'>;
+
+/** The store's count of calls never falls within an epoch. */
+export function learnCalls(store: StoreCount, epoch: number, calls: number): void {
+  if (store.epoch === epoch) store.calls = Math.max(store.calls, calls);
 }
+
+export const createStoreMemory = (ahead: Millis = 0): StoreMemory => ({ epoch: 0, calls: 0, ahead });
+
+/** `store`: by default the wall clock is the best guess at the store's. */
+export const createAccount = (clock: Clock, store: StoreMemory): Account => ({
+  ...{ ...unused(), epoch: 0, accounts: 1, heardAt: Number.NEGATIVE_INFINITY, opened: Promise.withResolvers() },
+  ...{ why: 'the ledger starts', isRebuilding: false, isStopping: false, isOver: false },
+  ...{ store, counters: createCounters(), live: [], uses: new Map(), changed: new Set(), earlier: new Map() },
+  // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.
+  now: () => Math.floor(clock.now() + store.ahead),
+});
 
 /** The next call names the counter; while it is loaded, the first call after that. */
 export function change(account: Account, counter: CounterState): void {
@@ -155,39 +184,36 @@ export function produce(account: Account, hold: LiveHold, cost: Nano): void {
 export function owe(account: Account, ended: Ended): void {
   account.untold.push(ended);
   for (const counter of ended.counters) {
-    counter.untold += ended.entry.cost;
+    counter.owed += ended.entry.cost;
     counter.uncovered += ended.cover;
     change(account, counter);
   }
 }
 
+/** An entry of another process, or a correction: this one has no hold for it. */
+export const oweEntry = (account: Account, entry: Entry, since: Millis): void =>
+  owe(account, { entry, counters: entry.charges.map(account.counters.of), cover: 0n, since });
+
 /** The next call tells it. */
 export function take(account: Account, ended: Ended): void {
-  const { entry, counters, cover } = ended;
   account.sent.push(ended);
-  for (const counter of counters) {
-    counter.untold -= entry.cost;
-    counter.sent += entry.cost;
-    counter.uncovered -= cover;
-    counter.sentUncovered += cover;
+  for (const counter of ended.counters) {
+    counter.sent += ended.entry.cost;
+    counter.sentUncovered += ended.cover;
   }
 }
 
 export function use(account: Account, { id, requests, tokens, parallel }: RateUse): void {
-  const before = account.uses.get(id);
-  account.uses.set(id, {
-    id,
-    requests: requests + (before?.requests ?? 0),
-    tokens: tokens + (before?.tokens ?? 0),
-    parallel: parallel + (before?.parallel ?? 0),
-  });
+  const before = account.uses.get(id) ?? { requests: 0, tokens: 0, parallel: 0 };
+  const sum = { requests: before.requests + requests, tokens: before.tokens + tokens };
+  account.uses.set(id, { id, ...sum, parallel: before.parallel + parallel });
 }
 
 /** The counters that stand for these now: one that nothing was in may have been dropped. */
-export const current = (account: Account, counters: ReadonlyArray<CounterState>): ReadonlyArray<CounterState> =>
+const current = (account: Account, counters: ReadonlyArray<CounterState>): ReadonlyArray<CounterState> =>
   counters.some(({ isDropped }) => isDropped) ? counters.map(({ counter }) => account.counters.of(counter)) : counters;
 
-/** Entries that PostgreSQL is not known to have. */
+/** Entries that PostgreSQL is not known to have, the oldest first. */
 export const unbookedOf = ({ sealed, collecting, sent, untold }: Account): ReadonlyArray<Ended> => [
   ...sealed,
   ...collecting,
@@ -198,17 +224,20 @@ export const unbookedOf = ({ sealed, collecting, sent, untold }: Account): Reado
 /** The account is left: what PostgreSQL is not known to have is told again by the next one. */
 export function leave(account: Account): void {
   const unbooked = unbookedOf(account);
-  const rates = account.live.flatMap(({ counted }) => (counted === undefined ? [] : [counted]));
-  account.counters.reset();
-  for (const counter of account.counters.all()) Object.assign(counter, { untold: 0n, uncovered: 0n });
-  Object.assign(account, { id: '', number: 0, answered: 0, isOpen: false, batch: 1, booked: 0 });
-  Object.assign(account, { untold: [], sent: [], collecting: [], sealed: [] });
-  account.uses.clear();
-  account.sentAt = Number.NEGATIVE_INFINITY;
-  account.sentAtWall = Number.NEGATIVE_INFINITY;
+  Object.assign(account, unused());
+  for (const counter of account.counters.all()) Object.assign(counter, NOTHING_TOLD);
   for (const ended of unbooked) owe(account, { ...ended, counters: current(account, ended.counters) });
+  account.uses.clear();
   // The store counts requests in flight by account.
-  for (const { limits, entry } of rates)
-    for (const limit of entry === undefined ? limits : [...limits, entry])
-      use(account, { id: limit.id, requests: 0, tokens: 0, parallel: 1 });
+  for (const { counted } of account.live)
+    for (const { id } of limitsOf(counted)) use(account, { id, requests: 0, tokens: 0, parallel: 1 });
+}
+
+/** The ledger's own object behind a hold. The caller has only the type of the port; every hold is made in holds.ts. */
+export const liveOf = (hold: Hold): LiveHold | undefined => ('counters' in hold ? (hold as LiveHold) : undefined);
+
+/** All limits that a hold counts in. */
+export function limitsOf(counted: HeldRates | undefined): ReadonlyArray<RateLimit> {
+  if (counted === undefined) return [];
+  return counted.entry === undefined ? counted.limits : [...counted.limits, counted.entry];
 }

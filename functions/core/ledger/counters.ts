@@ -1,10 +1,10 @@
 // Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it (LEDGER 3).
 
-import type { AskAnswer } from '../ports/accounts.ts';
 import type { HoldRefusal, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { ScopePolicy, ScopeWindow } from '../ports/policy.ts';
-import { counterKey } from '../ports/policy.ts';
+import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
+import type { RateReply } from '../ports/rates.ts';
+import { spendWindow } from '../window.ts';
 import type { RatesAsked } from './rates.ts';
 
 /** One scope in one window, as this process sees it. */
@@ -24,10 +24,10 @@ export interface CounterState {
   live: Nano;
   /** The charge of live holds if this process dies now: sizes; of streams, what they have produced. */
   risk: Nano;
-  /** Costs of ended requests that no call has told; and those in the pending call. */
-  untold: Nano;
+  /** Costs of ended requests that the store is not known to have; and their part in the pending call. */
+  owed: Nano;
   sent: Nano;
-  /** The charge that the store must be able to make for those requests if process and disk are lost. */
+  /** The charge that the store must be able to make for those requests if process and disk are lost; and that of the same part. */
   uncovered: Nano;
   sentUncovered: Nano;
   /** The risk that the store has, and the one in the pending call. */
@@ -53,66 +53,78 @@ export interface CounterState {
   isChanged: boolean;
   /** Another object stands for the counter now. */
   isDropped: boolean;
-  /** Its index in the call that was composed last with it, and which of all calls that was. */
+  /** Its index in the call that was composed last with it. */
   lineIndex: number;
-  lineOf: number;
+}
+
+/** The scopes that pay for a request. */
+export interface Charges {
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+  /** Their windows, with or without a limit; the entry names each. The same list for the same scopes and windows: it is encoded once. */
+  readonly all: ReadonlyArray<ScopeWindow>;
+  /** Their counters and limits, in the same order. */
+  readonly counters: ReadonlyArray<CounterState>;
+  readonly limits: ReadonlyArray<Nano | undefined>;
 }
 
 /** A request between its arrival and its hold. */
 export interface Waiter {
-  /** The scopes of its counters, in the same order. */
-  readonly scopes: ReadonlyArray<ScopePolicy>;
-  /** Counters that are asked; none where only a rate is asked for. */
-  counters: ReadonlyArray<CounterState>;
+  /** Windows and limits as of its last ask; without scopes where only a rate is asked for. */
+  charges: Charges;
   readonly amount: Nano;
   readonly minAmount: Nano;
   readonly rates: RatesAsked | undefined;
+  readonly deadline: Millis;
+  readonly onHeld: (granted: Granted) => void;
+  readonly onRefused: (refusal: HoldRefusal) => void;
   /** Rates as last answered, where it was refused because of holds. */
   view: RateView | undefined;
-  readonly deadline: Millis;
   /** The counter that refused it because of holds: it waits in that line. */
   busyIn: CounterState | undefined;
   /** The pending call asks for it. */
   isAsking: boolean;
   isOver: boolean;
-  /** Windows and limits as of now; called before the request asks. */
-  readonly renew: () => void;
-  readonly onAnswer: (answer: AskAnswer) => void;
-  readonly onRefused: (refusal: HoldRefusal) => void;
 }
 
-export interface Counters {
-  of(counter: ScopeWindow): CounterState;
-  all(): IterableIterator<CounterState>;
-  /** The account is left: its escrow is gone, and nothing is told any more. */
-  reset(): void;
-  /** Drops counters that nothing is in. */
-  prune(): void;
+/** Money of these counters, and rates where they were asked for. */
+export interface Granted {
+  readonly charges: Charges;
+  readonly amount: Nano;
+  readonly rates?: RatesAsked | undefined;
+  readonly reply?: RateReply | undefined;
 }
 
-export function createCounters(): Counters {
+export type Counters = ReturnType<typeof createCounters>;
+
+export function createCounters() {
   const counters = new Map<string, CounterState>();
+  const known = new WeakMap<ReadonlyArray<ScopePolicy>, Charges>();
+  const of = ({ scopeId, window }: ScopeWindow): CounterState => {
+    const key = counterKey({ scopeId, window });
+    let state = counters.get(key);
+    if (state === undefined) {
+      state = emptyCounter(key, { scopeId, window });
+      counters.set(key, state);
+    }
+    return state;
+  };
   return {
-    of(counter) {
-      const key = counterKey(counter);
-      let state = counters.get(key);
-      if (state === undefined) {
-        state = emptyCounter(key, counter);
-        counters.set(key, state);
-      }
-      return state;
-    },
+    of,
     all: () => counters.values(),
-    reset() {
-      for (const state of counters.values()) {
-        state.untold += state.sent;
-        state.uncovered += state.sentUncovered;
-        Object.assign(state, { escrow: 0n, returning: 0n, sent: 0n, sentUncovered: 0n, toldRisk: 0n });
-        Object.assign(state, { sentRisk: undefined, spent: undefined, held: 0n, isWanted: false, isLoading: false });
-      }
+    /** Reads a list of policies once per list and window; refreshed policies are another list, so nothing grows stale. */
+    charges(scopes: ReadonlyArray<ScopePolicy>, now: Millis): Charges {
+      const before = known.get(scopes);
+      if (before !== undefined && isCurrent(before, now)) return before;
+      const all = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
+      const limits = scopes.map(({ budget }) => (budget === undefined ? undefined : BigInt(budget.limit)));
+      const charges = { scopes, all, counters: all.map(of), limits };
+      known.set(scopes, charges);
+      return charges;
     },
-    prune() {
+    /** A second has passed: counters that nothing is in are dropped. */
+    rotate(): void {
       for (const state of counters.values()) {
+        Object.assign(state, { quiet: state.quiet + 1, lastDemand: state.demand, demand: 0n });
         if (isUsed(state)) continue;
         state.isDropped = true;
         counters.delete(state.key);
@@ -121,9 +133,29 @@ export function createCounters(): Counters {
   };
 }
 
-/** Escrow that no hold and no untold cost needs. Below zero where replies cost more than their holds. */
-export const idleOf = ({ escrow, returning, live, untold, sent }: CounterState): Nano =>
-  escrow - returning - live - untold - sent;
+/** Nothing of a counter is in a pending call. */
+export const NOTHING_SENT = { returning: 0n, sent: 0n, sentUncovered: 0n, sentRisk: undefined };
+
+/** An account that has made no call has nothing in a counter. */
+export const NOTHING_TOLD = {
+  ...{ ...NOTHING_SENT, escrow: 0n, owed: 0n, uncovered: 0n, toldRisk: 0n, spent: undefined, held: 0n },
+  ...{ isWanted: false, isLoading: false },
+};
+
+const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
+  ...{ ...NOTHING_TOLD, key, counter, limit: undefined, grantedUnder: undefined, holds: 0, live: 0n, risk: 0n },
+  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, quiet: 0, line: new Set() },
+  ...{ isChanged: false, isDropped: false, lineIndex: 0 },
+});
+
+function isCurrent({ counters }: Charges, now: Millis): boolean {
+  for (const { isDropped, counter } of counters)
+    if (isDropped || now < counter.window.start || counter.window.end <= now) return false;
+  return true;
+}
+
+/** Escrow that no hold and no cost needs. Below zero where replies cost more than their holds. */
+export const idleOf = ({ escrow, returning, live, owed }: CounterState): Nano => escrow - returning - live - owed;
 
 /** Whether escrow that becomes idle may be used again: the limit has not fallen since it was granted. */
 export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
@@ -131,10 +163,10 @@ export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
 
 /** Whether the whole hold fits into the idle escrow. An empty one admits nothing, since a free request is refused by spend that has reached the limit. */
 export function fits(state: CounterState, amount: Nano): boolean {
-  const { limit, escrow, returning, untold, sent, live } = state;
+  const { limit, escrow, returning, owed, live } = state;
   if (limit === undefined) return true;
   if (!isUsable(state)) return false;
-  const left = escrow - returning - untold - sent;
+  const left = escrow - returning - owed;
   return left > 0n && left - live >= amount;
 }
 
@@ -142,23 +174,14 @@ export function fits(state: CounterState, amount: Nano): boolean {
  * Whether the store could charge what this process has not told, if process and disk were lost now: with the pending call done, and with
  * it not done.
  */
-export function isCovered({ uncovered, sentUncovered, toldRisk, sentRisk }: CounterState): boolean {
-  return uncovered + sentUncovered <= toldRisk && (sentRisk === undefined || uncovered <= sentRisk);
-}
+export const isCovered = ({ uncovered, sentUncovered, toldRisk, sentRisk }: CounterState): boolean =>
+  uncovered <= toldRisk && (sentRisk === undefined || uncovered - sentUncovered <= sentRisk);
 
 /** Requests that wait for an answer know the counters of their last seconds. */
 const QUIET = 3;
 
 function isUsed({ holds, quiet, isLoading, isChanged, line, sentRisk, ...amounts }: CounterState): boolean {
-  const { escrow, returning, untold, sent, toldRisk } = amounts;
+  const { escrow, returning, owed, sent, toldRisk } = amounts;
   if (holds > 0 || quiet < QUIET || isLoading || isChanged || line.size > 0 || sentRisk !== undefined) return true;
-  return escrow !== 0n || returning !== 0n || untold !== 0n || sent !== 0n || toldRisk !== 0n;
+  return [escrow, returning, owed, sent, toldRisk].some((amount) => amount !== 0n);
 }
-
-const emptyCounter = (key: string, { scopeId, window }: ScopeWindow): CounterState => ({
-  ...{ key, counter: { scopeId, window }, limit: undefined, grantedUnder: undefined, escrow: 0n, returning: 0n },
-  ...{ holds: 0, live: 0n, risk: 0n, untold: 0n, sent: 0n, uncovered: 0n, sentUncovered: 0n, toldRisk: 0n },
-  ...{ sentRisk: undefined, spent: undefined, held: 0n, isWanted: false, line: new Set() },
-  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, quiet: 0 },
-  ...{ isLoading: false, isChanged: false, isDropped: false, lineIndex: 0, lineOf: 0 },
-});

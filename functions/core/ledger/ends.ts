@@ -1,57 +1,54 @@
 // Ends of holds: settled or released, once in the outbox, the store and PostgreSQL; and what streams have produced so far (LEDGER 1, 3, 6).
 import type { Hold, Settlement } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, change, end, type LiveHold, owe, produce, use } from './account.ts';
+import { end, type LiveHold, limitsOf, liveOf, owe, produce, use } from './account.ts';
 import type { Booking } from './booking.ts';
-import { type CounterState, idleOf } from './counters.ts';
+import type { Context } from './context.ts';
+import type { CounterState } from './counters.ts';
 import type { Cover } from './cover.ts';
-import type { LedgerDependencies } from './deps.ts';
-import { toSettled, toUnsettled } from './entry.ts';
-import type { Holds } from './holds.ts';
-import type { Sync } from './sync.ts';
-import type { Waiting } from './waiting.ts';
-
-export interface EndDependencies extends LedgerDependencies {
-  readonly account: Account;
-  readonly waiting: Waiting;
-  readonly sync: Sync;
-  readonly cover: Cover;
-  readonly booking: Booking;
-  readonly holds: Pick<Holds, 'freed'>;
-}
+import { toSettled, toUnsettled } from './entries.ts';
 
 /** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
-/** The risk of streams is told, and the lease renewed. */
-const SECOND: Millis = 1000;
-/** The same of an account that has nothing, and of one that serves a single request. */
-const IDLE: Millis = 2000;
-const VISIT: Millis = 5000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
-export function createEnds(deps: EndDependencies) {
-  const { account, sync, holds, outbox, clock, metrics, log, isolate } = deps;
-  let second = clock.now();
-  /** The hold takes nothing any more: its escrow is idle, its place in rates is free. */
-  const over = (live: LiveHold): ReadonlyArray<CounterState> => {
+export interface EndsParts {
+  readonly cover: Cover;
+  readonly booking: Booking;
+  /** Escrow became idle in these counters. */
+  readonly freed: (counters: ReadonlyArray<CounterState>) => void;
+}
+
+export function createEnds(context: Context, { cover, booking, freed }: EndsParts) {
+  const { account, outbox, clock, metrics, log } = context;
+
+  /** The hold takes nothing any more: its escrow is idle, its place in rates is free. Tokens undefined: as many as were reserved. */
+  const over = (live: LiveHold, kind: keyof typeof KINDS, used: { requests: number; tokens?: number }): void => {
     end(account, live);
-    return live.counters;
+    const tokens = used.tokens === undefined ? 0 : used.tokens - (live.counted?.tokens ?? 0);
+    for (const { id } of limitsOf(live.counted)) use(account, { id, requests: used.requests, tokens, parallel: -1 });
+    freed(live.counters);
+    context.news();
+    metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
 
-  const settleOnce = (live: LiveHold, settlement: Settlement): Promise<void> => {
+  /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost. */
+  const settleOnce = async (live: LiveHold, settlement: Settlement): Promise<void> => {
     const entry = toSettled(live.id, live.charges, settlement, account.now());
     const written = outbox.append({ type: 'settle', entry });
-    const counters = over(live);
     const { cost, tokens } = settlement;
     // A stream is covered by what it was told to have produced.
-    const cover = live.isStream && live.risk < cost ? live.risk : cost;
-    owe(account, { entry, counters, cover, since: clock.now() });
-    endRates(account, live, { requests: 0, tokens: tokens.input + tokens.output });
-    holds.freed(counters);
-    sync.news();
-    metrics.add('gateway_operator_ledger_settles_total', KINDS.settled);
-    return durable(deps, written, counters);
+    const covered = live.isStream && live.risk < cost ? live.risk : cost;
+    owe(account, { entry, counters: live.counters, cover: covered, since: clock.now() });
+    over(live, 'settled', { requests: 0, tokens: tokens.input + tokens.output });
+    try {
+      await written;
+    } catch (error) {
+      log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: String(error) });
+      return booking.flush();
+    }
+    await cover.wait(live.counters);
   };
 
   const release = (live: LiveHold, called: boolean): Promise<void> => {
@@ -59,28 +56,8 @@ export function createEnds(deps: EndDependencies) {
       .append({ type: 'release', id: live.id })
       .then(() => outbox.done([live.id]))
       .catch((error) => log.warn('the outbox misses a release', { id: live.id, error: String(error) }));
-    const counters = over(live);
-    endRates(account, live, { requests: called ? 0 : -1, tokens: called ? undefined : 0 });
-    holds.freed(counters);
-    sync.news();
-    metrics.add('gateway_operator_ledger_settles_total', KINDS.released);
+    over(live, 'released', called ? { requests: 0 } : { requests: -1, tokens: 0 });
     return written;
-  };
-
-  const beatStreams = (): void => {
-    const now = clock.now();
-    for (const live of [...account.live]) {
-      if (now - live.since >= MAX_REQUEST) endLate(live);
-      else if (live.known !== undefined) writeProgress(deps, live, live.known());
-    }
-  };
-  /** Its request was never ended, whatever was thrown: charged like one of a process that died. */
-  const endLate = (live: LiveHold): void => {
-    const { cost, tokens, model, identifier, estimated } = toUnsettled(
-      ...([live.id, live, live.known?.() ?? live.amount, account.now()] as const),
-    );
-    log.warn('a hold was not ended within an hour, and is charged', { id: live.id, cost: `${cost}` });
-    void ends.settle(live, { cost, tokens, model, identifier, estimated }).catch(() => undefined);
   };
 
   const ends = {
@@ -108,72 +85,29 @@ export function createEnds(deps: EndDependencies) {
       live.ending = release(live, how?.called === true);
       return live.ending;
     },
-    /** Called every quarter of a second. */
+    /** Called every second: streams tell what they have produced, and a request that was never ended is charged like one of a process that died. */
     beat(): void {
       const now = clock.now();
-      const isSecond = now - second >= SECOND || now < second;
-      if (isSecond) {
-        second = now;
-        beatStreams();
+      for (const live of [...account.live]) {
+        const known = live.known?.();
+        if (now - live.since < MAX_REQUEST) {
+          if (known !== undefined) writeProgress(context, live, known);
+          continue;
+        }
+        const entry = toUnsettled(live, known ?? live.amount, account.now());
+        log.warn('a hold was not ended within an hour, and is charged', { id: live.id, cost: `${entry.cost}` });
+        void ends.settle(live, entry).catch(() => undefined);
       }
-      let isUsed = account.live.length > 0;
-      for (const counter of account.counters.all()) {
-        if (isSecond) rotate(counter);
-        if (counter.escrow > 0n) isUsed = true;
-        if (idleOf(counter) > 0n) change(account, counter);
-      }
-      if (isSecond) account.counters.prune();
-      const every = isolate !== undefined ? VISIT : isUsed ? SECOND : IDLE;
-      const hasNews = isolate === undefined && account.changed.size > 0;
-      if (hasNews || now - account.sentAt >= every) sync.renew();
     },
   };
   return ends;
 }
 
-/** The ledger's own object behind a hold. The caller has only the type of the port; every hold is made in holds.ts. */
-export function liveOf(hold: Hold): LiveHold | undefined {
-  return 'counters' in hold ? (hold as LiveHold) : undefined;
-}
-
-function rotate(counter: CounterState): void {
-  counter.quiet += 1;
-  counter.lastDemand = counter.demand;
-  counter.demand = 0n;
-}
-
-/** Resolves when the settlement is on disk, and the store could charge it if the disk were lost. */
-async function durable(
-  { cover, booking, log }: EndDependencies,
-  written: Promise<void>,
-  counters: ReadonlyArray<CounterState>,
-): Promise<void> {
-  try {
-    await written;
-  } catch (error) {
-    log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: String(error) });
-    return booking.flush();
-  }
-  await cover.wait(counters);
-}
-
-function writeProgress({ account, outbox, log }: EndDependencies, live: LiveHold, known: bigint): void {
+function writeProgress({ account, outbox, log }: Context, live: LiveHold, known: bigint): void {
   produce(account, live, known);
   if (known === live.written) return;
   live.written = known;
   outbox
     .append({ type: 'progress', id: live.id, known })
     .catch((error) => log.warn('the outbox misses progress', { id: live.id, error: String(error) }));
-}
-
-/** The true use of its rates. Tokens undefined: as many as were reserved. */
-function endRates(
-  account: Account,
-  { counted }: LiveHold,
-  used: { readonly requests: number; readonly tokens: number | undefined },
-): void {
-  if (counted === undefined) return;
-  const { limits, entry, tokens } = counted;
-  const change = { requests: used.requests, tokens: (used.tokens ?? tokens) - tokens, parallel: -1 };
-  for (const { id } of entry === undefined ? limits : [...limits, entry]) use(account, { id, ...change });
 }

@@ -3,18 +3,16 @@
 import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/accounts.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, type Ended, leave, owe, take, unbookedOf } from './account.ts';
-import { applyDone } from './apply.ts';
+import { type Ended, leave, oweEntry, take, unbookedOf } from './account.ts';
+import { applyDone, toCall } from './account-call.ts';
 import { reportRejected } from './booking.ts';
-import { freeze } from './closing.ts';
-import { toCall } from './compose.ts';
-import type { LedgerDependencies } from './deps.ts';
-import { toCorrection } from './entry.ts';
+import { closeAccount } from './closing.ts';
+import type { Context } from './context.ts';
+import { toCorrection } from './entries.ts';
 import { load } from './loads.ts';
-import { TIMEOUT, withTimeout } from './timeout.ts';
+import { pause } from './timeout.ts';
 
-export interface JoinDependencies extends LedgerDependencies {
-  readonly account: Account;
+export interface JoinContext extends Context {
   /** The name of its heartbeat. */
   readonly process: string;
   readonly progress: JoinProgress;
@@ -28,10 +26,6 @@ export interface JoinProgress {
   lostIn: number | undefined;
   /** The epoch that the store last answered. */
   storeEpoch: number;
-  /** Requests wait longer. */
-  isRebuilding: boolean;
-  /** Earlier accounts of this process and of its outbox, with the corrections that are not booked yet; undefined: not closed yet. */
-  readonly own: Map<string, ReadonlyArray<Ended> | undefined>;
 }
 
 /** A process that has not joined by then is not waited for. */
@@ -39,157 +33,131 @@ const JOIN_TIMEOUT: Millis = 1000;
 const LOOK_AGAIN: Millis = 25;
 
 /** Resolves when the epoch is open and joined. Throws when PostgreSQL or the store do not reply; may be called again. */
-export async function join(deps: JoinDependencies): Promise<void> {
-  const { progress, account, epochs, timer, process, metrics } = deps;
-  const inTime = <T>(asked: Promise<T>): Promise<T> => withTimeout(timer, TIMEOUT, 'PostgreSQL', asked);
+export async function join(context: JoinContext): Promise<void> {
+  const { progress, account, epochs, timer, process, metrics } = context;
   for (;;) {
-    if (progress.lostIn !== undefined) await raise(deps, progress.lostIn);
-    const state = await inTime(epochs.beat(process, progress.joined));
+    if (progress.lostIn !== undefined) await raise(context, progress.lostIn);
+    const state = await epochs.beat(process, progress.joined);
     if (state.epoch === 0) progress.lostIn = 0;
     else if (progress.joined !== state.epoch) {
       // Also an account of an epoch that was raised again before it was open.
-      if (account.id !== '') abandon(deps);
-      if (await enter(deps, state)) progress.joined = state.epoch;
-      else if (progress.lostIn === undefined) await pause(deps);
+      if (account.id !== '') abandon(context);
+      if (await enter(context, state)) progress.joined = state.epoch;
+      else if (progress.lostIn === undefined) await pause(timer, LOOK_AGAIN);
     } else if (state.isOpen) break;
-    else if (state.awaited > 0 && state.age < JOIN_TIMEOUT) await pause(deps);
+    else if (state.awaited > 0 && state.age < JOIN_TIMEOUT) await pause(timer, LOOK_AGAIN);
     else {
-      await inTime(epochs.open(state.epoch));
+      await epochs.open(state.epoch);
       metrics.add('gateway_operator_ledger_rebuilds_total');
     }
   }
-  progress.isRebuilding = false;
+  account.isRebuilding = false;
   account.isOpen = true;
 }
 
-const pause = ({ timer }: JoinDependencies): Promise<void> => new Promise((resolve) => void timer(LOOK_AGAIN, resolve));
-
 /** The account is left for another one; its process closes it itself. */
-function abandon({ account, progress }: JoinDependencies): void {
-  if (account.number > 0) progress.own.set(account.id, undefined);
+function abandon({ account, progress }: JoinContext): void {
+  if (account.number > 0) account.earlier.set(account.id, undefined);
   progress.joined = 0;
   leave(account);
 }
 
 /** The first epoch of an instance is not a loss. */
-async function raise({ epochs, timer, log, instanceUid, progress }: JoinDependencies, from: number): Promise<void> {
-  await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.raise(from, progress.storeEpoch));
+async function raise({ epochs, log, instanceUid: instance, progress }: JoinContext, from: number): Promise<void> {
+  await epochs.raise(from, progress.storeEpoch);
   progress.lostIn = undefined;
-  if (from > 0)
-    log.warn('the store has forgotten: it is rebuilt from PostgreSQL', { instance: instanceUid, epoch: from });
+  if (from > 0) log.warn('the store has forgotten: it is rebuilt from PostgreSQL', { instance, epoch: from });
 }
 
 /** Closes earlier accounts and tells everything under a new one. False: the epoch is over, or the account could not be opened. */
-async function enter(deps: JoinDependencies, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
-  const { account, progress, ids, outbox, isolate } = deps;
+async function enter(context: JoinContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
+  const { account, accounts, ids, outbox, isolate } = context;
   const { store } = account;
-  progress.isRebuilding = !isOpen && epoch > 1;
-  if (!isOpen && !(await empty(deps, epoch))) return false;
+  account.isRebuilding = !isOpen && epoch > 1;
+  if (!isOpen) {
+    // The epoch was raised: the store starts empty.
+    const storeEpoch = await accounts.begin(epoch);
+    if (storeEpoch !== epoch) return isElsewhere(context, epoch, storeEpoch);
+  }
   Object.assign(store, { epoch, calls: store.epoch === epoch ? Math.max(store.calls, calls) : calls });
-  const ends = await closeOwn(deps, epoch, !isOpen);
+  const ends = await closeEarlier(context, epoch, !isOpen);
   if (ends === undefined) return false;
-  await owesCorrections(deps);
-  await dropBooked(deps);
-  if (!isOpen && !(await bookByIds(deps, epoch))) return false;
+  await oweCorrections(context);
+  await dropBooked(context);
+  if (!isOpen && !(await bookByIds(context, epoch))) return false;
   const id = ids.next();
   // The outbox names every account of its process, so that a successor closes and corrects it.
   if (isolate === undefined) await outbox.append({ type: 'account', id });
   Object.assign(account, { id, epoch });
-  if (await tellAll(deps, isOpen, ends)) return true;
-  abandon(deps);
+  if (await tellAll(context, isOpen, ends)) return true;
+  abandon(context);
   return false;
 }
 
-/** The epoch was raised: the store starts empty. False: the store is in a higher one. */
-async function empty({ accounts, timer, progress }: JoinDependencies, epoch: number): Promise<boolean> {
-  progress.storeEpoch = await withTimeout(timer, TIMEOUT, 'the store', accounts.begin(epoch));
-  if (progress.storeEpoch > epoch) progress.lostIn = epoch;
-  return progress.storeEpoch === epoch;
+/** The store is in another epoch than PostgreSQL, unless that was raised meanwhile. */
+function isElsewhere({ progress }: JoinContext, epoch: number, storeEpoch: number): false {
+  progress.storeEpoch = storeEpoch;
+  progress.lostIn = epoch;
+  return false;
 }
 
-/** Closes own accounts, in the store and in PostgreSQL; returns those that the store has until the next account's call ends them. */
-async function closeOwn(deps: JoinDependencies, epoch: number, isRebuild: boolean): Promise<string[] | undefined> {
-  const { account, books, timer, progress } = deps;
+/** Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's call ends them. */
+async function closeEarlier(context: JoinContext, epoch: number, isRebuild: boolean): Promise<string[] | undefined> {
   const ends: string[] = [];
-  for (const id of progress.own.keys()) {
-    const marked = await freeze({ ...deps, store: account.store }, epoch, id, { isOwn: true, isRebuild });
-    if (marked === 'gone back') {
-      progress.lostIn = epoch;
-      return undefined;
-    }
-    if (marked.outcome === 'epoch') isElsewhere(deps, epoch, marked.epoch);
-    if (marked.outcome !== 'marked' && marked.outcome !== 'none') return undefined;
-    const { figures, number } = marked.outcome === 'marked' ? marked : { figures: undefined, number: undefined };
-    const { now: at, calls } = marked;
-    const closing = books.close({ epoch, account: id, figures, number, calls, at });
-    const closed = await withTimeout(timer, TIMEOUT, 'PostgreSQL', closing);
-    if (closed.outcome === 'behind') progress.lostIn = epoch;
-    if (closed.outcome !== 'closed') return undefined;
+  for (const account of context.account.earlier.keys()) {
+    const closed = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
+    if (closed?.outcome === 'epoch') isElsewhere(context, epoch, closed.epoch);
+    if (closed?.outcome === 'behind') context.progress.lostIn = epoch;
+    if (closed?.outcome !== 'closed') return undefined;
     // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended accounts.
-    if (figures !== undefined && closed.row.isCharged) ends.push(id);
+    if (closed.figures !== undefined && closed.row.isCharged) ends.push(account);
   }
   return ends;
 }
 
-/** The store is in another epoch than PostgreSQL, unless that was raised meanwhile. */
-function isElsewhere({ progress }: JoinDependencies, epoch: number, storeEpoch: number): void {
-  progress.storeEpoch = storeEpoch;
-  progress.lostIn = epoch;
-}
-
-/** Charges in the name of own accounts are taken back: their requests are booked by their ids. */
-async function owesCorrections({ account, books, timer, progress }: JoinDependencies): Promise<void> {
-  const { own } = progress;
-  if (own.size === 0) return;
-  const isCorrection = ({ entry }: Ended): boolean => entry.kind === 'correction';
-  const known = new Set(
-    unbookedOf(account)
-      .filter(isCorrection)
-      .map(({ entry }) => entry.id),
-  );
-  const charges = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.charges([...own.keys()]));
-  for (const charge of charges) {
-    if (known.has(charge.id)) continue;
-    const entry = toCorrection(charge, account.now());
-    owe(account, { entry, counters: entry.charges.map(account.counters.of), cover: 0n, since: account.now() });
-  }
-  const corrections = unbookedOf(account).filter(isCorrection);
-  for (const id of own.keys()) own.set(id, corrections);
+/** Charges in the name of earlier accounts are taken back: their requests are booked by their ids. */
+async function oweCorrections({ account, books, clock }: JoinContext): Promise<void> {
+  const { earlier } = account;
+  if (earlier.size === 0) return;
+  const charges = await books.charges([...earlier.keys()]);
+  const owed = (): Ended[] => unbookedOf(account).filter(({ entry }) => entry.kind === 'correction');
+  const known = new Set(owed().map(({ entry }) => entry.id));
+  for (const charge of charges)
+    if (!known.has(charge.id)) oweEntry(account, toCorrection(charge, account.now()), clock.now());
+  const corrections = owed();
+  for (const id of earlier.keys()) earlier.set(id, corrections);
 }
 
 /** Entries that PostgreSQL has are not told again. */
-async function dropBooked({ account, books, outbox, timer }: JoinDependencies): Promise<void> {
-  if (account.untold.length === 0) return;
-  const asked = books.bookedOf(account.untold.map(({ entry }) => entry.id));
-  const booked = await withTimeout(timer, TIMEOUT, 'PostgreSQL', asked);
-  const dropped = drop(account, ({ entry }) => booked.get(entry.id)?.some(({ kind }) => kind === entry.kind) === true);
-  outbox.done(dropped.map(({ entry }) => entry.id));
+async function dropBooked(context: JoinContext): Promise<void> {
+  const { untold } = context.account;
+  if (untold.length === 0) return;
+  const booked = await context.books.bookedOf(untold.map(({ entry }) => entry.id));
+  drop(context, ({ entry }) => booked.get(entry.id)?.some(({ kind }) => kind === entry.kind) === true);
 }
 
 /** Before the epoch is open: everything that is not booked, by its ids. The store learns it from PostgreSQL. */
-async function bookByIds(deps: JoinDependencies, epoch: number): Promise<boolean> {
-  const { account, books, outbox, timer } = deps;
+async function bookByIds(context: JoinContext, epoch: number): Promise<boolean> {
+  const { account, books } = context;
   if (account.untold.length === 0) return true;
   const entries = account.untold.map(({ entry }) => entry);
-  const work = books.bookBatch({ epoch, calls: account.store.calls, entries });
-  const { outcome, rejected } = await withTimeout(timer, TIMEOUT, 'PostgreSQL', work);
+  const { outcome, rejected } = await books.bookBatch({ epoch, calls: account.store.calls, entries });
   if (outcome !== 'booked') return false;
-  reportRejected(deps, rejected);
+  reportRejected(context, rejected);
   const booked = new Set(entries);
-  drop(account, ({ entry }) => booked.has(entry));
-  outbox.done(entries.map(({ id }) => id));
+  drop(context, ({ entry }) => booked.has(entry));
   return true;
 }
 
-function drop(account: Account, isDropped: (ended: Ended) => boolean): ReadonlyArray<Ended> {
-  const dropped = account.untold.filter(isDropped);
+function drop({ account, outbox }: Context, isBooked: (ended: Ended) => boolean): void {
+  const dropped = account.untold.filter(isBooked);
   for (const { entry, counters, cover } of dropped)
     for (const counter of counters) {
-      counter.untold -= entry.cost;
+      counter.owed -= entry.cost;
       counter.uncovered -= cover;
     }
-  account.untold = account.untold.filter((ended) => !isDropped(ended));
-  return dropped;
+  account.untold = account.untold.filter((ended) => !isBooked(ended));
+  outbox.done(dropped.map(({ entry }) => entry.id));
 }
 
 /**
@@ -197,36 +165,32 @@ function drop(account: Account, isDropped: (ended: Ended) => boolean): ReadonlyA
  * earlier accounts. Before the epoch is open nothing is told as spent: nobody reads sums then. Requests that
  * have ended since keep their escrow till the opening.
  */
-async function tellAll(deps: JoinDependencies, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
-  const { account } = deps;
+async function tellAll(context: JoinContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
+  const { account, ask } = context;
   if (isOpen) for (const ended of account.untold.splice(0)) take(account, ended);
-  const rest = [...account.counters.all()].filter(({ holds, sent, untold }) => holds > 0 || sent !== 0n || untold > 0n);
+  const rest = [...account.counters.all()].filter(({ holds, owed, sent }) => holds > 0 || sent !== 0n || owed > sent);
   do {
     const counters = rest.splice(0, MAX_LINES);
-    const lines = counters.map(({ counter, limit, sent, risk, live, untold }) => ({
+    const lines = counters.map(({ counter, limit, sent, risk, live, owed }) => ({
       ...{ ...counter, limit, spend: sent, risk, returned: 0n, ahead: 0n },
-      registered: limit === undefined ? 0n : live + (untold > 0n ? untold : 0n),
+      registered: limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n),
     }));
     for (const counter of counters) counter.sentRisk = counter.risk;
     const call = { ...toCall(account), lines, ends: rest.length === 0 ? ends : [] };
-    const reply = await deps.ask(call);
+    const reply = await ask(call);
     if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);
-    else if (reply.outcome !== 'absent') return failed(deps, reply);
-    else {
-      await load(
-        deps,
-        account.epoch,
-        reply.absent.flatMap((index) => counters[index]?.counter ?? []),
-      );
+    else if (reply.outcome === 'absent') {
+      const absent = reply.absent.flatMap((index) => counters[index]?.counter ?? []);
+      await load(context, account.epoch, absent);
       rest.unshift(...counters);
-    }
+    } else return failed(context, reply);
   } while (rest.length > 0);
   return true;
 }
 
-function failed(deps: JoinDependencies, reply: AccountReply): false {
-  const { epoch } = deps.account;
-  if (reply.outcome === 'epoch') isElsewhere(deps, epoch, reply.epoch);
-  if (reply.outcome === 'stale' && reply.why === 'behind') deps.progress.lostIn = epoch;
+function failed(context: JoinContext, reply: AccountReply): false {
+  const { epoch } = context.account;
+  if (reply.outcome === 'epoch') return isElsewhere(context, epoch, reply.epoch);
+  if (reply.outcome === 'stale' && reply.why === 'behind') context.progress.lostIn = epoch;
   return false;
 }

@@ -3,16 +3,32 @@
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { reasonAndCausesOf } from '../reason.ts';
-import { createComponents } from './components.ts';
-import type { LedgerDependencies } from './deps.ts';
+import { createAccount, createStoreMemory, unbookedOf } from './account.ts';
+import { takeUses, toCall } from './account-call.ts';
+import { createBooking, reportRejected, sizeOf } from './booking.ts';
+import { createClosing } from './closing.ts';
+import type { Context, LedgerDependencies } from './context.ts';
+import { createCover } from './cover.ts';
+import { createEnds } from './ends.ts';
+import { createHolds } from './holds.ts';
+import { createLoads } from './loads.ts';
 import { maintain } from './maintain.ts';
-import { stop } from './stop.ts';
-import { withTimeout } from './timeout.ts';
+import { createMembership, type Membership } from './membership.ts';
+import { createMove } from './move.ts';
+import { createSpend } from './spend.ts';
+import { createSync, type Sync } from './sync.ts';
+import { inTime, TIMEOUT, withTimeout } from './timeout.ts';
+import { createWaiting } from './waiting.ts';
 
 /** The time limit of a flush and of a stop. */
 const GRACE: Millis = 5000;
 /** The same of a visit's stop: nothing waits for it, and what it does not book is charged when its lease ends. */
 const GRACE_OF_VISIT: Millis = 15_000;
+/** The store has this long to take what a stop tells. */
+const TELL: Millis = 1000;
+/** Idle escrow is looked at every quarter of a second. */
+const BEAT: Millis = 250;
+const BEATS_PER_SECOND = 4;
 
 export interface StartableLedger extends Ledger {
   /** Closes the accounts of an earlier process and books its outbox. Requests wait within their deadlines; on failure `start` may be called again. */
@@ -22,36 +38,121 @@ export interface StartableLedger extends Ledger {
 }
 
 export function createLedger(deps: LedgerDependencies): StartableLedger {
-  const { timer, log } = deps;
-  const parts = createComponents(deps);
-  const { account, membership, holds, ends, booking, waiting } = parts;
-
+  const parts = createParts(deps);
+  const { context, membership, holds, ends, booking, waiting, move, spend } = parts;
+  const { account, timer, log } = context;
   return {
-    start: () => membership.start(),
+    start: membership.start,
     hold: holds.hold,
-    move: parts.move,
-    spend: parts.spend,
-    progress: ends.progress,
-    settle: ends.settle,
-    release: ends.release,
+    ...{ move, spend, progress: ends.progress, settle: ends.settle, release: ends.release },
     flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
     async maintain() {
       if (!account.isOpen) throw new Error('the store is being rebuilt');
-      await maintain({ ...deps, now: account.now, store: account.store, epoch: account.epoch });
+      await maintain(context, account.epoch);
     },
     async close() {
-      if (parts.phase.isClosed) return;
-      parts.phase.isClosed = true;
+      if (account.isStopping) return;
+      account.isStopping = true;
       // None may be admitted after the account has ended.
       waiting.refuseAll('the ledger stops');
       const grace = deps.isolate === undefined ? GRACE : GRACE_OF_VISIT;
-      await withTimeout(timer, grace, 'store or database', stop({ ...deps, ...parts })).catch((error) =>
+      await withTimeout(timer, grace, 'store or database', stop(parts)).catch((error) =>
         log.warn('stopped with unbooked entries; the next start books them', {
-          unbooked: booking.size(),
+          unbooked: sizeOf(account),
           error: reasonAndCausesOf(error),
         }),
       );
       await parts.close();
     },
   };
+}
+
+function createParts(deps: LedgerDependencies) {
+  const { clock: wall, monotonic: clock = wall, timer } = deps;
+  // The wall clock is the best guess at the store's.
+  const account = createAccount(clock, deps.isolate ?? createStoreMemory(wall.now() - clock.now()));
+  const context: Context = {
+    ...{
+      ...deps,
+      clock,
+      wall,
+      account,
+      store: account.store,
+      now: account.now,
+      accounts: inTime(timer, 'the store', deps.accounts),
+    },
+    ...{ books: inTime(timer, 'PostgreSQL', deps.books), epochs: inTime(timer, 'PostgreSQL', deps.epochs) },
+    urgent: () => sync.urgent(),
+    news: () => sync.news(),
+    leave: (loss) => membership.leave(loss),
+  };
+  const waiting = createWaiting(context);
+  const cover = createCover(context);
+  const closing = createClosing(context);
+  const sync: Sync = createSync(context, waiting, {
+    done(pending, reply) {
+      holds.answered(pending, reply);
+      cover.check();
+      booking.gather();
+      closing.close(reply);
+    },
+    absent: createLoads(context),
+  });
+  const booking = createBooking(context, sync.flush);
+  const membership: Membership = createMembership(context, {
+    ask: sync.ask,
+    onLeft: sync.reset,
+    onOpen() {
+      cover.check();
+      booking.gather();
+      sync.urgent();
+    },
+  });
+  const holds = createHolds(context, waiting);
+  const ends = createEnds(context, { cover, booking, freed: holds.freed });
+  let beats = 0;
+  const beat = (): void => {
+    beats += 1;
+    if (beats % BEATS_PER_SECOND === 0) {
+      ends.beat();
+      account.counters.rotate();
+    }
+    sync.beat();
+    membership.beat();
+    booking.report();
+    cancelBeat = timer(BEAT, beat);
+  };
+  let cancelBeat = timer(BEAT, beat);
+  const close = async (): Promise<void> => {
+    account.isOver = true;
+    cancelBeat();
+    for (const part of [sync, booking, waiting]) part.close();
+    await withTimeout(timer, TIMEOUT, 'store or database', closing.stop()).catch(() => undefined);
+    await membership.close();
+  };
+  const [move, spend] = [createMove(context, waiting), createSpend(context, sync)];
+  return { context, membership, holds, ends, booking, waiting, sync, move, spend, close };
+}
+
+/** Tells everything where the store answers, books and closes together, then is forgotten (LEDGER 6). Throws when PostgreSQL does not take the rest:
+ * the next start on the same outbox books it. Live holds keep the account open for that start. */
+async function stop({ context, sync, booking }: ReturnType<typeof createParts>): Promise<void> {
+  const { account, books, outbox, timer } = context;
+  if (account.id === '' || account.number === 0) return;
+  if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(() => undefined);
+  if (account.live.length > 0) return booking.flush();
+  const isTold = account.untold.length === 0 && account.sent.length === 0;
+  const entries = unbookedOf(account).map(({ entry }) => entry);
+  const { id, epoch, batch, answered: number } = account;
+  const own = { id, batch, number };
+  const work = books.bookBatch({ epoch, account: own, isLast: true, calls: account.store.calls, entries });
+  const { outcome, rejected } = await work;
+  if (outcome !== 'booked') throw new Error('another process has closed the account');
+  reportRejected(context, rejected);
+  outbox.done([...entries.map((entry) => entry.id), id]);
+  if (!isTold || !account.isOpen) return;
+  account.isOpen = false;
+  // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without a charge.
+  const last = { ...toCall(account), batch: batch + 1, booked: batch, isLast: true, uses: takeUses(account) };
+  await sync.ask(last).catch(() => undefined);
 }

@@ -1,69 +1,59 @@
 // Loads: absent counters get their PostgreSQL sums. Absent is not zero (LEDGER 6).
 
 import type { ScopeWindow } from '../ports/policy.ts';
-import { type Account, change } from './account.ts';
-import { createBackOff } from './back-off.ts';
+import { change } from './account.ts';
+import type { Context, StoreContext } from './context.ts';
 import type { CounterState } from './counters.ts';
-import type { LedgerDependencies } from './deps.ts';
-import { TIMEOUT, withTimeout } from './timeout.ts';
-
-export interface LoadsDependencies extends Pick<LedgerDependencies, 'accounts' | 'books' | 'timer' | 'log'> {
-  readonly account: Account;
-  /** Counters are loaded, or may be tried again. */
-  readonly onLoaded: () => void;
-}
+import { pause } from './timeout.ts';
 
 /** Reads these sums in PostgreSQL and sets them where they are absent. Throws when store or database do not reply. */
 export async function load(
-  { accounts, books, timer }: Pick<LedgerDependencies, 'accounts' | 'books' | 'timer'>,
+  { accounts, books }: Pick<StoreContext, 'accounts' | 'books'>,
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<void> {
-  const sums = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.sums(counters));
-  await withTimeout(timer, TIMEOUT, 'the store', accounts.load(epoch, sums));
+  const sums = await books.sums(counters);
+  await accounts.load(epoch, sums);
 }
 
+/** Pauses between attempts: each is twice the one before. */
+const FIRST_PAUSE = 50;
+const MAX_PAUSE = 1000;
+
 /** Loads the counters that a call found absent; no call names them meanwhile. */
-export function createLoads(deps: LoadsDependencies) {
-  const { account, timer } = deps;
-  const backOff = createBackOff(timer, 50, 1000);
-  const wanted = new Set<CounterState>();
+export function createLoads(context: Context) {
+  const { account, timer, urgent } = context;
   let isRunning = false;
 
   const run = async (): Promise<void> => {
-    // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
-    const loading = [...wanted].filter(({ isLoading }) => isLoading);
-    if (isRunning || loading.length === 0 || backOff.isPending()) return;
     isRunning = true;
-    try {
-      const counters = loading.map(({ counter }) => counter);
-      await load(deps, account.epoch, counters);
-      backOff.succeeded();
-      for (const counter of loading) over(counter);
-    } catch {
-      // Requests wait within their deadlines.
-      backOff.failed(run);
+    for (let wait = FIRST_PAUSE; !account.isOver; ) {
+      // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
+      const loading = [...account.counters.all()].filter(({ isLoading }) => isLoading);
+      if (loading.length === 0) break;
+      try {
+        const counters = loading.map(({ counter }) => counter);
+        await load(context, account.epoch, counters);
+        wait = FIRST_PAUSE;
+        for (const counter of loading) {
+          counter.isLoading = false;
+          change(account, counter);
+        }
+        urgent();
+      } catch {
+        // Requests wait within their deadlines.
+        await pause(timer, wait);
+        wait = Math.min(MAX_PAUSE, wait * 2);
+      }
     }
     isRunning = false;
-    deps.onLoaded();
-    void run();
-  };
-  const over = (counter: CounterState): void => {
-    wanted.delete(counter);
-    counter.isLoading = false;
-    change(account, counter);
   };
 
-  return {
-    want(counters: ReadonlyArray<CounterState>): void {
-      for (const counter of counters) {
-        counter.isLoading = true;
-        counter.isChanged = false;
-        account.changed.delete(counter);
-        wanted.add(counter);
-      }
-      void run();
-    },
-    close: backOff.cancel,
+  return (absent: ReadonlyArray<CounterState>): void => {
+    for (const counter of absent) {
+      account.changed.delete(counter);
+      Object.assign(counter, { isLoading: true, isChanged: false });
+    }
+    if (!isRunning) void run();
   };
 }

@@ -2,153 +2,112 @@
 
 import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
+import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonOf } from '../reason.ts';
-import { type Account, type Loss, owe, unbookedOf } from './account.ts';
-import { type LedgerDependencies, learnCalls } from './deps.ts';
+import { type Loss, learnCalls, oweEntry } from './account.ts';
+import { forgetEarlier } from './booking.ts';
+import type { Context } from './context.ts';
+import { replay } from './entries.ts';
 import { type JoinProgress, join } from './join.ts';
-import { replay } from './replay.ts';
-import { TIMEOUT, withTimeout } from './timeout.ts';
 
-export interface MembershipDependencies extends LedgerDependencies {
-  readonly account: Account;
+interface MembershipParts {
   readonly ask: (call: AccountCall) => Promise<AccountReply>;
-  readonly onLeft: () => void;
-  readonly onOpen: () => void;
-}
-
-export interface Membership {
-  /** Books what the outbox has, and joins. Throws when PostgreSQL or the store are away; then it goes on by itself, and may be called again. */
-  start(): Promise<void>;
-  leave(why: Loss): void;
-  isRebuilding(): boolean;
-  /** Resolves when an epoch is open. */
-  opened(): Promise<void>;
-  /** Why requests wait. */
-  why(): string;
-  /** Called every quarter of a second. */
-  beat(): void;
-  /** Corrections may be booked: then the outbox forgets the accounts they belong to. */
-  onBooked(): void;
-  close(): Promise<void>;
+  onLeft(): void;
+  onOpen(): void;
 }
 
 const BEAT_POSTGRES: Millis = 2000;
 const TRY_AGAIN: Millis = 200;
 
-export function createMembership(deps: MembershipDependencies): Membership {
-  const { account, outbox, epochs, ids, timer, clock, isolate, log } = deps;
-  const own: JoinProgress['own'] = new Map();
-  const progress: JoinProgress = { joined: 0, lostIn: undefined, storeEpoch: 0, isRebuilding: false, own };
-  const process = deps.process ?? ids.next();
+export type Membership = ReturnType<typeof createMembership>;
+
+export function createMembership(context: Context, { ask, onLeft, onOpen }: MembershipParts) {
+  const { account, outbox, epochs, ids, timer, clock, isolate, log } = context;
+  const progress: JoinProgress = { joined: 0, lostIn: undefined, storeEpoch: 0 };
+  const process = context.process ?? ids.next();
   let isRead = false;
   let hasBeaten = false;
-  let isClosed = false;
   let beatAt = clock.now();
   let joining: Promise<void> | undefined;
-  let why = 'the ledger starts';
   let cancel = (): void => undefined;
-  let opening = Promise.withResolvers<void>();
 
   const joinOnce = async (): Promise<void> => {
     try {
       hasBeaten = true;
-      await join({ ...deps, process, progress });
+      await join({ ...context, process, progress, ask });
+    } catch (cause) {
+      const why = reasonOf(cause);
+      if (account.why !== why) log.warn('the ledger cannot join the epoch', { why });
+      account.why = why;
+      if (!account.isOver) cancel = timer(TRY_AGAIN, rejoin);
+      throw new Error('the ledger cannot join the epoch', { cause });
+    } finally {
       joining = undefined;
-    } catch (error) {
-      joining = undefined;
-      if (why !== reasonOf(error)) log.warn('the ledger cannot join the epoch', { why: reasonOf(error) });
-      why = reasonOf(error);
-      if (!isClosed) cancel = timer(TRY_AGAIN, rejoin);
-      throw new Error('the ledger cannot join the epoch', { cause: error });
     }
     beatAt = clock.now();
-    opened();
-    forgetOwn();
-    deps.onOpen();
+    account.why = '';
+    account.opened.resolve();
+    forgetEarlier(context);
+    onOpen();
   };
-  const rejoin = (): void => {
+  const rejoin = (): Promise<void> => {
     cancel();
     joining ??= joinOnce();
     joining.catch(() => undefined);
-  };
-  const opened = (): void => {
-    why = '';
-    opening.resolve();
+    return joining;
   };
 
-  /** Leftovers of an earlier process: its accounts are closed, its requests booked by their ids. */
-  const readOutbox = async (): Promise<void> => {
-    const records = await outbox.recover();
-    if (isRead) return;
-    isRead = true;
-    const { accounts, entries, done } = replay(records, account.now());
-    for (const id of accounts) own.set(id, undefined);
-    for (const entry of entries)
-      owe(account, { entry, counters: entry.charges.map(account.counters.of), cover: 0n, since: clock.now() });
-    outbox.done(done);
-    if (records.length > 0) log.info('recovered the outbox', { entries: entries.length });
-  };
-
-  const forgetOwn = (): void => {
-    if (own.size === 0) return;
-    const unbooked = new Set(unbookedOf(account).map(({ entry }) => entry));
-    for (const [id, corrections] of own) {
-      if (corrections === undefined || corrections.some(({ entry }) => unbooked.has(entry))) continue;
-      own.delete(id);
-      outbox.done([id]);
-    }
+  const leave = (loss: Loss): void => {
+    if (!account.isOpen) return;
+    Object.assign(account, { isOpen: false, opened: Promise.withResolvers(), isRebuilding: loss !== 'closed' });
+    progress.joined = 0;
+    if (loss === 'behind') progress.lostIn = account.epoch;
+    if (loss === 'closed') for (const { lost } of account.live) lost?.();
+    onLeft();
+    rejoin();
   };
 
   const beatPostgres = async (): Promise<void> => {
     const { epoch, id } = account;
-    try {
-      const state = await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.beat(process, progress.joined));
-      if (account.id !== id) return;
-      if (state.epoch !== epoch || !state.isOpen) membership.leave('epoch');
-      else learnCalls(account.store, epoch, state.calls);
-    } catch {
-      // PostgreSQL is away: bookings report it.
-    }
+    const state = await epochs.beat(process, progress.joined);
+    if (account.id !== id) return;
+    if (state.epoch !== epoch || !state.isOpen) leave('epoch');
+    else learnCalls(account.store, epoch, state.calls);
   };
 
-  const membership: Membership = {
-    async start() {
+  return {
+    leave,
+    /** Books what the outbox has, and joins. Throws when PostgreSQL or the store are away; then it goes on by itself, and may be called again. */
+    async start(): Promise<void> {
       if (account.isOpen) return;
       if (isolate !== undefined && isolate.epoch > 0) {
         Object.assign(account, { id: ids.next(), epoch: isolate.epoch, isOpen: true });
-        return opened();
+        return account.opened.resolve();
       }
-      if (!isRead) await readOutbox();
-      rejoin();
-      await joining;
+      const records = isRead ? [] : await outbox.recover();
+      if (!isRead) recover(context, records);
+      isRead = true;
+      await rejoin();
     },
-    leave(loss) {
-      if (!account.isOpen) return;
-      account.isOpen = false;
-      opening = Promise.withResolvers();
-      progress.joined = 0;
-      if (loss === 'behind') progress.lostIn = account.epoch;
-      progress.isRebuilding = loss !== 'closed';
-      if (loss === 'closed') for (const { lost } of account.live) lost?.();
-      deps.onLeft();
-      rejoin();
-    },
-    isRebuilding: () => progress.isRebuilding,
-    why: () => why,
-    async opened() {
-      if (!account.isOpen) await opening.promise;
-    },
-    beat() {
+    /** Called every quarter of a second. */
+    beat(): void {
       if (!account.isOpen || isolate !== undefined || clock.now() - beatAt < BEAT_POSTGRES) return;
       beatAt = clock.now();
-      void beatPostgres();
+      // While PostgreSQL is away, bookings report it.
+      beatPostgres().catch(() => undefined);
     },
-    onBooked: forgetOwn,
-    async close() {
-      isClosed = true;
+    async close(): Promise<void> {
       cancel();
-      if (hasBeaten) await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.leave(process)).catch(() => undefined);
+      if (hasBeaten) await epochs.leave(process).catch(() => undefined);
     },
   };
-  return membership;
+}
+
+/** Leftovers of an earlier process: its accounts are closed, its requests booked by their ids. */
+function recover({ account, outbox, clock, log }: Context, records: ReadonlyArray<OutboxRecord>): void {
+  const { accounts, entries, done } = replay(records, account.now());
+  for (const id of accounts) account.earlier.set(id, undefined);
+  for (const entry of entries) oweEntry(account, entry, clock.now());
+  outbox.done(done);
+  if (records.length > 0) log.info('recovered the outbox', { entries: entries.length });
 }

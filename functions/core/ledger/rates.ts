@@ -1,7 +1,7 @@
 // Rates of a request: the question to the store, and the view of the client (decision 0012).
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
-import type { RateLimit, RateRefusal, RateReply, RateRequest, RatesLeft } from '../ports/rates.ts';
+import type { RateLimit, RateRefusal, RateReply, RateRequest } from '../ports/rates.ts';
 
 /** The rates asked of the store, and the scopes whose limits they are. */
 export interface RatesAsked {
@@ -25,13 +25,8 @@ const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 function limitOf(scope: ScopePolicy): RateLimit {
   const before = known.get(scope);
   if (before !== undefined) return before;
-  const { rpmLimit, tpmLimit, maxParallelRequests } = scope.limits ?? {};
-  const limit = {
-    id: `scope ${scope.scopeId}`,
-    ...(rpmLimit === undefined ? {} : { requests: rpmLimit }),
-    ...(tpmLimit === undefined ? {} : { tokens: tpmLimit }),
-    ...(maxParallelRequests === undefined ? {} : { parallel: maxParallelRequests }),
-  };
+  const { rpmLimit: requests, tpmLimit: tokens, maxParallelRequests: parallel } = scope.limits ?? {};
+  const limit = { id: `scope ${scope.scopeId}`, requests, tokens, ...(parallel === undefined ? {} : { parallel }) };
   known.set(scope, limit);
   return limit;
 }
@@ -41,30 +36,22 @@ export function toLimited(asked: RatesAsked, refusal: RateRefusal, reply: RateRe
   const { limits, entries } = asked.request;
   const { rate, retryIn } = refusal;
   const scope = asked.scopes[refusal.limit];
-  const refused = limits[refusal.limit] ?? entries[refusal.limit - limits.length];
-  const limit = refused?.[rate];
+  const limit = (limits[refusal.limit] ?? entries[refusal.limit - limits.length])?.[rate];
   if (limit === undefined) throw new Error('the store refused for an unknown limit');
-  return {
-    ...{ reason: 'limited', rate, limit, retryIn, rates: toView(asked, reply) },
-    ...(scope === undefined ? {} : { scope }),
-  };
+  const rates = toView(asked, reply);
+  return { reason: 'limited', rate, limit, retryIn, rates, ...(scope === undefined ? {} : { scope }) };
 }
 
 /** The scope that leaves the least, the first of equals. Rates of model entries are not shown to clients. */
-export function toView({ request: { limits } }: RatesAsked, { left }: RateReply): RateView {
-  const requests = tightest('requests', limits, left);
-  const tokens = tightest('tokens', limits, left);
+export function toView(asked: RatesAsked, reply: RateReply): RateView {
+  const requests = tightest('requests', asked, reply);
+  const tokens = tightest('tokens', asked, reply);
   return { ...(requests === undefined ? {} : { requests }), ...(tokens === undefined ? {} : { tokens }) };
 }
 
-function tightest(
-  what: keyof RatesLeft & keyof RateView,
-  limits: ReadonlyArray<RateLimit>,
-  left: ReadonlyArray<RatesLeft>,
-): RateView['requests'] {
+function tightest(what: keyof RateView, { request }: RatesAsked, { left }: RateReply): RateView['requests'] {
   let lowest: RateView['requests'];
-  limits.forEach((of, index) => {
-    const limit = of[what];
+  request.limits.forEach(({ [what]: limit }, index) => {
     const one = left[index]?.[what];
     if (limit === undefined || one === undefined) return;
     if (lowest === undefined || one.remaining < lowest.remaining) lowest = { ...one, limit };

@@ -12,7 +12,7 @@ import type { Hold, HoldRefusal, HoldRequest, Settlement } from '../ports/ledger
 import type { Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { Result } from '../result.ts';
-import type { StoreMemory } from './deps.ts';
+import type { StoreMemory } from './account.ts';
 import { createLedger, type StartableLedger } from './ledger.ts';
 
 /** Behaviour of a part. `loses`: does what is asked, but the answer never arrives. `hangs`: does it when it is up again. */

@@ -1,33 +1,34 @@
-// Timeouts of promises.
+// Timeouts of promises, and pauses.
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 
-/** An answer did not arrive in time. */
-export class TimeoutError extends Error {
-  override readonly name = 'TimeoutError';
-}
-
-/** The timeout of store and PostgreSQL where no request waits. */
+/** The timeout of store and PostgreSQL where no request waits; and that of a booking. */
 export const TIMEOUT: Millis = 2000;
+const BOOKING_TIMEOUT: Millis = 5000;
 
 /** After the timer fires, answers that have already arrived are read for this long: a process that was paused finds its timers first. */
 export const TIMER_SKEW: Millis = 50;
 
-/** The promise's outcome, or a `TimeoutError` that names `whom`. The promise itself continues; its late failure is ignored. */
+/** The promise's outcome, or an error that names `whom`. The promise itself continues; its late failure is ignored. */
 export function withTimeout<T>(timer: Timer, millis: Millis, whom: string, promise: Promise<T>): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    let cancel = timer(millis - TIMER_SKEW, () => {
-      cancel = timer(TIMER_SKEW, () => reject(new TimeoutError(`${whom} did not answer in ${millis} ms`)));
-    });
-    promise.then(
-      (value) => {
-        cancel();
-        resolve(value);
-      },
-      (error) => {
-        cancel();
-        reject(error);
-      },
-    );
+  const late = Promise.withResolvers<never>();
+  let cancel = timer(millis - TIMER_SKEW, () => {
+    cancel = timer(TIMER_SKEW, () => late.reject(new Error(`${whom} did not answer in ${millis} ms`)));
+  });
+  return Promise.race([promise, late.promise]).finally(() => cancel());
+}
+
+/** The part with a timeout on every answer. */
+export function inTime<Part extends object>(timer: Timer, whom: string, part: Part): Part {
+  return new Proxy(part, {
+    get(_, name) {
+      const method: unknown = Reflect.get(part, name);
+      if (typeof method !== 'function') return method;
+      const millis = name === 'bookBatch' ? BOOKING_TIMEOUT : TIMEOUT;
+      return (...args: unknown[]) => withTimeout(timer, millis, whom, Reflect.apply(method, part, args));
+    },
   });
 }
+
+export const pause = (timer: Timer, millis: Millis): Promise<void> =>
+  new Promise((resolve) => void timer(millis, resolve));

@@ -1,6 +1,6 @@
 // Ledgers of one request each, as on Workers.
 import { expect, test } from 'vitest';
-import { createStoreMemory } from './deps.ts';
+import { createStoreMemory } from './account.ts';
 import { createScene, heldOf, requestOf, scopeOf, settlementOf } from './scene.promises.ts';
 
 const key = scopeOf('key-1', 1000n);

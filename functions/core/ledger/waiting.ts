@@ -2,14 +2,17 @@
 
 import type { HoldRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { Timer } from '../ports/platform.ts';
+import type { Account } from './account.ts';
+import type { Context } from './context.ts';
 import { type CounterState, fits, type Waiter } from './counters.ts';
 import { TIMER_SKEW } from './timeout.ts';
 
 /** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
 export const REQUEST_DEADLINE: Millis = 900;
 /** The same while a rebuild is known. */
-export const REBUILD_DEADLINE: Millis = 1800;
+const REBUILD_DEADLINE: Millis = 1800;
+/** A request that has waited for the database already has this long at least. */
+export const MIN_WAIT: Millis = 500;
 /** An answer within this time shows that the store lives. */
 const ALIVE: Millis = 500;
 /** The first requests of the lines ask again, since other processes' holds end too. */
@@ -18,21 +21,9 @@ const ASK_AGAIN: Millis = 50;
 const APART: Millis = 10;
 const LATE: Millis = 20;
 
-export interface WaitingDependencies {
-  readonly timer: Timer;
-  readonly now: () => Millis;
-  /** The store's clock. */
-  readonly storeNow: () => Millis;
-  /** When the store last answered, on our clock. */
-  readonly heardAt: () => Millis;
-  readonly isRebuilding: () => boolean;
-  /** Requests want to ask. */
-  readonly onAsk: () => void;
-}
-
 export type Waiting = ReturnType<typeof createWaiting>;
 
-export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onAsk }: WaitingDependencies) {
+export function createWaiting({ account, clock, timer, urgent }: Context) {
   /** All requests that wait, in order of arrival; and those of them that have not been answered. */
   const waiters = new Set<Waiter>();
   const asking = new Set<Waiter>();
@@ -60,7 +51,7 @@ export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onA
   };
 
   const check = (due: Millis, isFinal: boolean): void => {
-    const at = now();
+    const at = clock.now();
     // A process that was paused finds its timers first: answers that have arrived are read before deadlines count.
     if (!isFinal && at - due > LATE) {
       checkAt(at + TIMER_SKEW, true);
@@ -68,28 +59,30 @@ export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onA
     }
     checkDue = Number.POSITIVE_INFINITY;
     let next = Number.POSITIVE_INFINITY;
+    const more = account.isRebuilding ? REBUILD_DEADLINE - REQUEST_DEADLINE : 0;
     for (const waiter of waiters) {
-      const deadline = isRebuilding() ? waiter.deadline + REBUILD_DEADLINE - REQUEST_DEADLINE : waiter.deadline;
+      const deadline = waiter.deadline + more;
       if (deadline > at) next = Math.min(next, deadline);
-      else refuse(waiter, verdictOf(waiter, at - heardAt() <= ALIVE));
+      else refuse(waiter, verdictOf(account, waiter, at));
     }
     if (waiters.size > 0) checkAt(Math.max(next, at + APART), false);
   };
   const checkAt = (due: Millis, isFinal: boolean): void => {
     cancelCheck();
     checkDue = due;
-    cancelCheck = timer(Math.max(0, due - now()), () => check(due, isFinal));
+    cancelCheck = timer(Math.max(0, due - clock.now()), () => check(due, isFinal));
   };
   const askAgain = (): void => {
     cancelAsk = undefined;
     if (lines.size === 0) return;
     for (const { line, counter } of lines) {
-      if (counter.window.end <= storeNow()) for (const waiter of line) again(waiter);
+      if (counter.window.end <= account.now()) for (const waiter of line) again(waiter);
       else wakeFront(line);
     }
-    onAsk();
+    urgent();
     cancelAsk = timer(ASK_AGAIN, askAgain);
   };
+  /** The request asks with the next call. */
   const again = (waiter: Waiter): void => {
     if (!waiter.isOver && !waiter.isAsking) asking.add(waiter);
   };
@@ -104,11 +97,11 @@ export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onA
   };
   /** Whether it comes behind others that want no more, and waits with them. */
   const joinsLine = (waiter: Waiter): boolean => {
-    if (waiter.busyIn !== undefined && !waiter.counters.includes(waiter.busyIn)) leaveLine(waiter);
-    const full = waiter.busyIn === undefined && waiter.counters.find(({ line }) => wantsNoMore(line, waiter.amount));
-    if (!full) return false;
-    queue(waiter, full);
-    return true;
+    const { counters } = waiter.charges;
+    if (waiter.busyIn !== undefined && !counters.includes(waiter.busyIn)) leaveLine(waiter);
+    const full = waiter.busyIn === undefined && counters.find(({ line }) => wantsNoMore(line, waiter.amount));
+    if (full) queue(waiter, full);
+    return Boolean(full);
   };
   /** The request waits for holds in this counter. */
   const queue = (waiter: Waiter, counter: CounterState): void => {
@@ -121,51 +114,45 @@ export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onA
   };
 
   return {
-    /** The request asks with the next call. */
-    enter(waiter: Waiter): void {
+    ...{ queue, again, remove, refuse },
+    enter(request: Omit<Waiter, 'view' | 'busyIn' | 'isAsking' | 'isOver'>): void {
+      const waiter = { ...request, view: undefined, busyIn: undefined, isAsking: false, isOver: false };
       waiters.add(waiter);
       if (waiter.deadline < checkDue) checkAt(waiter.deadline, false);
       asking.add(waiter);
-      onAsk();
+      urgent();
     },
     /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
     *asks(): Iterable<Waiter> {
       for (const waiter of asking) {
-        waiter.renew();
+        renew(account, waiter);
         const isBehind = joinsLine(waiter);
         if (!isBehind) yield waiter;
         if (isBehind || waiter.isAsking) asking.delete(waiter);
       }
     },
-    queue,
-    /** Asks once more: the call did nothing. */
-    again,
-    remove,
-    refuse,
     refuseAll(why: string): void {
       for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why });
     },
     /** Whether a request can ask now: none of its counters is being loaded. */
     hasAsks(): boolean {
-      for (const { counters } of asking) if (!counters.some(isLoading)) return true;
+      for (const { charges } of asking) if (!charges.counters.some(({ isLoading }) => isLoading)) return true;
       return false;
     },
     /** Escrow became idle here: those who fit are admitted in order of arrival, the front asks for more. */
     freed(counter: CounterState, admit: (waiter: Waiter) => boolean): void {
-      if (counter.line.size === 0) return;
       for (const waiter of [...counter.line]) {
         if (waiter.isAsking) break;
-        waiter.renew();
-        if (!waiter.counters.every((each) => fits(each, waiter.amount))) break;
-        if (!admit(waiter)) break;
+        renew(account, waiter);
+        if (!waiter.charges.counters.every((each) => fits(each, waiter.amount)) || !admit(waiter)) break;
       }
       wakeFront(counter.line);
-      onAsk();
+      urgent();
     },
     /** So much is free in the store: those whom it suffices for ask. */
-    found(counter: CounterState, room: Nano): void {
+    found({ line }: CounterState, room: Nano): void {
       let left = room;
-      for (const waiter of counter.line) {
+      for (const waiter of line) {
         left -= waiter.amount;
         if (left < 0n) break;
         again(waiter);
@@ -178,7 +165,19 @@ export function createWaiting({ timer, now, storeNow, heardAt, isRebuilding, onA
   };
 }
 
-const isLoading = (counter: CounterState): boolean => counter.isLoading;
+/**
+ * Windows and limits as of now. Counters that are new, since a window has begun, have the limits that were known last in the one before; where our
+ * clock is set back, the lower ones.
+ */
+function renew(account: Account, waiter: Waiter): void {
+  const before = waiter.charges.counters;
+  waiter.charges = account.counters.charges(waiter.charges.scopes, account.now());
+  for (const [at, state] of waiter.charges.counters.entries()) {
+    const { limit, counter } = before[at] ?? state;
+    const isBack = counter.window.start > state.counter.window.start;
+    if (state.limit === undefined || (isBack && limit !== undefined && limit < state.limit)) state.limit = limit;
+  }
+}
 
 /** Whether a request in this line wants no more than this. */
 function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
@@ -187,8 +186,10 @@ function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
 }
 
 /** The reason for a refusal at the deadline: holds, where the store has said so lately, else silence. */
-function verdictOf({ busyIn, counters, scopes, view }: Waiter, isAlive: boolean): HoldRefusal {
-  const scope = busyIn === undefined ? undefined : scopes[counters.indexOf(busyIn)];
-  if (scope !== undefined && isAlive) return { reason: 'busy', scope, ...(view === undefined ? {} : { rates: view }) };
-  return { reason: 'unavailable', why: 'store or database did not answer in time' };
+function verdictOf(account: Account, { busyIn, charges, view }: Waiter, now: Millis): HoldRefusal {
+  const scope = busyIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(busyIn)];
+  if (scope !== undefined && now - account.heardAt <= ALIVE)
+    return { reason: 'busy', scope, ...(view === undefined ? {} : { rates: view }) };
+  const why = 'store or database did not answer in time';
+  return { reason: 'unavailable', why: account.isOpen ? why : `${why}: ${account.why}` };
 }

@@ -95,8 +95,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/counters.ts`,
-        line: 'const left = escrow - returning - untold - sent;',
-        becomes: 'const left = escrow - untold - sent;',
+        line: 'const left = escrow - returning - owed;',
+        becomes: 'const left = escrow - owed;',
       },
     ],
   },
@@ -120,9 +120,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     },
     edits: [
       {
-        file: `${CORE}/counters.ts`,
-        line: 'Object.assign(state, { escrow: 0n, returning: 0n,',
-        becomes: 'Object.assign(state, { returning: 0n,',
+        file: `${CORE}/account.ts`,
+        line: 'Object.assign(counter, NOTHING_TOLD);',
+        becomes: 'Object.assign(counter, { ...NOTHING_TOLD, escrow: counter.escrow });',
       },
     ],
   },
@@ -132,8 +132,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/sync.ts`,
-        line: 'backOff.failed(run);',
-        becomes: 'Object.assign(sending.call, { number: (account.number += 1) });\n      backOff.failed(run);',
+        line: 'notBefore = clock.now() + pause;',
+        becomes:
+          'Object.assign(sending.call, { number: (account.number += 1) });\n      notBefore = clock.now() + pause;',
       },
     ],
   },
@@ -152,7 +153,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     name: 'settlements that are told twice where a counter was absent',
     edits: [
       {
-        file: `${CORE}/apply.ts`,
+        file: `${CORE}/account-call.ts`,
         line: 'account.untold = [...account.sent, ...account.untold];',
         becomes: 'account.untold = [...account.sent, ...account.sent, ...account.untold];',
       },
@@ -185,7 +186,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/join.ts`,
-        line: 'owe(account, { entry, counters: entry.charges.map(account.counters.of), cover: 0n, since: account.now() });',
+        line: 'if (!known.has(charge.id)) oweEntry(account, toCorrection(charge, account.now()), clock.now());',
         becomes: ';',
       },
     ],
@@ -195,7 +196,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { vanish: 1 } },
     edits: [
       {
-        file: `${CORE}/compose.ts`,
+        file: `${CORE}/account-call.ts`,
         line: 'return { scopeId, window, limit, spend, risk, registered: 0n, ...wanted };',
         becomes: 'return { scopeId, window, limit, spend, risk: 0n, registered: 0n, ...wanted };',
       },
@@ -211,15 +212,16 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/ends.ts`,
-        line: 'endRates(account, live, { requests: called ? 0 : -1, tokens: called ? undefined : 0 });',
-        becomes: 'for (const counter of counters) counter.untold += live.amount;',
+        line: "over(live, 'released', called ? { requests: 0 } : { requests: -1, tokens: 0 });",
+        becomes:
+          "for (const counter of live.counters) counter.owed += live.amount;\n    over(live, 'released', { requests: 0 });",
       },
     ],
   },
   {
     name: 'a settlement that is not written before the reply ends',
     scene: { faults: { die: 1 } },
-    edits: [{ file: `${CORE}/ends.ts`, line: '    await written;', becomes: '    void written;' }],
+    edits: [{ file: `${CORE}/ends.ts`, line: '      await written;', becomes: '      void written;' }],
   },
   {
     name: 'a restart that does not read the outbox',
@@ -237,7 +239,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/join.ts`,
-        line: 'registered: limit === undefined ? 0n : live + (untold > 0n ? untold : 0n),',
+        line: 'registered: limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n),',
         becomes: 'registered: 0n,',
       },
     ],
@@ -248,8 +250,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/join.ts`,
-        line: 'drop(account, ({ entry }) => booked.has(entry));',
-        becomes: 'drop(account, () => booked.size > 0);',
+        line: 'drop(context, ({ entry }) => booked.has(entry));',
+        becomes: 'drop(context, () => booked.size > 0);',
       },
     ],
   },
@@ -266,7 +268,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a window that begins without limits',
-    edits: [{ file: `${CORE}/holds.ts`, line: 'keepLimits(charges, before);', becomes: ';' }],
+    edits: [{ file: `${CORE}/waiting.ts`, line: 'state.limit = limit;', becomes: ';' }],
   },
   {
     name: 'a store that does not compare epochs',
@@ -322,6 +324,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'accounts of the dead that nobody closes',
     scene: { faults: { vanish: 1 } },
-    edits: [{ file: `${CORE}/components.ts`, line: 'closing.close(reply);', becomes: ';' }],
+    edits: [{ file: `${CORE}/ledger.ts`, line: 'closing.close(reply);', becomes: ';' }],
   },
 ];

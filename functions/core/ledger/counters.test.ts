@@ -1,13 +1,12 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { ScopePolicy } from '../ports/policy.ts';
-import { createCharges } from './charges.ts';
 import { createCounters } from './counters.ts';
 
 const HOUR = 3_600_000;
-let chargesOf: ReturnType<typeof createCharges>;
+let chargesOf: ReturnType<typeof createCounters>['charges'];
 
 beforeEach(() => {
-  chargesOf = createCharges(createCounters());
+  chargesOf = createCounters().charges;
 });
 
 const scope = (scopeId: string, duration: string, anchor = 0): ScopePolicy => ({

@@ -1,4 +1,4 @@
-// Dependencies of a ledger, and what short-lived ledgers share of a store.
+// The context that all parts of a ledger share: its dependencies, its clocks, and its account.
 import type { AccountBooks } from '../ports/account-books.ts';
 import type { Accounts } from '../ports/accounts.ts';
 import type { Books } from '../ports/books.ts';
@@ -7,6 +7,7 @@ import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
+import type { Account, Loss, StoreCount, StoreMemory } from './account.ts';
 
 export interface LedgerDependencies {
   readonly instanceUid: string;
@@ -29,32 +30,22 @@ export interface LedgerDependencies {
   readonly isolate?: StoreMemory | undefined;
 }
 
-/** Clocks of a process. */
-export interface Clocks {
+/** The part of it that maintenance needs, also without a ledger. Every answer of `accounts` and `books` has a timeout. */
+export interface StoreContext
+  extends Pick<LedgerDependencies, 'instanceUid' | 'accounts' | 'books' | 'timer' | 'log' | 'metrics'> {
+  readonly store: StoreCount;
+  /** The store's clock. */
+  now(): Millis;
+}
+
+export interface Context extends StoreContext, Omit<LedgerDependencies, 'clock' | 'monotonic'> {
   /** For intervals: nobody sets it. */
   readonly clock: Clock;
   readonly wall: Clock;
+  readonly account: Account;
+  /** A request waits for a call. */
+  urgent(): void;
+  /** Something changed that nobody waits for. */
+  news(): void;
+  leave(why: Loss): void;
 }
-
-/** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */
-export interface StoreMemory {
-  /** The epoch that was open last. 0: none yet. */
-  epoch: number;
-  /** The store's count of calls in it, as last answered. */
-  calls: number;
-  /** How far the store's clock is ahead of ours. */
-  ahead: Millis;
-}
-
-export type StoreCount = Pick<StoreMemory, 'epoch' | 'calls'>;
-
-/** The store's count of calls never falls within an epoch. */
-export function learnCalls(store: StoreCount, epoch: number, calls: number): void {
-  if (store.epoch === epoch) store.calls = Math.max(store.calls, calls);
-}
-
-export const createStoreMemory = (): StoreMemory => ({ epoch: 0, calls: 0, ahead: 0 });
-
-export const afterPromises = (callback: () => void): void => {
-  void Promise.resolve().then(callback);
-};

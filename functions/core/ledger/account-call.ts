@@ -1,0 +1,179 @@
+// One numbered call: everything that changed since the last one, as totals per counter; and what its answer changes (LEDGER 3).
+import {
+  type AccountCall,
+  type AccountReply,
+  type Ask,
+  type CounterLine,
+  MAX_ASKS,
+  MAX_LINES,
+  type RateUse,
+} from '../ports/accounts.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import { type Account, change, type Ended, take, use } from './account.ts';
+import { type CounterState, idleOf, isUsable, NOTHING_SENT, type Waiter } from './counters.ts';
+
+/** A call as it was sent, and what it was made of. */
+export interface Pending {
+  readonly call: AccountCall;
+  readonly counters: ReadonlyArray<CounterState>;
+  readonly waiters: ReadonlyArray<Waiter>;
+  /** The store's count of calls when it was made. */
+  readonly calls: number;
+}
+
+export type Done = Extract<AccountReply, { outcome: 'done' }>;
+
+const LEASE: Millis = 20_000;
+/** A call that arrives later grants nothing: its requests have been refused by then. */
+const DEADLINE: Millis = 1000;
+/** At most a sixteenth of what is left, divided among the live accounts. */
+const SHARE = 16n;
+
+/** The next call of the account, empty. */
+export function toCall(account: Account): AccountCall {
+  account.number += 1;
+  const { epoch, id, number, batch, booked } = account;
+  return {
+    ...{ epoch, account: id, number, lease: LEASE, deadline: account.now() + DEADLINE, batch, booked },
+    ...{ lines: [], asks: [], uses: [], ends: [], isLast: false },
+  };
+}
+
+/**
+ * Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the store, the first ones first.
+ * Undefined where there is nothing to tell, unless the call is a renewal.
+ */
+export function compose(account: Account, asking: Iterable<Waiter>, isRenewal: boolean): Pending | undefined {
+  const counters: CounterState[] = [];
+  const waiters = takeAsks(counters, asking);
+  tellEnded(account, counters);
+  for (const counter of account.changed) if (!addLines(counters, [counter])) break;
+  const uses = takeUses(account);
+  if (!isRenewal && counters.length + waiters.length + account.sent.length + uses.length === 0) return undefined;
+  const isAsked = new Set(waiters.flatMap(({ charges }) => charges.counters));
+  const lines = counters.map((counter) => toLine(account, counter, isAsked.has(counter)));
+  const call = { ...toCall(account), lines, asks: waiters.map(toAsk), uses };
+  return { call, counters, waiters, calls: account.store.calls };
+}
+
+/** Changes of rates that fit into a call. */
+export function takeUses({ uses }: Account): RateUse[] {
+  const taken = [...uses.values()].slice(0, MAX_LINES);
+  for (const { id } of taken) uses.delete(id);
+  return taken;
+}
+
+/** Adds lines of these counters, all or none. */
+function addLines(lines: CounterState[], added: ReadonlyArray<CounterState>): boolean {
+  let missing = 0;
+  for (const counter of added) {
+    if (counter.isLoading) return false;
+    if (lines[counter.lineIndex] !== counter) missing += 1;
+  }
+  if (lines.length + missing > MAX_LINES) return false;
+  for (const counter of added) if (lines[counter.lineIndex] !== counter) counter.lineIndex = lines.push(counter) - 1;
+  return true;
+}
+
+function takeAsks(lines: CounterState[], asking: Iterable<Waiter>): Waiter[] {
+  const taken: Waiter[] = [];
+  for (const waiter of asking) {
+    if (taken.length === MAX_ASKS) break;
+    if (!addLines(lines, waiter.charges.counters)) continue;
+    waiter.isAsking = true;
+    taken.push(waiter);
+  }
+  return taken;
+}
+
+const toAsk = ({ charges, amount, minAmount, rates }: Waiter): Ask => ({
+  lines: charges.counters.map(({ lineIndex }) => lineIndex),
+  ...{ amount, minAmount, ...(rates === undefined ? {} : { rates: rates.request }) },
+});
+
+/** Ended requests whose counters all fit; their batch is the one that collects. A free reply is no news to the store. */
+function tellEnded(account: Account, lines: CounterState[]): void {
+  if (account.untold.length === 0) return;
+  const rest: Ended[] = [];
+  for (const ended of account.untold)
+    if (ended.entry.cost === 0n || addLines(lines, ended.counters)) take(account, ended);
+    else rest.push(ended);
+  account.untold = rest;
+}
+
+function toLine(account: Account, counter: CounterState, isAsked: boolean): CounterLine {
+  const { scopeId, window } = counter.counter;
+  const { limit, risk, sent: spend } = counter;
+  account.changed.delete(counter);
+  counter.isChanged = false;
+  counter.sentRisk = risk;
+  const wanted = wantedOf(account, counter, isAsked);
+  counter.returning = wanted.returned;
+  return { scopeId, window, limit, spend, risk, registered: 0n, ...wanted };
+}
+
+/**
+ * Escrow to give back, or to get ahead. What the next second needs stays idle, at most the share of what is left: none near the limit, and all of it
+ * goes back where requests wait, the limit has fallen, or the window is over.
+ */
+function wantedOf(account: Account, counter: CounterState, isAsked: boolean): Pick<CounterLine, 'returned' | 'ahead'> {
+  const idle = idleOf(counter);
+  const free = idle > 0n ? idle : 0n;
+  const { limit, spent, held, demand, lastDemand, lastAmount, line, isWanted } = counter;
+  const isOver = counter.counter.window.end <= account.now();
+  if (limit === undefined || spent === undefined || isOver || isWanted || line.size > 0 || !isUsable(counter))
+    return { returned: free, ahead: 0n };
+  const share = (limit - spent - held) / (SHARE * BigInt(account.accounts));
+  const enough = demand > lastDemand ? demand : lastDemand;
+  const most = enough < share ? enough : share;
+  const kept = most < lastAmount ? 0n : most;
+  if (isAsked) return { returned: free, ahead: kept };
+  return free > kept ? { returned: free - kept, ahead: 0n } : { returned: 0n, ahead: kept - free };
+}
+
+/** The call was done. */
+export function applyDone(account: Account, { call, counters, waiters }: Pending, reply: Done): void {
+  account.answered = call.number;
+  // A repeated call does not renew a lease that has ended.
+  account.accounts = Math.max(1, reply.accounts);
+  counters.forEach((counter, index) => {
+    const [told, line] = [call.lines[index], reply.lines[index]];
+    if (told === undefined || line === undefined) return;
+    const { spent, held, escrow, isWanted } = line;
+    counter.grantedUnder = grantedUnder(counter, told, escrow);
+    counter.owed -= counter.sent;
+    counter.uncovered -= counter.sentUncovered;
+    Object.assign(counter, { ...NOTHING_SENT, spent, held, escrow, isWanted, toldRisk: told.risk });
+    if (isWanted && idleOf(counter) > 0n) change(account, counter);
+  });
+  account.collecting.push(...account.sent);
+  account.sent = [];
+  // Grants are part of the risk that the store has.
+  waiters.forEach(({ charges }, index) => {
+    const answer = reply.asks[index];
+    if (answer?.outcome === 'held') for (const counter of charges.counters) counter.toldRisk += answer.amount;
+  });
+}
+
+/** A grant is within the limit that its call names, with all escrow that the account had before. */
+function grantedUnder(
+  { escrow: before, grantedUnder: under }: CounterState,
+  { registered, spend, returned, limit }: CounterLine,
+  escrow: Nano,
+): Nano | undefined {
+  if (registered > 0n) return undefined;
+  const freed = (spend > 0n ? spend : 0n) + returned;
+  return escrow > (freed < before ? before - freed : 0n) ? limit : under;
+}
+
+/** The call was refused as a whole: all it told goes with the next one. */
+export function applyRefused(account: Account, { call, counters }: Pending): void {
+  account.answered = call.number;
+  for (const counter of counters) {
+    Object.assign(counter, NOTHING_SENT);
+    change(account, counter);
+  }
+  account.untold = [...account.sent, ...account.untold];
+  account.sent = [];
+  for (const each of call.uses) use(account, each);
+}

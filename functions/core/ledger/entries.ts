@@ -1,0 +1,57 @@
+// Entries of holds that have ended: settled by their requests, left in the outbox by an earlier process, or corrected (LEDGER 6).
+import type { AccountCharge } from '../ports/account-books.ts';
+import type { Entry } from '../ports/books.ts';
+import type { Settlement } from '../ports/ledger.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { HoldNote, OutboxRecord } from '../ports/outbox.ts';
+import { NO_TOKENS } from '../usage.ts';
+
+export function toSettled(id: string, charges: Entry['charges'], settlement: Settlement, settledAt: Millis): Entry {
+  const { cost, tokens, model, identifier, estimated } = settlement;
+  return { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
+}
+
+/** The request was not settled: charged at what is known to have been streamed, else at its size. */
+export function toUnsettled(hold: HoldNote & { readonly id: string }, cost: Nano, settledAt: Millis): Entry {
+  const { id, charges, model, identifier } = hold;
+  return { id, kind: 'settled', charges, cost, tokens: NO_TOKENS, model, identifier, estimated: true, settledAt };
+}
+
+/** Takes back what was charged in an account's name: its process books its requests itself. */
+export function toCorrection({ id, scopeId, window, spent }: AccountCharge, settledAt: Millis): Entry {
+  const hold = { id, charges: [{ scopeId, window }], model: '', identifier: '' };
+  return { ...toUnsettled(hold, -spent, settledAt), kind: 'correction' };
+}
+
+export interface Replay {
+  /** Accounts that the outbox names. */
+  readonly accounts: ReadonlyArray<string>;
+  /** Settled requests; unsettled ones at what they had streamed, else at their size. */
+  readonly entries: ReadonlyArray<Entry>;
+  /** Released requests: nothing is left of them. */
+  readonly done: ReadonlyArray<string>;
+}
+
+type RecordOf<Type> = Extract<OutboxRecord, { type: Type }>;
+
+/** Records may come twice and in any order within an id. */
+export function replay(records: ReadonlyArray<OutboxRecord>, now: Millis): Replay {
+  const accounts = new Set<string>();
+  const held = new Map<string, RecordOf<'hold'>>();
+  const streamed = new Map<string, Nano>();
+  const settled = new Map<string, Entry>();
+  const released = new Set<string>();
+  for (const record of records) {
+    if (record.type === 'account') accounts.add(record.id);
+    else if (record.type === 'hold') held.set(record.id, record);
+    else if (record.type === 'progress') streamed.set(record.id, record.known);
+    else if (record.type === 'release') released.add(record.id);
+    else if (record.type === 'settle' && !settled.has(record.entry.id)) settled.set(record.entry.id, record.entry);
+  }
+  const open = [...held.values()].filter(({ id }) => !settled.has(id) && !released.has(id));
+  const unsettled = open.map((hold) => toUnsettled(hold, streamed.get(hold.id) ?? hold.amount, now));
+  const entries = [...settled.values(), ...unsettled];
+  const owed = new Set(entries.map(({ id }) => id));
+  const done = [...released, ...streamed.keys()].filter((id) => !owed.has(id));
+  return { accounts: [...accounts], entries, done };
+}
