@@ -122,7 +122,7 @@ function print(measured: ReadonlyArray<Measured>, stores: ReadonlyArray<StoreNam
   );
   const long = measured.find(({ workload }) => workload.name === LONG);
   return [
-    `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after ${WARM_UP} on each new gateway and ${WARM_UP_OF_WORKLOAD} of each workload to warm up; medians, and ratios of neighbours; rounds in which the other core was full are dropped. ${
+    `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after ${WARM_UP} on each new gateway and ${WARM_UP_OF_WORKLOAD} of each workload to warm up; medians, and ratios of neighbours; rounds in which the other core was full, or other programs took a tenth of the server's own, are dropped. ${
       pins
         ? 'The two in turn on one core; load, upstream, Redis and PostgreSQL on the other.'
         : 'Nothing is pinned to a core.'

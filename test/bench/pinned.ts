@@ -94,16 +94,25 @@ export function cpuOf({ pid }: Pick<ChildProcess, 'pid'>): number | undefined {
   }
 }
 
-/** Busy and total milliseconds of a core; undefined where the system does not report them. */
-export function busyOf(core: Core): { readonly busy: number; readonly all: number } | undefined {
+/** Milliseconds of a core so far. */
+export interface CoreTimes {
+  readonly busy: number;
+  /** Programs and the hypervisor, without interrupts. */
+  readonly taken: number;
+  readonly all: number;
+}
+
+/** Undefined where the system does not report them. */
+export function timesOf(core: Core): CoreTimes | undefined {
   try {
     const line = new RegExp(`^cpu${core} (.*)$`, 'm').exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? '';
     // user, nice, system, idle, iowait, irq, softirq, steal, in hundredths of a second.
     const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = line
       .split(' ')
       .map(Number);
-    const busy = user + nice + system + irq + softirq + steal;
-    return { busy: busy * 10, all: (busy + idle + iowait) * 10 };
+    const taken = user + nice + system + steal;
+    const busy = taken + irq + softirq;
+    return { busy: busy * 10, taken: taken * 10, all: (busy + idle + iowait) * 10 };
   } catch {
     return undefined;
   }

@@ -26,6 +26,8 @@ export interface Watched {
   /** Milliseconds by which the event loop was late at the 99.9th percentile and at worst. */
   readonly p999: number;
   readonly longest: number;
+  /** The longest without the time in which another process had the core. */
+  readonly longestOwn: number;
   readonly longestGarbage: number;
   /** All above STALL. */
   readonly stalls: ReadonlyArray<Stall>;
@@ -34,7 +36,7 @@ export interface Watched {
 /** Milliseconds. */
 const [EVERY, STALL] = [5, 20];
 const schedule = openSchedule();
-let [began, lowestHeap, longestGarbage] = [0, 0, 0];
+let [began, lowestHeap, longestGarbage, longestOwn] = [0, 0, 0, 0];
 let stalls: Stall[] = [];
 let pauses: { readonly from: number; readonly until: number }[] = [];
 const late = createHistogram();
@@ -44,7 +46,9 @@ setInterval(() => {
   const now = read();
   const millis = now.time - last.time - EVERY;
   late.record(Math.max(1, Math.round(millis * 1000)));
-  if (millis > STALL) stalls.push(toStall(millis, last, now));
+  const stall = toStall(millis, last, now);
+  longestOwn = Math.max(longestOwn, millis - stall.waited);
+  if (millis > STALL) stalls.push(stall);
   last = now;
 }, EVERY).unref();
 
@@ -67,7 +71,8 @@ begin();
 
 function begin(): void {
   late.reset();
-  [stalls, pauses, longestGarbage, lowestHeap] = [[], [], 0, Number.POSITIVE_INFINITY];
+  [stalls, pauses, longestGarbage, longestOwn, lowestHeap] = [[], [], 0, 0, Number.POSITIVE_INFINITY];
+  last = read();
   began = performance.now();
 }
 
@@ -81,7 +86,7 @@ function tell(): Watched {
   return {
     rss: process.memoryUsage.rss(),
     heap: Number.isFinite(lowestHeap) ? lowestHeap : getHeapStatistics().used_heap_size,
-    ...{ p999: lateBy(late.percentile(99.9)), longest: lateBy(late.max), longestGarbage },
+    ...{ p999: lateBy(late.percentile(99.9)), longest: lateBy(late.max), longestOwn, longestGarbage },
     stalls: stalls.map((stall) => ({ ...stall, garbage: garbageIn(stall) })),
   };
 }

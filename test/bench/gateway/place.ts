@@ -9,7 +9,7 @@ import { mountSample } from '../../platforms/mounts.ts';
 import { sweepOnce } from '../../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../../platforms/world.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../redis.ts';
-import { ask, busyOf, cpuOf, forkPinned, next, pinSelf, printed, spawnPinned } from '../pinned.ts';
+import { ask, type CoreTimes, cpuOf, forkPinned, next, pinSelf, printed, spawnPinned, timesOf } from '../pinned.ts';
 import { watchRedis } from '../redis-watch.ts';
 import type { Reported } from './fake-upstream.ts';
 import type { Load, Order } from './load.ts';
@@ -59,9 +59,9 @@ export async function startPlace(preload?: string) {
     const measure = async (servers: ReadonlyArray<Server>, order: Omit<Order, 'key' | 'ports'>): Promise<Round> => {
       const ofStore = servers[0]?.store === 'Redis' ? watch : undefined;
       const store = { cpu: (await ofStore?.cpu()) ?? Number.NaN, calls: (await ofStore?.calls()) ?? Number.NaN };
-      const [before, busyBefore] = [cpuOfAll(servers), busyOf(1)];
+      const [before, own, other] = [cpuOfAll(servers), timesOf(0), timesOf(1)];
       const measured = await ask<Load>(load, { ...order, key, ports: servers.map(({ port }) => port) });
-      const [after, busyAfter] = [cpuOfAll(servers), busyOf(1)];
+      const [after, ownAfter, otherAfter] = [cpuOfAll(servers), timesOf(0), timesOf(1)];
       const requests = measured.whole.length;
       if (Object.keys(measured.refused).length > 0) {
         throw new Error(`${servers[0]?.name} refused: ${JSON.stringify(measured.refused)}`);
@@ -76,7 +76,8 @@ export async function startPlace(preload?: string) {
         cpu: ((after - before) * 1000) / requests,
         storeCpu: (((await ofStore?.cpu()) ?? Number.NaN) - store.cpu) / requests,
         storeCalls: ((((await ofStore?.calls()) ?? Number.NaN) - store.calls) * 1000) / requests,
-        others: shareOf(busyBefore, busyAfter),
+        others: shareOf('busy', other, otherAfter),
+        taken: shareOf('taken', own, ownAfter, after - before),
       };
     };
 
@@ -160,12 +161,11 @@ function cpuOfAll(servers: ReadonlyArray<Server>): number {
   return servers.reduce((sum, { process }) => sum + (cpuOf(process) ?? Number.NaN), 0);
 }
 
-type Busy = ReturnType<typeof busyOf>;
-
-const shareOf = (before: Busy, after: Busy): number =>
-  before === undefined || after === undefined
-    ? Number.NaN
-    : (100 * (after.busy - before.busy)) / (after.all - before.all);
+/** Per cent of a core's time between two readings, without some milliseconds; NaN where the system does not report it. */
+function shareOf(what: 'busy' | 'taken', before?: CoreTimes, after?: CoreTimes, without = 0): number {
+  if (before === undefined || after === undefined) return Number.NaN;
+  return Math.max(0, (100 * (after[what] - before[what] - without)) / (after.all - before.all));
+}
 
 /** The cost in nano-dollars at the sample's prices: $0.15 and $0.60 per million tokens. */
 function costOf(answers: Load['answers']): bigint {

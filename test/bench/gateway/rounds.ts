@@ -12,6 +12,8 @@ export interface Round extends Load {
   readonly storeCalls: number;
   /** Busy per cent of the core of load, upstream and stores. At a hundred, they are measured instead of the server. */
   readonly others: number;
+  /** Per cent of the server's own core that other programs took. */
+  readonly taken: number;
 }
 
 /** Neighbouring rounds. */
@@ -22,16 +24,19 @@ export interface Pair {
 
 /** Above this per cent, load, upstream and stores are measured instead of the server. */
 const FULL = 97;
+/** Above this per cent, other programs are. */
+const TAKEN = 10;
 
-/** The pairs of rounds in which neither waited for the other core; all pairs where hardly any qualifies. */
+/** The pairs of rounds in which neither waited for the other core, nor for other programs on its own; all pairs where hardly any qualifies. */
 function counted(pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> {
-  const free = pairs.filter(({ bare, gateway }) => !(bare.others > FULL || gateway.others > FULL));
+  const isDisturbed = ({ others, taken }: Round): boolean => others > FULL || taken > TAKEN;
+  const free = pairs.filter(({ bare, gateway }) => !isDisturbed(bare) && !isDisturbed(gateway));
   return free.length < pairs.length / 3 ? pairs : free;
 }
 
 export const RATES = [
   ...['workload', 'server', 'requests/s', 'ratio', 'from to', 'p50, ms', 'CPU, µs/request', 'µs/event', 'ratio'],
-  ...['from to', 'Redis, µs', 'calls of it/1000', 'other core, %', 'rounds'],
+  ...['from to', 'Redis, µs', 'calls of it/1000', 'other core, %', 'own core taken, %', 'rounds'],
 ];
 
 /**
@@ -60,6 +65,7 @@ export function ratesOf(workload: string, events: number, measured: ReadonlyArra
       told(of(({ storeCpu }) => storeCpu)),
       told(of(({ storeCalls }) => storeCalls)),
       of(({ others }) => others).toFixed(0),
+      of(({ taken }) => taken).toFixed(0),
       `${pairs.length} of ${measured.length}`,
     ];
   });
@@ -81,8 +87,11 @@ export function addedOf(workload: string, until: 'whole' | 'first', measured: Re
     );
   return [
     ...[workload, until === 'whole' ? 'last byte' : 'first event'],
-    ...[median(pairs.map(({ bare }) => p50(bare))), median(pairs.map(({ gateway }) => p50(gateway)))].map(String),
-    ...[`${median(added)}`, spread(added)],
+    ...[
+      ...(['bare', 'gateway'] as const).map((side) => median(pairs.map((pair) => p50(pair[side])))),
+      median(added),
+    ].map((micros) => micros.toFixed(0)),
+    spread(added),
     ...[p99('bare'), p99('gateway'), p99('gateway') - p99('bare')].map(String),
     `${pairs.length} of ${measured.length}`,
   ];
