@@ -10,7 +10,7 @@ import { type CounterState, type Counters, createCounters, NOTHING_TOLD } from '
 
 /** A hold in flight; its caller has the same object. */
 export interface LiveHold extends Hold {
-  counters: ReadonlyArray<CounterState>;
+  readonly counters: ReadonlyArray<CounterState>;
   readonly model: string;
   readonly identifier: string;
   readonly since: Millis;
@@ -171,7 +171,6 @@ export function end(account: Account, hold: LiveHold): void {
 /** A stream has produced more: the risk is what it cost so far, never less than before. */
 export function produce(account: Account, hold: LiveHold, cost: Nano): void {
   if (hold.isStream && cost <= hold.risk) return;
-  hold.counters = current(account, hold.counters);
   for (const counter of hold.counters) {
     counter.risk += cost - hold.risk;
     change(account, counter);
@@ -190,9 +189,11 @@ export function owe(account: Account, ended: Ended): void {
   }
 }
 
-/** An entry of another process, or a correction: this one has no hold for it. */
-export const oweEntry = (account: Account, entry: Entry, since: Millis): void =>
-  owe(account, { entry, counters: entry.charges.map(account.counters.of), cover: 0n, since });
+/** An entry without a hold. Its counters may have been dropped since it was made, when nothing was in them. */
+export const oweAgain = (
+  account: Account,
+  { entry, cover = 0n, since }: Partial<Ended> & Pick<Ended, 'entry' | 'since'>,
+): void => owe(account, { entry, counters: entry.charges.map(account.counters.of), cover, since });
 
 /** The next call tells it. */
 export function take(account: Account, ended: Ended): void {
@@ -209,10 +210,6 @@ export function use(account: Account, { id, requests, tokens, parallel }: RateUs
   account.uses.set(id, { id, ...sum, parallel: before.parallel + parallel });
 }
 
-/** The counters that stand for these now: one that nothing was in may have been dropped. */
-const current = (account: Account, counters: ReadonlyArray<CounterState>): ReadonlyArray<CounterState> =>
-  counters.some(({ isDropped }) => isDropped) ? counters.map(({ counter }) => account.counters.of(counter)) : counters;
-
 /** Entries that PostgreSQL is not known to have, the oldest first. */
 export const unbookedOf = ({ sealed, collecting, sent, untold }: Account): ReadonlyArray<Ended> => [
   ...sealed,
@@ -226,7 +223,7 @@ export function leave(account: Account): void {
   const unbooked = unbookedOf(account);
   Object.assign(account, unused());
   for (const counter of account.counters.all()) Object.assign(counter, NOTHING_TOLD);
-  for (const ended of unbooked) owe(account, { ...ended, counters: current(account, ended.counters) });
+  for (const ended of unbooked) oweAgain(account, ended);
   account.uses.clear();
   // The store counts requests in flight by account.
   for (const { counted } of account.live)

@@ -1,8 +1,9 @@
 // Bookings by numbered batches: told first, then booked; one is under way while the next collects (LEDGER 8).
 
+import type { Batch, BatchOutcome } from '../ports/account-books.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, unbookedOf } from './account.ts';
-import type { Context, StoreContext } from './context.ts';
+import type { Context } from './context.ts';
 import { pause } from './timeout.ts';
 
 /** Entries of many ticks share a transaction. */
@@ -25,7 +26,7 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
   /** The batch that collects is to be sealed as soon as no call may add to it. */
   let isDue = false;
 
-  const book = async (): Promise<void> => {
+  const bookOne = async (): Promise<void> => {
     try {
       await bookSealed(context);
       wait = GATHER;
@@ -42,7 +43,7 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
   const run = async (): Promise<void> => {
     if (running === undefined && account.isOpen && seal(account)) {
       isDue = false;
-      running = book();
+      running = bookOne();
     }
     await running;
   };
@@ -93,19 +94,29 @@ function seal(account: Account): boolean {
 }
 
 async function bookSealed(context: Context): Promise<void> {
-  const { account, books, outbox } = context;
-  const { id, epoch, answered: number, store } = account;
+  const { account } = context;
+  const { id, epoch, answered: number } = account;
   const batch = account.batch - 1;
   const entries = account.sealed.map(({ entry }) => entry);
-  const own = { id, batch, number };
-  const { outcome, rejected } = await books.bookBatch({ epoch, account: own, calls: store.calls, entries });
+  const outcome = await book(context, { epoch, account: { id, batch, number }, entries });
   if (account.id !== id) return;
   if (outcome !== 'booked') return context.leave(outcome);
-  reportRejected(context, rejected);
   Object.assign(account, { sealed: [], booked: batch });
-  outbox.done(entries.map((entry) => entry.id));
   forgetEarlier(context);
   context.news();
+}
+
+/** Books these entries; the outbox forgets them. */
+export async function book(context: Context, batch: Omit<Batch, 'calls'>): Promise<BatchOutcome> {
+  const { account, books, outbox, metrics, log } = context;
+  const { outcome, rejected } = await books.bookBatch({ ...batch, calls: account.store.calls });
+  if (outcome !== 'booked') return outcome;
+  if (rejected.length > 0) {
+    metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
+    log.error('PostgreSQL rejected entries; they are in entry_rejected', { ids: rejected });
+  }
+  outbox.done(batch.entries.map(({ id }) => id));
+  return outcome;
 }
 
 /** The outbox forgets earlier accounts whose corrections are booked. */
@@ -129,10 +140,4 @@ export const sizeOf = ({ untold, sent, collecting, sealed }: Account): number =>
 function ageOf({ untold, sent, collecting, sealed }: Account, now: Millis): Millis {
   const oldest = sealed[0] ?? collecting[0] ?? sent[0] ?? untold[0];
   return oldest === undefined ? 0 : Math.max(0, now - oldest.since);
-}
-
-export function reportRejected({ metrics, log }: StoreContext, rejected: ReadonlyArray<string>): void {
-  if (rejected.length === 0) return;
-  metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
-  log.error('PostgreSQL rejected entries; they are in entry_rejected', { ids: rejected });
 }

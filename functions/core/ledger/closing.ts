@@ -1,5 +1,6 @@
 // Closing of accounts: frozen in the store, charged once in PostgreSQL, forgotten (LEDGER 3).
 
+import type { Accounts } from '../ports/accounts.ts';
 import { reasonOf } from '../reason.ts';
 import { learnCalls } from './account.ts';
 import type { Done } from './account-call.ts';
@@ -7,12 +8,7 @@ import { auditCounters } from './audit.ts';
 import type { Context, StoreContext } from './context.ts';
 import { load } from './loads.ts';
 
-interface ToClose {
-  readonly epoch: number;
-  readonly account: string;
-  readonly isOwn: boolean;
-  readonly isRebuild: boolean;
-}
+type ToClose = Parameters<Accounts['mark']>[2] & { readonly epoch: number; readonly account: string };
 
 /**
  * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws when store or database are away;

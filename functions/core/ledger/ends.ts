@@ -1,27 +1,35 @@
 // Ends of holds: settled or released, once in the outbox, the store and PostgreSQL; and what streams have produced so far (LEDGER 1, 3, 6).
+import type { Entry } from '../ports/books.ts';
 import type { Hold, Settlement } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { end, type LiveHold, limitsOf, liveOf, owe, produce, use } from './account.ts';
 import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
-import type { CounterState } from './counters.ts';
-import type { Cover } from './cover.ts';
-import { toSettled, toUnsettled } from './entries.ts';
+import { type CounterState, isCovered } from './counters.ts';
+import { toUnsettled } from './entries.ts';
+import type { Holds } from './holds.ts';
+import { withTimeout } from './timeout.ts';
 
 /** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
+/** When the store is silent for so long, a reply ends all the same. */
+const SILENT: Millis = 2000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
-export interface EndsParts {
-  readonly cover: Cover;
-  readonly booking: Booking;
-  /** Escrow became idle in these counters. */
-  readonly freed: (counters: ReadonlyArray<CounterState>) => void;
-}
+export function createEnds(context: Context, booking: Booking, { freed }: Holds) {
+  const { account, outbox, clock, timer, metrics, log } = context;
+  const uncovered = new Map<PromiseWithResolvers<void>, ReadonlyArray<CounterState>>();
 
-export function createEnds(context: Context, { cover, booking, freed }: EndsParts) {
-  const { account, outbox, clock, metrics, log } = context;
+  /** Resolves when the store could charge these if process and disk were lost. Undefined: it can already. */
+  const covered = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
+    if (counters.every(isCovered)) return undefined;
+    const waiting = Promise.withResolvers<void>();
+    uncovered.set(waiting, counters);
+    context.urgent();
+    const silent = withTimeout(timer, SILENT, 'the store', waiting.promise).catch(() => undefined);
+    return silent.then(() => void uncovered.delete(waiting));
+  };
 
   /** The hold takes nothing any more: its escrow is idle, its place in rates is free. Tokens undefined: as many as were reserved. */
   const over = (live: LiveHold, kind: keyof typeof KINDS, used: { requests: number; tokens?: number }): void => {
@@ -35,12 +43,12 @@ export function createEnds(context: Context, { cover, booking, freed }: EndsPart
 
   /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost. */
   const settleOnce = async (live: LiveHold, settlement: Settlement): Promise<void> => {
-    const entry = toSettled(live.id, live.charges, settlement, account.now());
+    const entry = toSettled(live, settlement, account.now());
     const written = outbox.append({ type: 'settle', entry });
     const { cost, tokens } = settlement;
     // A stream is covered by what it was told to have produced.
-    const covered = live.isStream && live.risk < cost ? live.risk : cost;
-    owe(account, { entry, counters: live.counters, cover: covered, since: clock.now() });
+    const cover = live.isStream && live.risk < cost ? live.risk : cost;
+    owe(account, { entry, counters: live.counters, cover, since: clock.now() });
     over(live, 'settled', { requests: 0, tokens: tokens.input + tokens.output });
     try {
       await written;
@@ -48,7 +56,7 @@ export function createEnds(context: Context, { cover, booking, freed }: EndsPart
       log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: String(error) });
       return booking.flush();
     }
-    await cover.wait(live.counters);
+    await covered(live.counters);
   };
 
   const release = (live: LiveHold, called: boolean): Promise<void> => {
@@ -61,6 +69,10 @@ export function createEnds(context: Context, { cover, booking, freed }: EndsPart
   };
 
   const ends = {
+    /** An answer came: replies whose counters are covered now go on. */
+    answered(): void {
+      for (const [waiting, counters] of uncovered) if (counters.every(isCovered)) waiting.resolve();
+    },
     progress(hold: Hold, known: () => bigint, lost?: () => void): void {
       const live = liveOf(hold);
       if (live !== undefined && live.ending === undefined) Object.assign(live, { known, lost });
@@ -101,6 +113,11 @@ export function createEnds(context: Context, { cover, booking, freed }: EndsPart
     },
   };
   return ends;
+}
+
+function toSettled({ id, charges }: LiveHold, settlement: Settlement, settledAt: Millis): Entry {
+  const { cost, tokens, model, identifier, estimated } = settlement;
+  return { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
 }
 
 function writeProgress({ account, outbox, log }: Context, live: LiveHold, known: bigint): void {

@@ -1,15 +1,9 @@
 // Entries of holds that have ended: settled by their requests, left in the outbox by an earlier process, or corrected (LEDGER 6).
 import type { AccountCharge } from '../ports/account-books.ts';
 import type { Entry } from '../ports/books.ts';
-import type { Settlement } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { HoldNote, OutboxRecord } from '../ports/outbox.ts';
 import { NO_TOKENS } from '../usage.ts';
-
-export function toSettled(id: string, charges: Entry['charges'], settlement: Settlement, settledAt: Millis): Entry {
-  const { cost, tokens, model, identifier, estimated } = settlement;
-  return { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
-}
 
 /** The request was not settled: charged at what is known to have been streamed, else at its size. */
 export function toUnsettled(hold: HoldNote & { readonly id: string }, cost: Nano, settledAt: Millis): Entry {
@@ -23,19 +17,10 @@ export function toCorrection({ id, scopeId, window, spent }: AccountCharge, sett
   return { ...toUnsettled(hold, -spent, settledAt), kind: 'correction' };
 }
 
-export interface Replay {
-  /** Accounts that the outbox names. */
-  readonly accounts: ReadonlyArray<string>;
-  /** Settled requests; unsettled ones at what they had streamed, else at their size. */
-  readonly entries: ReadonlyArray<Entry>;
-  /** Released requests: nothing is left of them. */
-  readonly done: ReadonlyArray<string>;
-}
-
 type RecordOf<Type> = Extract<OutboxRecord, { type: Type }>;
 
-/** Records may come twice and in any order within an id. */
-export function replay(records: ReadonlyArray<OutboxRecord>, now: Millis): Replay {
+/** Accounts that an outbox names, entries of settled and unsettled requests, and ids of which nothing is left. Records may come twice and in any order within an id. */
+export function replay(records: ReadonlyArray<OutboxRecord>, now: Millis) {
   const accounts = new Set<string>();
   const held = new Map<string, RecordOf<'hold'>>();
   const streamed = new Map<string, Nano>();
@@ -53,5 +38,5 @@ export function replay(records: ReadonlyArray<OutboxRecord>, now: Millis): Repla
   const entries = [...settled.values(), ...unsettled];
   const owed = new Set(entries.map(({ id }) => id));
   const done = [...released, ...streamed.keys()].filter((id) => !owed.has(id));
-  return { accounts: [...accounts], entries, done };
+  return { accounts, entries, done };
 }

@@ -3,9 +3,9 @@
 import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/accounts.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Ended, leave, oweEntry, take, unbookedOf } from './account.ts';
+import { type Ended, leave, oweAgain, take, unbookedOf } from './account.ts';
 import { applyDone, toCall } from './account-call.ts';
-import { reportRejected } from './booking.ts';
+import { book } from './booking.ts';
 import { closeAccount } from './closing.ts';
 import type { Context } from './context.ts';
 import { toCorrection } from './entries.ts';
@@ -123,7 +123,7 @@ async function oweCorrections({ account, books, clock }: JoinContext): Promise<v
   const owed = (): Ended[] => unbookedOf(account).filter(({ entry }) => entry.kind === 'correction');
   const known = new Set(owed().map(({ entry }) => entry.id));
   for (const charge of charges)
-    if (!known.has(charge.id)) oweEntry(account, toCorrection(charge, account.now()), clock.now());
+    if (!known.has(charge.id)) oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });
   const corrections = owed();
   for (const id of earlier.keys()) earlier.set(id, corrections);
 }
@@ -138,12 +138,10 @@ async function dropBooked(context: JoinContext): Promise<void> {
 
 /** Before the epoch is open: everything that is not booked, by its ids. The store learns it from PostgreSQL. */
 async function bookByIds(context: JoinContext, epoch: number): Promise<boolean> {
-  const { account, books } = context;
-  if (account.untold.length === 0) return true;
-  const entries = account.untold.map(({ entry }) => entry);
-  const { outcome, rejected } = await books.bookBatch({ epoch, calls: account.store.calls, entries });
-  if (outcome !== 'booked') return false;
-  reportRejected(context, rejected);
+  const { untold } = context.account;
+  if (untold.length === 0) return true;
+  const entries = untold.map(({ entry }) => entry);
+  if ((await book(context, { epoch, entries })) !== 'booked') return false;
   const booked = new Set(entries);
   drop(context, ({ entry }) => booked.has(entry));
   return true;

@@ -5,10 +5,9 @@ import type { Millis } from '../ports/money.ts';
 import { reasonAndCausesOf } from '../reason.ts';
 import { createAccount, createStoreMemory, unbookedOf } from './account.ts';
 import { takeUses, toCall } from './account-call.ts';
-import { createBooking, reportRejected, sizeOf } from './booking.ts';
+import { book, createBooking, sizeOf } from './booking.ts';
 import { createClosing } from './closing.ts';
 import type { Context, LedgerDependencies } from './context.ts';
-import { createCover } from './cover.ts';
 import { createEnds } from './ends.ts';
 import { createHolds } from './holds.ts';
 import { createLoads } from './loads.ts';
@@ -87,12 +86,11 @@ function createParts(deps: LedgerDependencies) {
     leave: (loss) => membership.leave(loss),
   };
   const waiting = createWaiting(context);
-  const cover = createCover(context);
   const closing = createClosing(context);
   const sync: Sync = createSync(context, waiting, {
     done(pending, reply) {
       holds.answered(pending, reply);
-      cover.check();
+      ends.answered();
       booking.gather();
       closing.close(reply);
     },
@@ -103,13 +101,13 @@ function createParts(deps: LedgerDependencies) {
     ask: sync.ask,
     onLeft: sync.reset,
     onOpen() {
-      cover.check();
+      ends.answered();
       booking.gather();
       sync.urgent();
     },
   });
   const holds = createHolds(context, waiting);
-  const ends = createEnds(context, { cover, booking, freed: holds.freed });
+  const ends = createEnds(context, booking, holds);
   let beats = 0;
   const beat = (): void => {
     beats += 1;
@@ -137,19 +135,16 @@ function createParts(deps: LedgerDependencies) {
 /** Tells everything where the store answers, books and closes together, then is forgotten (LEDGER 6). Throws when PostgreSQL does not take the rest:
  * the next start on the same outbox books it. Live holds keep the account open for that start. */
 async function stop({ context, sync, booking }: ReturnType<typeof createParts>): Promise<void> {
-  const { account, books, outbox, timer } = context;
+  const { account, outbox, timer } = context;
   if (account.id === '' || account.number === 0) return;
   if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(() => undefined);
   if (account.live.length > 0) return booking.flush();
   const isTold = account.untold.length === 0 && account.sent.length === 0;
   const entries = unbookedOf(account).map(({ entry }) => entry);
   const { id, epoch, batch, answered: number } = account;
-  const own = { id, batch, number };
-  const work = books.bookBatch({ epoch, account: own, isLast: true, calls: account.store.calls, entries });
-  const { outcome, rejected } = await work;
+  const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, entries });
   if (outcome !== 'booked') throw new Error('another process has closed the account');
-  reportRejected(context, rejected);
-  outbox.done([...entries.map((entry) => entry.id), id]);
+  outbox.done([id]);
   if (!isTold || !account.isOpen) return;
   account.isOpen = false;
   // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without a charge.

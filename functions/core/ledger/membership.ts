@@ -4,7 +4,7 @@ import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonOf } from '../reason.ts';
-import { type Loss, learnCalls, oweEntry } from './account.ts';
+import { type Loss, learnCalls, oweAgain } from './account.ts';
 import { forgetEarlier } from './booking.ts';
 import type { Context } from './context.ts';
 import { replay } from './entries.ts';
@@ -107,7 +107,7 @@ export function createMembership(context: Context, { ask, onLeft, onOpen }: Memb
 function recover({ account, outbox, clock, log }: Context, records: ReadonlyArray<OutboxRecord>): void {
   const { accounts, entries, done } = replay(records, account.now());
   for (const id of accounts) account.earlier.set(id, undefined);
-  for (const entry of entries) oweEntry(account, entry, clock.now());
+  for (const entry of entries) oweAgain(account, { entry, since: clock.now() });
   outbox.done(done);
   if (records.length > 0) log.info('recovered the outbox', { entries: entries.length });
 }

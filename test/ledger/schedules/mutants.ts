@@ -186,7 +186,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/join.ts`,
-        line: 'if (!known.has(charge.id)) oweEntry(account, toCorrection(charge, account.now()), clock.now());',
+        line: 'if (!known.has(charge.id)) oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });',
         becomes: ';',
       },
     ],
@@ -205,7 +205,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a reply that ends before the store could charge it',
     scene: { wishes: ALIKE, faults: { vanish: 1, hang: 1 } },
-    edits: [{ file: `${CORE}/ends.ts`, line: 'await cover.wait(', becomes: 'void cover.wait(' }],
+    edits: [{ file: `${CORE}/ends.ts`, line: 'await covered(', becomes: 'void covered(' }],
   },
   {
     name: 'a release that is told as spend',
