@@ -7,8 +7,8 @@ import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
 import { toUnsettled } from './entries.ts';
-import type { Holds } from './holds.ts';
 import { withTimeout } from './timeout.ts';
+import type { Waiting } from './waiting.ts';
 
 /** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
@@ -17,18 +17,18 @@ const SILENT: Millis = 2000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
-export function createEnds(context: Context, booking: Booking, { freed }: Holds) {
+export function createEnds(context: Context, booking: Booking, waiting: Waiting) {
   const { account, outbox, clock, timer, metrics, log } = context;
   const uncovered = new Map<PromiseWithResolvers<void>, ReadonlyArray<CounterState>>();
 
   /** Resolves when the store could charge these if process and disk were lost. Undefined: it can already. */
   const covered = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
     if (counters.every(isCovered)) return undefined;
-    const waiting = Promise.withResolvers<void>();
-    uncovered.set(waiting, counters);
+    const told = Promise.withResolvers<void>();
+    uncovered.set(told, counters);
     context.urgent();
-    const silent = withTimeout(timer, SILENT, 'the store', waiting.promise).catch(() => undefined);
-    return silent.then(() => void uncovered.delete(waiting));
+    const silent = withTimeout(timer, SILENT, 'the store', told.promise).catch(() => undefined);
+    return silent.then(() => void uncovered.delete(told));
   };
 
   /** The hold takes nothing any more: its escrow is idle, its place in rates is free. Tokens undefined: as many as were reserved. */
@@ -36,7 +36,7 @@ export function createEnds(context: Context, booking: Booking, { freed }: Holds)
     end(account, live);
     const tokens = used.tokens === undefined ? 0 : used.tokens - (live.counted?.tokens ?? 0);
     for (const { id } of limitsOf(live.counted)) use(account, { id, requests: used.requests, tokens, parallel: -1 });
-    freed(live.counters);
+    for (const counter of live.counters) if (counter.line.size > 0) waiting.freed(counter);
     context.news();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
@@ -71,7 +71,7 @@ export function createEnds(context: Context, booking: Booking, { freed }: Holds)
   const ends = {
     /** An answer came: replies whose counters are covered now go on. */
     answered(): void {
-      for (const [waiting, counters] of uncovered) if (counters.every(isCovered)) waiting.resolve();
+      for (const [told, counters] of uncovered) if (counters.every(isCovered)) told.resolve();
     },
     progress(hold: Hold, known: () => bigint, lost?: () => void): void {
       const live = liveOf(hold);

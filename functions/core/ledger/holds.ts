@@ -9,7 +9,7 @@ import { begin, change, type LiveHold } from './account.ts';
 import type { Done, Pending } from './account-call.ts';
 import { isOverLimit } from './booking.ts';
 import type { Context } from './context.ts';
-import { type Charges, type CounterState, fits, type Granted, idleOf, type Waiter } from './counters.ts';
+import { type Charges, type CounterState, fits, type Granted, type Waiter } from './counters.ts';
 import { type RatesAsked, ratesOf, toLimited, toView } from './rates.ts';
 import { MIN_WAIT, REQUEST_DEADLINE, type Waiting } from './waiting.ts';
 
@@ -93,19 +93,8 @@ export function createHolds(context: Context, waiting: Waiting) {
       for (const counter of counters) {
         if (counter.line.size === 0) continue;
         refuseSpent(counter, answer);
-        waiting.found(counter, roomIn(counter));
+        waiting.found(counter);
       }
-    },
-
-    /** Escrow became idle in these counters: those who wait for it go on. */
-    freed(counters: ReadonlyArray<CounterState>): void {
-      for (const counter of counters)
-        if (counter.line.size > 0)
-          waiting.freed(counter, (waiter) => {
-            if (!isFresh() || waiter.rates !== undefined) return false;
-            answer(waiter, { outcome: 'held', amount: waiter.amount });
-            return true;
-          });
     },
   };
 }
@@ -192,10 +181,6 @@ function toRefusal(
     throw new Error('the store refused in a counter that was not asked for');
   return { reason: 'exceeded', scope, spent: answer.spent, limit, resetAt: counter.counter.window.end, ...view };
 }
-
-/** Money that spend and escrow leave, with what is idle here. */
-const roomIn = (counter: CounterState): Nano =>
-  (counter.limit ?? 0n) - (counter.spent ?? 0n) - counter.held + idleOf(counter);
 
 /** Spend leaves those in this line too little now, so that waiting is of no use. */
 function refuseSpent(counter: CounterState, answer: (waiter: Waiter, reply: AskAnswer) => void): void {

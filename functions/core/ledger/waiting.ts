@@ -4,7 +4,7 @@ import type { HoldRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Account } from './account.ts';
 import type { Context } from './context.ts';
-import { type CounterState, fits, type Waiter } from './counters.ts';
+import { type CounterState, idleOf, type Waiter } from './counters.ts';
 import { TIMER_SKEW } from './timeout.ts';
 
 /** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
@@ -27,7 +27,6 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
   /** All requests that wait, in order of arrival; and those of them that have not been answered. */
   const waiters = new Set<Waiter>();
   const asking = new Set<Waiter>();
-  const lines = new Set<CounterState>();
   let cancelCheck = (): void => undefined;
   let checkDue = Number.POSITIVE_INFINITY;
   let cancelAsk: (() => void) | undefined;
@@ -39,11 +38,8 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     leaveLine(waiter);
   };
   const leaveLine = (waiter: Waiter): void => {
-    const counter = waiter.busyIn;
-    if (counter === undefined) return;
+    waiter.busyIn?.line.delete(waiter);
     waiter.busyIn = undefined;
-    counter.line.delete(waiter);
-    if (counter.line.size === 0) lines.delete(counter);
   };
   const refuse = (waiter: Waiter, refusal: HoldRefusal): void => {
     remove(waiter);
@@ -74,8 +70,9 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
   };
   const askAgain = (): void => {
     cancelAsk = undefined;
-    if (lines.size === 0) return;
-    for (const { line, counter } of lines) {
+    const full = new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn));
+    if (full.size === 0) return;
+    for (const { line, counter } of full) {
       if (counter.window.end <= account.now()) for (const waiter of line) again(waiter);
       else wakeFront(line);
     }
@@ -95,6 +92,16 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
       again(waiter);
     }
   };
+  /** Those whom money that spend and escrow leave suffices for, with what is idle here, ask. */
+  const found = (counter: CounterState): void => {
+    const { limit = 0n, spent = 0n, held, line } = counter;
+    let left = limit - spent - held + idleOf(counter);
+    for (const waiter of line) {
+      left -= waiter.amount;
+      if (left < 0n) break;
+      again(waiter);
+    }
+  };
   /** Whether it comes behind others that want no more, and waits with them. */
   const joinsLine = (waiter: Waiter): boolean => {
     const { counters } = waiter.charges;
@@ -109,7 +116,6 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     leaveLine(waiter);
     waiter.busyIn = counter;
     counter.line.add(waiter);
-    lines.add(counter);
     cancelAsk ??= timer(ASK_AGAIN, askAgain);
   };
 
@@ -139,25 +145,13 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
       for (const { charges } of asking) if (!charges.counters.some(({ isLoading }) => isLoading)) return true;
       return false;
     },
-    /** Escrow became idle here: those who fit are admitted in order of arrival, the front asks for more. */
-    freed(counter: CounterState, admit: (waiter: Waiter) => boolean): void {
-      for (const waiter of [...counter.line]) {
-        if (waiter.isAsking) break;
-        renew(account, waiter);
-        if (!waiter.charges.counters.every((each) => fits(each, waiter.amount)) || !admit(waiter)) break;
-      }
+    /** Escrow became idle here: those whom it may suffice for ask, and the front in any case. */
+    freed(counter: CounterState): void {
+      found(counter);
       wakeFront(counter.line);
       urgent();
     },
-    /** So much is free in the store: those whom it suffices for ask. */
-    found({ line }: CounterState, room: Nano): void {
-      let left = room;
-      for (const waiter of line) {
-        left -= waiter.amount;
-        if (left < 0n) break;
-        again(waiter);
-      }
-    },
+    found,
     close(): void {
       cancelCheck();
       cancelAsk?.();
