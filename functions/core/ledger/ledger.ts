@@ -71,16 +71,10 @@ function createParts(deps: LedgerDependencies) {
   // The wall clock is the best guess at the store's.
   const account = createAccount(clock, deps.isolate ?? createStoreMemory(wall.now() - clock.now()));
   const context: Context = {
-    ...{
-      ...deps,
-      clock,
-      wall,
-      account,
-      store: account.store,
-      now: account.now,
-      accounts: inTime(timer, 'the store', deps.accounts),
-    },
-    ...{ books: inTime(timer, 'PostgreSQL', deps.books), epochs: inTime(timer, 'PostgreSQL', deps.epochs) },
+    ...{ ...deps, clock, wall, account, store: account.store, now: account.now },
+    accounts: inTime(timer, 'the store', deps.accounts),
+    books: inTime(timer, 'PostgreSQL', deps.books),
+    epochs: inTime(timer, 'PostgreSQL', deps.epochs),
     urgent: () => sync.urgent(),
     news: () => sync.news(),
     leave: (loss) => membership.leave(loss),
