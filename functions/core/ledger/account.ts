@@ -104,6 +104,12 @@ export interface Account {
   readonly changed: Set<CounterState>;
   /** Earlier accounts of this process and of its outbox, with the corrections that are not booked yet; undefined: not closed yet. */
   readonly earlier: Map<string, ReadonlyArray<Ended> | undefined>;
+  /** The epoch in which it has told what it holds; 0: none. */
+  joined: number;
+  /** The epoch in which the store is not what it was: it must be raised. */
+  lostIn: number | undefined;
+  /** The epoch that the store last answered. */
+  storeEpoch: number;
   /** The store's clock. */
   now(): Millis;
 }
@@ -128,6 +134,7 @@ export const createStoreMemory = (ahead: Millis = 0): StoreMemory => ({ epoch: 0
 export const createAccount = (clock: Clock, store: StoreMemory): Account => ({
   ...{ ...unused(), epoch: 0, accounts: 1, heardAt: Number.NEGATIVE_INFINITY, opened: Promise.withResolvers() },
   ...{ why: 'the ledger starts', isRebuilding: false, isStopping: false, isOver: false },
+  ...{ joined: 0, lostIn: undefined, storeEpoch: 0 },
   ...{ store, counters: createCounters(), live: [], uses: new Map(), changed: new Set(), earlier: new Map() },
   // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.
   now: () => Math.floor(clock.now() + store.ahead),

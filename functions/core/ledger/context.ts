@@ -1,6 +1,6 @@
 // The context that all parts of a ledger share: its dependencies, its clocks, and its account.
 import type { AccountBooks } from '../ports/account-books.ts';
-import type { Accounts } from '../ports/accounts.ts';
+import type { AccountCall, AccountReply, Accounts } from '../ports/accounts.ts';
 import type { Books } from '../ports/books.ts';
 import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
 import type { Epochs } from '../ports/epochs.ts';
@@ -43,9 +43,12 @@ export interface Context extends StoreContext, Omit<LedgerDependencies, 'clock' 
   readonly clock: Clock;
   readonly wall: Clock;
   readonly account: Account;
+  readonly process: string;
   /** A request waits for a call. */
   urgent(): void;
   /** Something changed that nobody waits for. */
   news(): void;
   leave(why: Loss): void;
+  /** One call, outside their turn. */
+  ask(call: AccountCall): Promise<AccountReply>;
 }

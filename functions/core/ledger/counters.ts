@@ -3,9 +3,8 @@
 import type { HoldRefusal, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
-import type { RateReply } from '../ports/rates.ts';
+import type { RateReply, RateRequest } from '../ports/rates.ts';
 import { spendWindow } from '../window.ts';
-import type { RatesAsked } from './rates.ts';
 
 /** One scope in one window, as this process sees it. */
 export interface CounterState {
@@ -65,6 +64,12 @@ export interface Charges {
   /** Their counters and limits, in the same order. */
   readonly counters: ReadonlyArray<CounterState>;
   readonly limits: ReadonlyArray<Nano | undefined>;
+}
+
+/** The rates asked of the store, and the scopes whose limits they are. */
+export interface RatesAsked {
+  readonly request: RateRequest;
+  readonly scopes: ReadonlyArray<ScopePolicy>;
 }
 
 /** A request between its arrival and its hold. */

@@ -9,8 +9,8 @@ import { begin, change, type LiveHold } from './account.ts';
 import type { Done, Pending } from './account-call.ts';
 import { isOverLimit } from './booking.ts';
 import type { Context } from './context.ts';
-import { type Charges, type CounterState, fits, type Granted, type Waiter } from './counters.ts';
-import { type RatesAsked, ratesOf, toLimited, toView } from './rates.ts';
+import { type Charges, type CounterState, fits, type Granted, type RatesAsked, type Waiter } from './counters.ts';
+import { ratesOf, toLimited, toView } from './rates.ts';
 import { MIN_WAIT, REQUEST_DEADLINE, type Waiting } from './waiting.ts';
 
 type Held = Result<Hold, HoldRefusal>;

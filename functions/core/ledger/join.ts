@@ -1,49 +1,33 @@
 // The way of a process into an epoch and an account: its earlier accounts are closed, and what it holds and owes is told (LEDGER 3, 6).
 
-import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/accounts.ts';
+import { type AccountReply, MAX_LINES } from '../ports/accounts.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Ended, leave, oweAgain, take, unbookedOf } from './account.ts';
 import { applyDone, toCall } from './account-call.ts';
 import { book } from './booking.ts';
-import { closeAccount } from './closing.ts';
 import type { Context } from './context.ts';
 import { toCorrection } from './entries.ts';
 import { load } from './loads.ts';
+import { closeAccount } from './maintain.ts';
 import { pause } from './timeout.ts';
-
-export interface JoinContext extends Context {
-  /** The name of its heartbeat. */
-  readonly process: string;
-  readonly progress: JoinProgress;
-  readonly ask: (call: AccountCall) => Promise<AccountReply>;
-}
-
-export interface JoinProgress {
-  /** The epoch in which the present account has told what it holds; 0: none. */
-  joined: number;
-  /** The epoch in which the store is not what it was: it must be raised. */
-  lostIn: number | undefined;
-  /** The epoch that the store last answered. */
-  storeEpoch: number;
-}
 
 /** A process that has not joined by then is not waited for. */
 const JOIN_TIMEOUT: Millis = 1000;
 const LOOK_AGAIN: Millis = 25;
 
 /** Resolves when the epoch is open and joined. Throws when PostgreSQL or the store do not reply; may be called again. */
-export async function join(context: JoinContext): Promise<void> {
-  const { progress, account, epochs, timer, process, metrics } = context;
+export async function join(context: Context): Promise<void> {
+  const { account, epochs, timer, process, metrics } = context;
   for (;;) {
-    if (progress.lostIn !== undefined) await raise(context, progress.lostIn);
-    const state = await epochs.beat(process, progress.joined);
-    if (state.epoch === 0) progress.lostIn = 0;
-    else if (progress.joined !== state.epoch) {
+    if (account.lostIn !== undefined) await raise(context, account.lostIn);
+    const state = await epochs.beat(process, account.joined);
+    if (state.epoch === 0) account.lostIn = 0;
+    else if (account.joined !== state.epoch) {
       // Also an account of an epoch that was raised again before it was open.
       if (account.id !== '') abandon(context);
-      if (await enter(context, state)) progress.joined = state.epoch;
-      else if (progress.lostIn === undefined) await pause(timer, LOOK_AGAIN);
+      if (await enter(context, state)) account.joined = state.epoch;
+      else if (account.lostIn === undefined) await pause(timer, LOOK_AGAIN);
     } else if (state.isOpen) break;
     else if (state.awaited > 0 && state.age < JOIN_TIMEOUT) await pause(timer, LOOK_AGAIN);
     else {
@@ -56,21 +40,21 @@ export async function join(context: JoinContext): Promise<void> {
 }
 
 /** The account is left for another one; its process closes it itself. */
-function abandon({ account, progress }: JoinContext): void {
+function abandon({ account }: Context): void {
   if (account.number > 0) account.earlier.set(account.id, undefined);
-  progress.joined = 0;
+  account.joined = 0;
   leave(account);
 }
 
 /** The first epoch of an instance is not a loss. */
-async function raise({ epochs, log, instanceUid: instance, progress }: JoinContext, from: number): Promise<void> {
-  await epochs.raise(from, progress.storeEpoch);
-  progress.lostIn = undefined;
+async function raise({ account, epochs, log, instanceUid: instance }: Context, from: number): Promise<void> {
+  await epochs.raise(from, account.storeEpoch);
+  account.lostIn = undefined;
   if (from > 0) log.warn('the store has forgotten: it is rebuilt from PostgreSQL', { instance, epoch: from });
 }
 
 /** Closes earlier accounts and tells everything under a new one. False: the epoch is over, or the account could not be opened. */
-async function enter(context: JoinContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
+async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
   const { account, accounts, ids, outbox, isolate } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
@@ -95,19 +79,19 @@ async function enter(context: JoinContext, { epoch, isOpen, calls }: EpochState)
 }
 
 /** The store is in another epoch than PostgreSQL, unless that was raised meanwhile. */
-function isElsewhere({ progress }: JoinContext, epoch: number, storeEpoch: number): false {
-  progress.storeEpoch = storeEpoch;
-  progress.lostIn = epoch;
+function isElsewhere({ account }: Context, epoch: number, storeEpoch: number): false {
+  account.storeEpoch = storeEpoch;
+  account.lostIn = epoch;
   return false;
 }
 
 /** Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's call ends them. */
-async function closeEarlier(context: JoinContext, epoch: number, isRebuild: boolean): Promise<string[] | undefined> {
+async function closeEarlier(context: Context, epoch: number, isRebuild: boolean): Promise<string[] | undefined> {
   const ends: string[] = [];
   for (const account of context.account.earlier.keys()) {
     const closed = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
     if (closed?.outcome === 'epoch') isElsewhere(context, epoch, closed.epoch);
-    if (closed?.outcome === 'behind') context.progress.lostIn = epoch;
+    if (closed?.outcome === 'behind') context.account.lostIn = epoch;
     if (closed?.outcome !== 'closed') return undefined;
     // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended accounts.
     if (closed.figures !== undefined && closed.row.isCharged) ends.push(account);
@@ -116,7 +100,7 @@ async function closeEarlier(context: JoinContext, epoch: number, isRebuild: bool
 }
 
 /** Charges in the name of earlier accounts are taken back: their requests are booked by their ids. */
-async function oweCorrections({ account, books, clock }: JoinContext): Promise<void> {
+async function oweCorrections({ account, books, clock }: Context): Promise<void> {
   const { earlier } = account;
   if (earlier.size === 0) return;
   const charges = await books.charges([...earlier.keys()]);
@@ -129,7 +113,7 @@ async function oweCorrections({ account, books, clock }: JoinContext): Promise<v
 }
 
 /** Entries that PostgreSQL has are not told again. */
-async function dropBooked(context: JoinContext): Promise<void> {
+async function dropBooked(context: Context): Promise<void> {
   const { untold } = context.account;
   if (untold.length === 0) return;
   const booked = await context.books.bookedOf(untold.map(({ entry }) => entry.id));
@@ -137,7 +121,7 @@ async function dropBooked(context: JoinContext): Promise<void> {
 }
 
 /** Before the epoch is open: everything that is not booked, by its ids. The store learns it from PostgreSQL. */
-async function bookByIds(context: JoinContext, epoch: number): Promise<boolean> {
+async function bookByIds(context: Context, epoch: number): Promise<boolean> {
   const { untold } = context.account;
   if (untold.length === 0) return true;
   const entries = untold.map(({ entry }) => entry);
@@ -163,8 +147,8 @@ function drop({ account, outbox }: Context, isBooked: (ended: Ended) => boolean)
  * earlier accounts. Before the epoch is open nothing is told as spent: nobody reads sums then. Requests that
  * have ended since keep their escrow till the opening.
  */
-async function tellAll(context: JoinContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
-  const { account, ask } = context;
+async function tellAll(context: Context, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
+  const { account } = context;
   if (isOpen) for (const ended of account.untold.splice(0)) take(account, ended);
   const rest = [...account.counters.all()].filter(({ holds, owed, sent }) => holds > 0 || sent !== 0n || owed > sent);
   do {
@@ -175,7 +159,7 @@ async function tellAll(context: JoinContext, isOpen: boolean, ends: ReadonlyArra
     }));
     for (const counter of counters) counter.sentRisk = counter.risk;
     const call = { ...toCall(account), lines, ends: rest.length === 0 ? ends : [] };
-    const reply = await ask(call);
+    const reply = await context.ask(call);
     if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);
     else if (reply.outcome === 'absent') {
       const absent = reply.absent.flatMap((index) => counters[index]?.counter ?? []);
@@ -186,9 +170,9 @@ async function tellAll(context: JoinContext, isOpen: boolean, ends: ReadonlyArra
   return true;
 }
 
-function failed(context: JoinContext, reply: AccountReply): false {
+function failed(context: Context, reply: AccountReply): false {
   const { epoch } = context.account;
   if (reply.outcome === 'epoch') return isElsewhere(context, epoch, reply.epoch);
-  if (reply.outcome === 'stale' && reply.why === 'behind') context.progress.lostIn = epoch;
+  if (reply.outcome === 'stale' && reply.why === 'behind') context.account.lostIn = epoch;
   return false;
 }

@@ -6,14 +6,13 @@ import { reasonAndCausesOf } from '../reason.ts';
 import { createAccount, createStoreMemory, unbookedOf } from './account.ts';
 import { takeUses, toCall } from './account-call.ts';
 import { book, createBooking, sizeOf } from './booking.ts';
-import { createClosing } from './closing.ts';
 import type { Context, LedgerDependencies } from './context.ts';
 import { createEnds } from './ends.ts';
 import { createHolds } from './holds.ts';
 import { createLoads } from './loads.ts';
-import { maintain } from './maintain.ts';
+import { createClosing, maintain } from './maintain.ts';
 import { createMembership, type Membership } from './membership.ts';
-import { createMove } from './move.ts';
+import { createMove } from './rates.ts';
 import { createSpend } from './spend.ts';
 import { createSync, type Sync } from './sync.ts';
 import { inTime, TIMEOUT, withTimeout } from './timeout.ts';
@@ -67,17 +66,18 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
 }
 
 function createParts(deps: LedgerDependencies) {
-  const { clock: wall, monotonic: clock = wall, timer } = deps;
+  const { clock: wall, monotonic: clock = wall, process = deps.ids.next(), timer } = deps;
   // The wall clock is the best guess at the store's.
   const account = createAccount(clock, deps.isolate ?? createStoreMemory(wall.now() - clock.now()));
   const context: Context = {
-    ...{ ...deps, clock, wall, account, store: account.store, now: account.now },
+    ...{ ...deps, clock, wall, process, account, store: account.store, now: account.now },
     accounts: inTime(timer, 'the store', deps.accounts),
     books: inTime(timer, 'PostgreSQL', deps.books),
     epochs: inTime(timer, 'PostgreSQL', deps.epochs),
     urgent: () => sync.urgent(),
     news: () => sync.news(),
     leave: (loss) => membership.leave(loss),
+    ask: (call) => sync.ask(call),
   };
   const waiting = createWaiting(context);
   const closing = createClosing(context);
@@ -92,9 +92,8 @@ function createParts(deps: LedgerDependencies) {
   });
   const booking = createBooking(context, sync.flush);
   const membership: Membership = createMembership(context, {
-    ask: sync.ask,
-    onLeft: sync.reset,
-    onOpen() {
+    left: sync.reset,
+    open() {
       ends.answered();
       booking.gather();
       sync.urgent();
@@ -143,5 +142,5 @@ async function stop({ context, sync, booking }: ReturnType<typeof createParts>):
   account.isOpen = false;
   // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without a charge.
   const last = { ...toCall(account), batch: batch + 1, booked: batch, isLast: true, uses: takeUses(account) };
-  await sync.ask(last).catch(() => undefined);
+  await context.ask(last).catch(() => undefined);
 }

@@ -1,6 +1,5 @@
 // Membership of a process in an epoch: its start, its heartbeat, and its way back after it left (LEDGER 6).
 
-import type { AccountCall, AccountReply } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonOf } from '../reason.ts';
@@ -8,23 +7,15 @@ import { type Loss, learnCalls, oweAgain } from './account.ts';
 import { forgetEarlier } from './booking.ts';
 import type { Context } from './context.ts';
 import { replay } from './entries.ts';
-import { type JoinProgress, join } from './join.ts';
-
-interface MembershipParts {
-  readonly ask: (call: AccountCall) => Promise<AccountReply>;
-  onLeft(): void;
-  onOpen(): void;
-}
+import { join } from './join.ts';
 
 const BEAT_POSTGRES: Millis = 2000;
 const TRY_AGAIN: Millis = 200;
 
 export type Membership = ReturnType<typeof createMembership>;
 
-export function createMembership(context: Context, { ask, onLeft, onOpen }: MembershipParts) {
-  const { account, outbox, epochs, ids, timer, clock, isolate, log } = context;
-  const progress: JoinProgress = { joined: 0, lostIn: undefined, storeEpoch: 0 };
-  const process = context.process ?? ids.next();
+export function createMembership(context: Context, on: { left(): void; open(): void }) {
+  const { account, outbox, epochs, ids, process, timer, clock, isolate, log } = context;
   let isRead = false;
   let hasBeaten = false;
   let beatAt = clock.now();
@@ -34,7 +25,7 @@ export function createMembership(context: Context, { ask, onLeft, onOpen }: Memb
   const joinOnce = async (): Promise<void> => {
     try {
       hasBeaten = true;
-      await join({ ...context, process, progress, ask });
+      await join(context);
     } catch (cause) {
       const why = reasonOf(cause);
       if (account.why !== why) log.warn('the ledger cannot join the epoch', { why });
@@ -48,7 +39,7 @@ export function createMembership(context: Context, { ask, onLeft, onOpen }: Memb
     account.why = '';
     account.opened.resolve();
     forgetEarlier(context);
-    onOpen();
+    on.open();
   };
   const rejoin = (): Promise<void> => {
     cancel();
@@ -60,16 +51,16 @@ export function createMembership(context: Context, { ask, onLeft, onOpen }: Memb
   const leave = (loss: Loss): void => {
     if (!account.isOpen) return;
     Object.assign(account, { isOpen: false, opened: Promise.withResolvers(), isRebuilding: loss !== 'closed' });
-    progress.joined = 0;
-    if (loss === 'behind') progress.lostIn = account.epoch;
+    account.joined = 0;
+    if (loss === 'behind') account.lostIn = account.epoch;
     if (loss === 'closed') for (const { lost } of account.live) lost?.();
-    onLeft();
+    on.left();
     rejoin();
   };
 
   const beatPostgres = async (): Promise<void> => {
     const { epoch, id } = account;
-    const state = await epochs.beat(process, progress.joined);
+    const state = await epochs.beat(process, account.joined);
     if (account.id !== id) return;
     if (state.epoch !== epoch || !state.isOpen) leave('epoch');
     else learnCalls(account.store, epoch, state.calls);

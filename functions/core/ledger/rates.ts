@@ -1,13 +1,12 @@
-// Rates of a request: the question to the store, and the view of the client (decision 0012).
-import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
+// Rates of a request: the question to the store, the view of the client, and moves to a fallback entry (decision 0012).
+import type { Hold, HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
-import type { RateLimit, RateRefusal, RateReply, RateRequest } from '../ports/rates.ts';
-
-/** The rates asked of the store, and the scopes whose limits they are. */
-export interface RatesAsked {
-  readonly request: RateRequest;
-  readonly scopes: ReadonlyArray<ScopePolicy>;
-}
+import type { RateLimit, RateRefusal, RateReply } from '../ports/rates.ts';
+import { err, ok, type Result } from '../result.ts';
+import { type Account, type HeldRates, liveOf, use } from './account.ts';
+import type { Context } from './context.ts';
+import type { RatesAsked } from './counters.ts';
+import { REQUEST_DEADLINE, type Waiting } from './waiting.ts';
 
 /** Limits, compiled once per policy object. */
 const known = new WeakMap<ScopePolicy, RateLimit>();
@@ -57,4 +56,35 @@ function tightest(what: keyof RateView, { request }: RatesAsked, { left }: RateR
     if (lowest === undefined || one.remaining < lowest.remaining) lowest = { ...one, limit };
   });
   return lowest;
+}
+
+type Moved = Result<void, HoldRefusal>;
+
+const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
+
+/** Refused where that entry is full; the hold then stays where it was. The store is not asked where the entry has no limit. */
+export const createMove =
+  ({ account, clock }: Context, waiting: Waiting) =>
+  (hold: Hold, to: RateLimit | undefined): Promise<Moved> => {
+    const counted = liveOf(hold)?.counted;
+    if (counted === undefined || to === undefined) {
+      if (counted !== undefined) enter(account, counted, undefined);
+      return Promise.resolve(ok(undefined));
+    }
+    const request = { tokens: counted.tokens, limits: [], entries: [to] };
+    return new Promise((resolve) =>
+      waiting.enter({
+        ...{ charges: NO_CHARGES, amount: 0n, minAmount: 0n, rates: { request, scopes: [] } },
+        deadline: clock.now() + REQUEST_DEADLINE,
+        onHeld: () => resolve(ok(enter(account, counted, to))),
+        onRefused: (refusal) => resolve(err(refusal)),
+      }),
+    );
+  };
+
+/** The former entry gets its tokens back, not its request. */
+function enter(account: Account, counted: HeldRates, to: RateLimit | undefined): void {
+  const { entry, tokens } = counted;
+  counted.entry = to;
+  if (entry !== undefined) use(account, { id: entry.id, requests: 0, tokens: -tokens, parallel: -1 });
 }
