@@ -2,8 +2,9 @@
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { type Course, costOf, isWritten, type Request, sizeOf } from './course.ts';
 
-/** A request is admitted: each of its counters must have room for everything that is held and spent. */
+/** A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked of an old snapshot. */
 export function verifyAdmission(course: Course, request: Request): void {
+  if (course.excused.has(request)) return;
   for (const charge of request.hold?.charges ?? []) {
     const limit = (request.gateway?.limits.get(charge.scopeId) ?? 0n) + allowanceOf(course, charge);
     const owed = course.requests.reduce((all, each) => (isIn(each, charge) ? all + owedOf(course, each) : all), 0n);
