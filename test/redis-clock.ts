@@ -1,6 +1,6 @@
 // The script of accounts with a clock that a test sets, so leases of hours end without waiting.
+import type { Evaluate } from '#adapters/redis/accounts.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Evaluate } from './accounts.ts';
 
 export function underClock(evaluate: Evaluate, now: () => Millis): Evaluate {
   return (script, key, args) => {

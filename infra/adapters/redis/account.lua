@@ -2,23 +2,24 @@
 -- By hand: redis-cli --eval infra/adapters/redis/account.lua '{instance}:meta' , accounts '{"isEnded":true,"max":10}'
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
---   meta          hash: layout, epoch, calls, now (the latest clock seen: a failover never turns it back), swept
+--   meta          hash: layout, epoch, calls, now (the latest clock seen: a failover never turns it back), swept;
+--                 account > `number state lease booked told`: its last call, end of lease and batches, then the outcome of that call in JSON
 --   c             hash: counter > `spent held`, then the last accounts that were refused here, each with the instant;
 --                 spent is `-` while the counter is absent and registered holds are in it
 --   e             sorted set: loaded counter > until when it stays, used or not
---   h             hash: account > its head in JSON: number and outcome of the last call, state, end of the lease, batches told and booked
 --   l             sorted set: account > the end of its lease
 --   f             sorted set: finished account > until when it is remembered
 --   a:<account>   hash: counter > `escrow risk left`, then each unbooked batch with its spend; left: the last batch that was booked
 --   r:<minute>    hash: rate > requests and tokens in JSON; the only keys that expire
 --   p             hash: rate > requests in flight by account, in JSON
--- A counter is named `start:end scope`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON; the reply is JSON without empty lists;
+-- A counter is named `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON; the reply is JSON, too;
 -- amounts are strings (account-text.ts). A step reads, decides, and writes last: one that fails at a wrong argument has written nothing.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD = 'accounts 1', 60000, 1000, 60000, 100
-local MAX_ENDED, MAX_SWEPT, MAX_FORGOTTEN = 16, 100, 5000
+local LAYOUT, MINUTE, SECOND, KEEP, OLD = 'accounts 2', 60000, 1000, 60000, 100
+local MAX_ENDED, MAX_SWEPT, MAX_FORGOTTEN, MAX_FIELDS = 16, 100, 5000, 1000
+local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, given = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
-local meta = redis.call('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'swept')
-if meta[1] ~= LAYOUT and (meta[1] or redis.call('EXISTS', prefix .. 'epoch') == 1) then
+local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'swept', given.account or '')
+if meta[1] ~= LAYOUT and (meta[1] or redisCall('EXISTS', prefix .. 'epoch') == 1) then
   return redis.error_reply('LAYOUT the store has the layout "' .. (meta[1] or 'holds') .. '" and this version reads "' .. LAYOUT
     .. '": stop all processes of the other version and delete the keys ' .. prefix .. '*')
 end
@@ -29,8 +30,8 @@ local epoch = tonumber(meta[2] or '0')
 if given.epoch and operation ~= 'begin' and given.epoch ~= epoch then
   return cjson.encode({ outcome = 'epoch', now = now, epoch = epoch })
 end
-local COUNTERS, KEPT, HEADS, LEASES, FINISHED, IN_FLIGHT = prefix .. 'c', prefix .. 'e', prefix .. 'h', prefix .. 'l', prefix .. 'f', prefix .. 'p'
-local function int(number) return string.format('%d', number) end
+local COUNTERS, KEPT, LEASES, FINISHED, IN_FLIGHT = prefix .. 'c', prefix .. 'e', prefix .. 'l', prefix .. 'f', prefix .. 'p'
+local function int(number) return format('%d', number) end
 local function figuresKey(id) return prefix .. 'a:' .. id end
 local nowText, minute = int(now), math.floor(now / MINUTE)
 local PRESENT, BEFORE = prefix .. 'r:' .. int(minute), prefix .. 'r:' .. int(minute - 1)
@@ -63,14 +64,14 @@ local function wideMoney()
   parts.__eq = function(a, b) return a[1] == b[1] and a[2] == b[2] end
   local zero = of(0, 0)
   local function amount(text)
-    local sign, digits = string.match(text, '^(%-?)(%d+)$')
+    local sign, digits = match(text, '^(%-?)(%d+)$')
     if digits == nil or #digits > 21 then error('not an amount: ' .. text, 0) end
     local size = of(tonumber(string.sub(digits, 1, -10)) or 0, tonumber(string.sub(digits, -9)))
     return sign == '' and size or zero - size
   end
   local function shown(a)
     if a < zero then return '-' .. shown(zero - a) end
-    return a[1] == 0 and int(a[2]) or string.format('%d%09d', a[1], a[2])
+    return a[1] == 0 and int(a[2]) or format('%d%09d', a[1], a[2])
   end
   return { amount = amount, sum = amount, zero = zero, shown = shown, times = function(a, factor) return of(a[1] * factor, a[2] * factor) end }
 end
@@ -81,25 +82,34 @@ local calls = tonumber(meta[3] or '0')
 local function min(a, b) return b < a and b or a end
 local function max(a, b) return a < b and b or a end
 local function size(text)
-  local number = amount(text or '0')
+  local number = text and amount(text) or ZERO
   return ZERO <= number and number or error('not a size: ' .. text, 0)
 end
 
 -- Counters, accounts with their figures, and rates: read once, and written in the end where they have changed.
 local counters, accounts, rates = {}, {}, {}
--- An absent counter has no `spent`.
-local function counterOf(name)
-  local counter = counters[name]
-  if counter == nil then
-    local first, last = string.match(name, '^(%-?%d+):(%-?%d+) ')
-    counter = { first = tonumber(first), last = tonumber(last) or error('not a counter: ' .. name, 0) }
-    counter.text = redis.call('HGET', COUNTERS, name) or '- 0'
-    local spent, held, refused = string.match(counter.text, '^(%S+) (%S+)(.*)$')
-    if spent ~= '-' then counter.spent = sum(spent) end
-    counter.held, counter.refused, counters[name] = sum(held), refused, counter
+-- One command for many fields of a hash; `each` gets their texts, false where there is none.
+local function read(key, names, each)
+  for i = 0, #names - 1, MAX_FIELDS do
+    local texts = redisCall('HMGET', key, unpack(names, i + 1, math.min(i + MAX_FIELDS, #names)))
+    for at, text in ipairs(texts) do each(names[i + at], text, i + at) end
   end
-  return counter
 end
+-- An absent counter has no `spent`.
+local function addCounter(name, text)
+  if counters[name] then return end
+  local spent, held, refused = match(text or '- 0', '^(%S+) (%S+)(.*)$')
+  counters[name] = { name = name, spent = spent ~= '-' and sum(spent) or nil, held = sum(held), refused = refused, text = text or '- 0' }
+end
+local function windowOf(counter)
+  local first, last = match(counter.name, '^(%-?%d+):(%-?%d+) ')
+  return tonumber(first), tonumber(last) or error('not a counter: ' .. counter.name, 0)
+end
+local function counterOf(name)
+  if counters[name] == nil then addCounter(name, redisCall('HGET', COUNTERS, name)) end
+  return counters[name]
+end
+local function counterText(counter) return (counter.spent and shown(counter.spent) or '-') .. ' ' .. shown(counter.held) end
 -- The accounts that were refused in the counter within the last second, without this one.
 local function refusedIn(counter, except)
   if counter.refused == '' then return '' end
@@ -113,33 +123,37 @@ end
 -- States: unknown, live, marked; closed by another or finished by itself: remembered for repeated and late calls, and for audits.
 local function accountOf(id)
   if accounts[id] == nil then
-    local text = redis.call('HGET', HEADS, id)
-    local head = text and cjson.decode(text) or { number = 0, state = 'unknown', lease = 0, booked = 0, told = 0 }
-    accounts[id] = { id = id, head = head, lease = head.lease, figures = {} }
+    local text = id == given.account and meta[6] or redisCall('HGET', KEYS[1], id) or '0 unknown 0 0 0 '
+    local number, state, lease, booked, told, outcome = match(text, '^(%d+) (%l+) (%d+) (%d+) (%d+) (.*)$')
+    lease = tonumber(lease)
+    accounts[id] = {
+      id = id, number = tonumber(number), state = state, lease = lease, leaseBefore = lease, booked = tonumber(booked), told = tonumber(told),
+      outcome = outcome, figures = {},
+    }
   end
   return accounts[id]
 end
 local function addFigure(account, name, text)
-  if account.figures[name] then return end
-  local escrow, risk, left, batches = string.match(text, '^(%d+) (%d+) (%d+)(.*)$')
-  local figure = { escrow = amount(escrow), risk = amount(risk), left = tonumber(left), unbooked = {}, text = text }
-  for batch, spend in string.gmatch(batches, ' (%d+) (%-?%d+)') do
-    batch = tonumber(batch)
-    if batch > account.head.booked then figure.unbooked[#figure.unbooked + 1] = { batch = batch, spend = amount(spend) }
-    else figure.left = math.max(figure.left, batch) end
+  local figure = account.figures[name]
+  if figure then return figure end
+  local escrow, risk, left, batch, spend, more = match(text or '0 0 0', '^(%d+) (%d+) (%d+) ?(%d*) ?(%-?%d*)(.*)$')
+  figure = { escrow = amount(escrow), risk = amount(risk), left = tonumber(left), unbooked = {}, text = text or '0 0 0' }
+  while batch ~= '' do
+    local number = tonumber(batch)
+    if number > account.booked then figure.unbooked[#figure.unbooked + 1] = { batch = number, spend = amount(spend) }
+    else figure.left = math.max(figure.left, number) end
+    batch, spend, more = match(more, '^ ?(%d*) ?(%-?%d*)(.*)$')
   end
   account.figures[name] = figure
-end
-local function figureOf(account, name)
-  if account.figures[name] == nil then addFigure(account, name, redis.call('HGET', figuresKey(account.id), name) or '0 0 0') end
-  return account.figures[name]
+  return figure
 end
 -- At least the figures in these counters; all where that is less.
 local function figuresOf(account, names)
-  if names and #names < redis.call('HLEN', figuresKey(account.id)) then
-    for _, name in ipairs(names) do figureOf(account, name) end
+  local key = figuresKey(account.id)
+  if names and #names < redisCall('HLEN', key) then
+    read(key, names, function(name, text) addFigure(account, name, text) end)
   else
-    local fields = redis.call('HGETALL', figuresKey(account.id))
+    local fields = redisCall('HGETALL', key)
     for i = 1, #fields, 2 do addFigure(account, fields[i], fields[i + 1]) end
   end
   return account.figures
@@ -150,34 +164,27 @@ local function figureText(figure)
   for _, one in ipairs(figure.unbooked) do text = text .. ' ' .. int(one.batch) .. ' ' .. shown(one.spend) end
   return text
 end
-local function rateOf(id)
-  if rates[id] == nil then
-    local function read(hash, nothing) return cjson.decode(redis.call('HGET', hash, id) or nothing) end
-    local nothing = '{"requests":0,"tokens":0}'
-    rates[id] = { current = read(PRESENT, nothing), before = read(BEFORE, nothing), inFlight = read(IN_FLIGHT, '{}') }
-  end
-  return rates[id]
-end
-
 local function write()
-  local commands = {}
-  local function later(...) commands[#commands + 1] = { ... } end
-  local function save(hash, name, text, nothing)
-    if text == nothing then later('HDEL', hash, name) else later('HSET', hash, name, text) end
+  local lists = { HSET = {}, HDEL = {}, ZADD = {}, ZREM = {} }
+  local function later(command, key, one, other)
+    local list = lists[command][key] or {}
+    lists[command][key], list[#list + 1] = list, one
+    list[#list + 1] = other
   end
+  local function save(key, name, text, nothing) later(text == nothing and 'HDEL' or 'HSET', key, name, text ~= nothing and text or nil) end
   for name, counter in pairs(counters) do
-    local text = (counter.spent and shown(counter.spent) or '-') .. ' ' .. shown(counter.held) .. refusedIn(counter)
+    local text = (counter.shown or counterText(counter)) .. refusedIn(counter)
     if text ~= counter.text then save(COUNTERS, name, text, '- 0') end
     if counter.keptUntil then later('ZADD', KEPT, int(counter.keptUntil), name) end
   end
   for id, account in pairs(accounts) do
     for name, figure in pairs(account.figures) do
-      local text = figureText(figure)
+      local text = figure.shown or figureText(figure)
       if text ~= figure.text then save(figuresKey(id), name, text, '0 0 0') end
     end
-    local lease = account.head.lease
     if account.isChanged then
-      later('HSET', HEADS, id, cjson.encode(account.head))
+      local lease = account.lease
+      later('HSET', KEYS[1], id, format('%d %s %d %d %d %s', account.number, account.state, lease, account.booked, account.told, account.outcome))
       later('ZADD', lease > 0 and LEASES or FINISHED, int(lease > 0 and lease or now + KEEP), id)
       if lease == 0 then later('ZREM', LEASES, id) end
     end
@@ -186,52 +193,64 @@ local function write()
     if rate.isChanged then
       later('HSET', PRESENT, id, cjson.encode(rate.current))
       later('HSET', BEFORE, id, cjson.encode(rate.before))
-      later('PEXPIRE', PRESENT, int(2 * MINUTE))
-      later('PEXPIRE', BEFORE, int(2 * MINUTE))
       save(IN_FLIGHT, id, cjson.encode(rate.inFlight), '{}')
     end
   end
-  later('HSET', KEYS[1], 'calls', int(calls), 'now', nowText)
-  for _, command in ipairs(commands) do redis.call(unpack(command)) end
+  later('HSET', KEYS[1], 'calls', int(calls))
+  later('HSET', KEYS[1], 'now', nowText)
+  for command, keys in pairs(lists) do
+    for key, list in pairs(keys) do
+      for i = 1, #list, MAX_FIELDS do redisCall(command, key, unpack(list, i, math.min(i + MAX_FIELDS - 1, #list))) end
+      if key == PRESENT or key == BEFORE then redisCall('PEXPIRE', key, int(2 * MINUTE)) end
+    end
+  end
 end
 
 -- Finished accounts are forgotten in the end, and counters whose window is over and that no account has anything in.
 local function sweep()
-  redis.call('HSET', KEYS[1], 'swept', nowText)
-  local function due(set, most) return redis.call('ZRANGEBYSCORE', set, '-inf', nowText, 'LIMIT', '0', int(most)) end
+  redisCall('HSET', KEYS[1], 'swept', nowText)
+  local function due(set, most) return redisCall('ZRANGEBYSCORE', set, '-inf', nowText, 'LIMIT', '0', int(most)) end
   for _, id in ipairs(due(FINISHED, MAX_FORGOTTEN)) do
-    redis.call('DEL', figuresKey(id))
-    redis.call('HDEL', HEADS, id)
-    redis.call('ZREM', FINISHED, id)
+    redisCall('DEL', figuresKey(id))
+    redisCall('HDEL', KEYS[1], id)
+    redisCall('ZREM', FINISHED, id)
   end
   local names, used = due(KEPT, MAX_SWEPT), {}
-  for _, id in ipairs(names[1] and redis.call('ZRANGE', LEASES, '0', '-1') or {}) do
+  for _, id in ipairs(names[1] and redisCall('ZRANGE', LEASES, '0', '-1') or {}) do
     for name, figure in pairs(figuresOf(accountOf(id), names)) do used[name] = used[name] or hasAnything(figure) end
   end
   for _, name in ipairs(names) do
-    if used[name] then redis.call('ZADD', KEPT, int(now + 10 * SECOND), name)
+    if used[name] then redisCall('ZADD', KEPT, int(now + 10 * SECOND), name)
     else
-      redis.call('HDEL', COUNTERS, name)
-      redis.call('ZREM', KEPT, name)
-      for id in pairs(accounts) do redis.call('HDEL', figuresKey(id), name) end
+      redisCall('HDEL', COUNTERS, name)
+      redisCall('ZREM', KEPT, name)
+      for id in pairs(accounts) do redisCall('HDEL', figuresKey(id), name) end
     end
   end
-  accounts = {}
+  accounts, meta[6] = {}, nil
 end
 
 -- An account ends: its escrow is free, and its risk is spend if PostgreSQL has charged it. An unknown one is known from now on.
 local function close(id, isCharged, state)
   local account = accountOf(id)
-  if account.head.lease == 0 and account.head.state ~= 'unknown' then return end
+  if account.lease == 0 and account.state ~= 'unknown' then return end
   for name, figure in pairs(figuresOf(account)) do
     local counter = counterOf(name)
     counter.held, figure.escrow = counter.held - figure.escrow, ZERO
     if isCharged and counter.spent then counter.spent = counter.spent + figure.risk end
   end
-  account.head.state, account.head.lease, account.isChanged = state, 0, true
+  account.state, account.lease, account.isChanged = state, 0, true
 end
 
 -- Rates: the use of this minute, and of the one before by the share of it that lies in the last 60 s, rounded down.
+local function rateOf(id)
+  if rates[id] == nil then
+    local function read(hash, nothing) return cjson.decode(redisCall('HGET', hash, id) or nothing) end
+    local nothing = '{"requests":0,"tokens":0}'
+    rates[id] = { current = read(PRESENT, nothing), before = read(BEFORE, nothing), inFlight = read(IN_FLIGHT, '{}') }
+  end
+  return rates[id]
+end
 local KINDS = { 'requests', 'tokens' }
 -- A request for more tokens than the limit has the whole of it to itself, once it is free.
 local function wanted(limit, kind, tokens) return kind == 'requests' and 1 or math.min(tokens, limit.tokens) end
@@ -250,7 +269,7 @@ local function inFlightOf(rate)
   local all = 0
   for id, count in pairs(rate.inFlight) do
     local account = accounts[id]
-    local isThere = account and account.head.lease > 0 or not account and redis.call('ZSCORE', LEASES, id)
+    local isThere = account and account.lease > 0 or not account and redisCall('ZSCORE', LEASES, id)
     if isThere then all = all + count else rate.inFlight[id] = nil end
   end
   return all
@@ -283,7 +302,7 @@ local function judgeRates(asked)
     if wait and wait.retryIn > (longest and longest.retryIn or 0) then longest = wait end
   end
   for i, entry in ipairs(asked.entries) do
-    local wait = entry and waitOf(entry, asked.tokens, #asked.limits + i - 1)
+    local wait = entry ~= cjson.null and waitOf(entry, asked.tokens, #asked.limits + i - 1)
     if not wait then return longest, i end
     if wait.retryIn < (soonest and soonest.retryIn or MINUTE + 1) then soonest = wait end
   end
@@ -291,7 +310,7 @@ local function judgeRates(asked)
 end
 local function takeRates(asked, chosen)
   local taken = { unpack(asked.limits) }
-  if chosen and asked.entries[chosen] then taken[#taken + 1] = asked.entries[chosen] end
+  if chosen and asked.entries[chosen] ~= cjson.null then taken[#taken + 1] = asked.entries[chosen] end
   for _, limit in ipairs(taken) do
     local rate = rateOf(limit.id)
     for _, kind in ipairs(KINDS) do
@@ -311,28 +330,37 @@ local function leftOf(asked)
       end
     end
   end
-  return left[1] and left
+  return left
+end
+local function use(used)
+  local rate = rateOf(used.id)
+  for _, kind in ipairs(KINDS) do addUse(rate, kind, used[kind]) end
+  fly(rate, used.parallel)
 end
 
 -- Lines of a call: { counter, limit or false, spend, risk, returned, registered, ahead }; 0 may be left out at the end.
 local function readLines()
-  local lines = {}
+  local lines, names = {}, {}
+  for i, of in ipairs(given.lines) do names[i] = of[1] end
+  read(COUNTERS, names, addCounter)
   for i, of in ipairs(given.lines) do
+    local ahead = size(of[7])
     lines[i] = {
-      name = of[1], counter = counterOf(of[1]), limit = of[2] and sum(of[2]), spend = amount(of[3] or '0'), risk = size(of[4]),
-      returned = size(of[5]), registered = size(of[6]), ahead = size(of[7]), isRefused = false,
+      of = of, counter = counters[of[1]], limit = of[2] and sum(of[2]), spend = of[3] and amount(of[3]) or ZERO,
+      ahead = ahead, isAsked = ZERO < ahead,
     }
-    lines[i].isAsked = ZERO < lines[i].ahead
   end
   for _, ask in ipairs(given.asks) do
-    local seen = {}
     for i, index in ipairs(ask.lines) do
       local line = lines[index + 1]
-      if line == nil or seen[line.counter] then error('an ask must name different lines of its call', 0) end
-      ask.lines[i], line.isAsked, seen[line.counter] = line, true, true
+      if line == nil or line.ask == ask then error('an ask must name different lines of its call', 0) end
+      ask.lines[i], line.isAsked, line.ask = line, true, ask
     end
   end
-  return lines
+  return lines, names
+end
+local function readFigures(account, lines, names)
+  read(figuresKey(account.id), names, function(name, text, i) lines[i].figure = addFigure(account, name, text) end)
 end
 -- Why nothing is done.
 local function obstacle(lines)
@@ -340,22 +368,25 @@ local function obstacle(lines)
   for i, line in ipairs(lines) do
     if not line.counter.spent and (line.isAsked or line.spend ~= ZERO) then absent[#absent + 1] = i - 1 end
     -- A scope without a limit has one window, its whole life, which may begin a moment ahead of this clock.
-    isOver = isOver or line.isAsked and line.limit and (now < line.counter.first or line.counter.last <= now)
+    if line.isAsked and line.limit and not isOver then
+      local first, last = windowOf(line.counter)
+      isOver = now < first or last <= now
+    end
   end
   if absent[1] then return { outcome = 'absent', absent = absent } end
   return isOver and { outcome = 'window' } or nil
 end
-local function setAside(line, figure, change) figure.escrow, line.counter.held = figure.escrow + change, line.counter.held + change end
+local function setAside(line, change) line.figure.escrow, line.counter.held = line.figure.escrow + change, line.counter.held + change end
 -- Spend leaves escrow, as far as there is any; idle escrow goes back; live holds are held again.
-local function settle(line, figure, head)
-  local counter = line.counter
-  setAside(line, figure, line.registered - min(figure.escrow, max(ZERO, line.spend) + line.returned))
-  figure.risk = line.risk
+local function settle(line, account)
+  local of, counter, figure = line.of, line.counter, line.figure
+  setAside(line, size(of[6]) - min(figure.escrow, max(ZERO, line.spend) + size(of[5])))
+  figure.risk = size(of[4])
   if line.spend == ZERO then return end
   local last = figure.unbooked[#figure.unbooked]
   if last and last.batch == given.batch then last.spend = last.spend + line.spend
   else figure.unbooked[#figure.unbooked + 1] = { batch = given.batch, spend = line.spend } end
-  counter.spent, head.told = counter.spent + line.spend, math.max(head.told, given.batch)
+  counter.spent, account.told = counter.spent + line.spend, math.max(account.told, given.batch)
 end
 -- The size that spend leaves of an ask; else the refusal.
 local function clamp(ask)
@@ -379,14 +410,13 @@ local function decide(ask, account)
     if line.limit and ZERO < granted and line.limit < counter.spent + counter.held + granted then
       refusal = refusal or { outcome = 'busy', counter = i - 1 }
       -- Two accounts are enough to know whether another one than any was refused.
-      counter.refused = ' ' .. account.id .. ' ' .. nowText .. (string.match(refusedIn(counter, account.id), '^ %S+ %d+') or '')
+      counter.refused = ' ' .. account.id .. ' ' .. nowText .. (match(refusedIn(counter, account.id), '^ %S+ %d+') or '')
     end
   end
   if refusal then return refusal end
   for _, line in ipairs(ask.lines) do
-    local figure = figureOf(account, line.name)
-    if line.limit then setAside(line, figure, granted) end
-    figure.risk = figure.risk + granted
+    if line.limit then setAside(line, granted) end
+    line.figure.risk = line.figure.risk + granted
   end
   if ask.rates then takeRates(ask.rates, chosen) end
   return { outcome = 'held', amount = shown(granted) }, chosen and chosen - 1
@@ -401,94 +431,99 @@ local function answer(ask, account)
   return reply
 end
 local function liveAccounts()
-  local live = redis.call('ZCOUNT', LEASES, '(' .. nowText, '+inf')
+  local live = redisCall('ZCOUNT', LEASES, '(' .. nowText, '+inf')
   for _, account in pairs(accounts) do
-    live = live + (account.head.lease > now and 1 or 0) - (account.lease > now and 1 or 0)
+    live = live + (account.lease > now and 1 or 0) - (account.leaseBefore > now and 1 or 0)
   end
   return live
 end
 -- Escrow ahead of requests: a sixteenth of what is left, divided among the live accounts, and none where anybody is refused.
-local function grantAhead(line, figure)
-  local counter = line.counter
-  if line.ahead == ZERO or not line.limit or line.isRefused or now > given.deadline or refusedIn(counter) ~= '' then return end
-  if money.times(line.ahead, 16 * liveAccounts()) <= line.limit - counter.spent - counter.held then setAside(line, figure, line.ahead) end
-end
-local function perform(account, lines)
-  account.head.booked = math.max(account.head.booked, given.booked)
-  for _, line in ipairs(lines) do settle(line, figureOf(account, line.name), account.head) end
-  for _, id in ipairs(given.ends) do close(id, true, 'closed') end
-  for _, use in ipairs(given.uses) do
-    for _, kind in ipairs(KINDS) do addUse(rateOf(use.id), kind, use[kind]) end
-    fly(rateOf(use.id), use.parallel)
+local function grantAhead(lines)
+  local share
+  for _, line in ipairs(lines) do
+    local counter = line.counter
+    if line.ahead ~= ZERO and line.limit and not line.isRefused and refusedIn(counter) == '' then
+      share = share or 16 * liveAccounts()
+      if money.times(line.ahead, share) <= line.limit - counter.spent - counter.held then setAside(line, line.ahead) end
+    end
   end
+end
+local function perform(account, lines, names)
+  account.booked = math.max(account.booked, given.booked)
+  readFigures(account, lines, names)
+  for _, line in ipairs(lines) do settle(line, account) end
+  for _, id in ipairs(given.ends) do close(id, true, 'closed') end
+  for _, used in ipairs(given.uses) do use(used) end
   local asks = {}
   for i, ask in ipairs(given.asks) do asks[i] = answer(ask, account) end
-  for _, line in ipairs(lines) do grantAhead(line, figureOf(account, line.name)) end
+  if now <= given.deadline then grantAhead(lines) end
   if given.isLast then close(account.id, false, 'finished') end
-  return { outcome = 'done', asks = asks[1] and asks }
+  return { outcome = 'done', asks = asks }
 end
 
-local operations = {}
-function operations.call()
+local function call()
   local account, number = accountOf(given.account), given.number
-  local head, lines = account.head, nil
-  local state, isLate = head.state, number == 1 and given.deadline < now
-  local isRepeated = number == head.number and (state == 'live' or state == 'finished')
+  local state, isLate = account.state, number == 1 and given.deadline < now
+  local isRepeated = number == account.number and (state == 'live' or state == 'finished')
   if not isRepeated then
-    local isClosed = number <= head.number or (state ~= 'live' and state ~= 'unknown') or (state == 'unknown' and isLate)
-    local why = isClosed and 'closed' or number > head.number + 1 and 'behind'
+    local isClosed = number <= account.number or (state ~= 'live' and state ~= 'unknown') or (state == 'unknown' and isLate)
+    local why = isClosed and 'closed' or number > account.number + 1 and 'behind'
     if why then return { outcome = 'stale', why = why, now = now, calls = calls } end
   end
-  lines = readLines()
+  local lines, names = readLines()
   if not isRepeated then
     calls = calls + 1
-    head.number, head.state, head.lease, account.isChanged = number, 'live', now + given.lease, true
-    head.outcome = obstacle(lines) or perform(account, lines)
+    account.number, account.state, account.lease, account.isChanged = number, 'live', now + given.lease, true
+    account.outcome = cjson.encode(obstacle(lines) or perform(account, lines, names))
   end
-  local reply = { outcome = head.outcome.outcome, absent = head.outcome.absent, now = now, calls = calls }
-  if reply.outcome == 'done' then
+  local isDone, reply = string.find(account.outcome, '"done"', 1, true), { now = now, calls = calls }
+  if isDone then
     local states, ended = {}, {}
+    if isRepeated then readFigures(account, lines, names) end
     for i, line in ipairs(lines) do
-      local counter = line.counter
-      local escrow, isWanted = figureOf(account, line.name).escrow, refusedIn(counter, account.id) ~= ''
-      states[i] = { shown(counter.spent or ZERO), shown(counter.held), shown(escrow), isWanted }
+      local counter, figure = line.counter, line.figure
+      counter.shown, figure.shown = counterText(counter), figureText(figure)
+      states[i] = { counter.shown, figure.shown, refusedIn(counter, account.id) ~= '' }
     end
-    for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', nowText, 'LIMIT', '0', int(MAX_ENDED))) do
-      if id ~= account.id and accountOf(id).head.lease > 0 then ended[#ended + 1] = id end
+    for _, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', nowText, 'LIMIT', '0', int(MAX_ENDED))) do
+      if id ~= account.id and not (accounts[id] and accounts[id].lease == 0) then ended[#ended + 1] = id end
     end
-    reply.asks, reply.accounts = head.outcome.asks, liveAccounts()
-    reply.lines, reply.ended = states[1] and states, ended[1] and ended
+    reply.accounts, reply.lines, reply.ended = liveAccounts(), states, ended
   end
   write()
-  return reply
+  -- The outcome is JSON already.
+  return string.sub(account.outcome, 1, -2) .. ',' .. string.sub(cjson.encode(reply), 2)
 end
 
+-- What is asked more rarely than calls.
+local function others()
+local operations = {}
 function operations.mark()
   local account = accountOf(given.account)
-  if account.head.lease == 0 then
+  if account.lease == 0 then
     close(given.account, false, 'closed')
     calls = calls + 1
     write()
     return { outcome = 'none', now = now, calls = calls }
   end
-  if not given.isOwn and account.head.lease > now then return { outcome = 'live', now = now } end
+  if not given.isOwn and account.lease > now then return { outcome = 'live', now = now } end
   local absent, figures = {}, {}
   for name, figure in pairs(figuresOf(account)) do
     if hasAnything(figure) then
       local unbooked = {}
-      for i, one in ipairs(figure.unbooked) do unbooked[i] = { one.batch, shown(one.spend) } end
-      figures[#figures + 1] = { name, shown(figure.escrow), shown(figure.risk), unbooked[1] and unbooked or nil }
+      for i, one in ipairs(figure.unbooked) do unbooked[i] = { batch = one.batch, spend = shown(one.spend) } end
+      figures[#figures + 1] = { counter = name, escrow = shown(figure.escrow), risk = shown(figure.risk), unbooked = unbooked }
       if not counterOf(name).spent then absent[#absent + 1] = name end
     end
   end
   if absent[1] and not given.isRebuild then return { outcome = 'absent', now = now, counters = absent } end
-  account.head.state, account.isChanged, calls = 'marked', true, calls + 1
+  account.state, account.isChanged, calls = 'marked', true, calls + 1
   write()
-  return { outcome = 'marked', now = now, calls = calls, number = account.head.number, figures = figures[1] and figures }
+  return { outcome = 'marked', now = now, calls = calls, number = account.number, figures = figures }
 end
 
 function operations.finish()
-  local state = accountOf(given.account).head.state
+  local state = accountOf(given.account).state
   if state == 'marked' or state == 'unknown' then close(given.account, given.isCharged, 'closed') end
   write()
   return {}
@@ -497,7 +532,7 @@ end
 function operations.load()
   for _, of in ipairs(given.sums) do
     local counter, spent = counterOf(of[1]), sum(of[2])
-    if counter.spent == nil then counter.spent, counter.keptUntil = spent, math.max(now, counter.last) + KEEP end
+    if counter.spent == nil then counter.spent, counter.keptUntil = spent, math.max(now, select(2, windowOf(counter))) + KEEP end
   end
   write()
   return {}
@@ -514,24 +549,24 @@ end
 
 function operations.accounts()
   local all = {}
-  for i, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', given.isEnded and nowText or '+inf', 'LIMIT', '0', int(given.max))) do
-    local head = accountOf(id).head
-    all[i] = { account = id, number = head.number, unbooked = head.told > head.booked and head.told or 0 }
+  for i, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', given.isEnded and nowText or '+inf', 'LIMIT', '0', int(given.max))) do
+    local account = accountOf(id)
+    all[i] = { account = id, number = account.number, unbooked = account.told > account.booked and account.told or 0 }
   end
-  return { accounts = all[1] and all }
+  return { accounts = all }
 end
 
 -- From the end: counters that leave are the first ones.
 function operations.loaded()
-  local names = redis.call('ZREVRANGE', KEPT, int(given.from), int(given.from + given.max))
+  local names = redisCall('ZREVRANGE', KEPT, int(given.from), int(given.from + given.max))
   local next = names[given.max + 1] and given.from + given.max
   names[given.max + 1] = nil
-  return { counters = names[1] and names, next = next }
+  return { counters = names, next = next }
 end
 
 -- Adds to the sums what an account has told and PostgreSQL has not booked, by the row that was read before them. Whether it has moved since.
 local function auditAccount(account, row, expected)
-  local isOver, isMoved = account.head.lease == 0, false
+  local isOver, isMoved = account.lease == 0, false
   for name, figure in pairs(account.figures) do
     local hasSpend = figure.risk ~= ZERO or figure.unbooked[1] ~= nil
     if expected[name] == nil then hasSpend = false
@@ -550,8 +585,8 @@ local function auditAccount(account, row, expected)
   return isMoved
 end
 function operations.audit()
-  local names, expected, differences, moved, ids = {}, {}, {}, {}, redis.call('ZRANGE', LEASES, '0', '-1')
-  for _, id in ipairs(redis.call('ZRANGE', FINISHED, '0', '-1')) do ids[#ids + 1] = id end
+  local names, expected, differences, moved, ids = {}, {}, {}, {}, redisCall('ZRANGE', LEASES, '0', '-1')
+  for _, id in ipairs(redisCall('ZRANGE', FINISHED, '0', '-1')) do ids[#ids + 1] = id end
   -- So many unbooked amounts might not be exact as doubles.
   if #ids > 200 and money == NARROW then error(WIDE, 0) end
   for i, of in ipairs(given.deadline < now and {} or given.sums) do
@@ -565,24 +600,24 @@ function operations.audit()
   end
   for name, spent in pairs(moved[1] and {} or expected) do
     local counter = counterOf(name)
-    if spent ~= counter.spent then differences[#differences + 1] = { name, shown(spent - counter.spent) } end
+    if spent ~= counter.spent then differences[#differences + 1] = { counter = name, by = shown(spent - counter.spent) } end
     counter.spent = spent
   end
   if not moved[1] then
     calls = calls + 1
     write()
   end
-  return { outcome = 'done', now = now, calls = calls, differences = differences[1] and differences, moved = moved[1] and moved }
+  return { outcome = 'done', now = now, calls = calls, differences = differences, moved = moved }
 end
 
 local function wipe()
-  for _, id in ipairs(redis.call('HKEYS', HEADS)) do redis.call('UNLINK', figuresKey(id)) end
-  for _, name in ipairs({ COUNTERS, KEPT, HEADS, LEASES, FINISHED, IN_FLIGHT, PRESENT, BEFORE, KEYS[1] }) do redis.call('UNLINK', name) end
+  for _, id in ipairs(redisCall('HKEYS', KEYS[1])) do redisCall('UNLINK', figuresKey(id)) end
+  for _, name in ipairs({ COUNTERS, KEPT, LEASES, FINISHED, IN_FLIGHT, PRESENT, BEFORE, KEYS[1] }) do redisCall('UNLINK', name) end
 end
 function operations.begin()
   if given.epoch <= epoch then return { epoch = epoch } end
   wipe()
-  redis.call('HSET', KEYS[1], 'layout', LAYOUT, 'epoch', int(given.epoch), 'now', nowText)
+  redisCall('HSET', KEYS[1], 'layout', LAYOUT, 'epoch', int(given.epoch), 'now', nowText)
   return { epoch = given.epoch }
 end
 function operations.clear()
@@ -590,8 +625,11 @@ function operations.clear()
   return {}
 end
 
+return operations[operation]
+end
+
 if meta[1] and tonumber(meta[5] or '0') + SECOND <= now then sweep() end
-return operations[operation]()
+return (operation == 'call' and call or others())()
 end
 
 local isDone, answer = pcall(run, NARROW)
@@ -601,4 +639,4 @@ if not isDone and answer == WIDE then
 end
 -- Errors keep the server's text: clients recognise a replica by its first word.
 if not isDone then return { err = type(answer) == 'table' and answer.err or answer } end
-return cjson.encode(answer)
+return type(answer) == 'string' and answer or cjson.encode(answer)

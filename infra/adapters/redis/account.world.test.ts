@@ -6,9 +6,9 @@ import { type AccountsUnderTest, accountsScene, ask, line } from '#core/ports/ac
 import { MAX_ASKS, MAX_LINES } from '#core/ports/accounts.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
+import { underClock } from '../../../test/redis-clock.ts';
 import { describeUnless } from '../../../test/skip-unless.ts';
 import { createRedisAccounts } from './accounts.ts';
-import { underClock } from './manual-clock.fixture.ts';
 import { openRedis, type RedisConnection } from './tcp.ts';
 
 const LUA = 'infra/adapters/redis/account.lua';
@@ -64,7 +64,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       run('call', { ...call, lines: [[name, '100', '7']], asks, uses: [], ends: [], isLast: false }),
     ).toMatchObject({
       ...{ outcome: 'done', calls: 1, accounts: 1 },
-      ...{ lines: [['12', '20', '20', false]], asks: [{ outcome: 'held', amount: '20' }] },
+      ...{ lines: [['12 20', '20 20 0 1 7', false]], asks: [{ outcome: 'held', amount: '20' }] },
     });
     expect(run('accounts', { isEnded: false, max: 10 })).toEqual({
       accounts: [{ account: 'one', number: 1, unbooked: 1 }],

@@ -6,10 +6,10 @@ import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { createManualTime } from '../../../test/doubles/time.ts';
 import { random } from '../../../test/random.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
+import { underClock } from '../../../test/redis-clock.ts';
 import { describeUnless } from '../../../test/skip-unless.ts';
 import { createMemoryAccounts } from '../memory/accounts.ts';
 import { createRedisAccounts } from './accounts.ts';
-import { underClock } from './manual-clock.fixture.ts';
 import { openRedis, type RedisConnection } from './tcp.ts';
 
 const SEEDS = [1, 2, 3, 4];

@@ -4,11 +4,11 @@ import { describeAccounts } from '#core/ports/accounts.promises.ts';
 import type { AccountsUnderTest } from '#core/ports/accounts.scene.promises.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
+import { underClock } from '../../../test/redis-clock.ts';
 import { describeUnless } from '../../../test/skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../test/upstash.ts';
 import type { Evaluate } from './accounts.ts';
 import { createRedisAccounts } from './accounts.ts';
-import { underClock } from './manual-clock.fixture.ts';
 import { openRedis, type RedisConnection } from './tcp.ts';
 import { openUpstash } from './upstash.ts';
 

@@ -1,11 +1,10 @@
 // Redis or Valkey over TCP: one connection that fails immediately while the server is away, and reconnects by itself.
-import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
-import type { Evaluate } from './accounts.ts';
+import { createEvaluate, type Evaluate } from './accounts.ts';
 
 export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
 
@@ -28,21 +27,12 @@ export function openRedis(address: RedisAddress, { log }: { readonly log: Log })
   const opening = connect(address, log);
   // The first call reports the error.
   opening.catch(() => undefined);
-  const names = new Map<string, string>();
   return {
-    async evaluate(script, key, args) {
+    evaluate: createEvaluate(async (command, script, key, args) => {
       const { redis, firstTry } = await opening;
       await firstTry;
-      const sha = names.get(script) ?? createHash('sha1').update(script).digest('hex');
-      names.set(script, sha);
-      try {
-        return await redis.evalsha(sha, 1, key, ...args);
-      } catch (error) {
-        // The server does not know the script, for example after a restart. Nothing was done yet.
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-        return await redis.eval(script, 1, key, ...args);
-      }
-    },
+      return redis[command](script, 1, key, ...args);
+    }),
     async close() {
       (await opening).close();
     },
