@@ -11,8 +11,6 @@ export interface Counter extends ScopeWindow {
   readonly figures: Map<string, Figures>;
   /** Accounts that were refused because of escrow, and until when that is told to others. */
   readonly wanted: Map<string, Millis>;
-  /** The place among loaded counters. */
-  serial: number;
   keepUntil: Millis;
 }
 
@@ -47,7 +45,6 @@ export interface Account {
 export interface Life {
   readonly epoch: number;
   calls: number;
-  loads: number;
   nextSweep: Millis;
   readonly counters: Map<string, Counter>;
   readonly accounts: Map<string, Account>;
@@ -66,7 +63,7 @@ const KEEP: Millis = 60_000;
 const SWEEP_EVERY: Millis = 10_000;
 
 export const beginLife = (epoch: number): Life => ({
-  ...{ epoch, calls: 0, loads: 0, nextSweep: 0, counters: new Map(), accounts: new Map() },
+  ...{ epoch, calls: 0, nextSweep: 0, counters: new Map(), accounts: new Map() },
   rates: createAccountRates(),
 });
 
@@ -81,7 +78,7 @@ export function accountOf({ accounts }: Life, id: string): Account {
 /** The counter, absent where nobody has loaded it. */
 export function counterOf({ counters }: Life, { scopeId, window }: ScopeWindow): Counter {
   const key = `${window.start} ${window.end} ${scopeId}`;
-  const fresh = { scopeId, window, spent: undefined, figures: new Map(), wanted: new Map(), serial: 0, keepUntil: 0 };
+  const fresh = { scopeId, window, spent: undefined, figures: new Map(), wanted: new Map(), keepUntil: 0 };
   const counter = counters.get(key) ?? fresh;
   counters.set(key, counter);
   return counter;
@@ -124,8 +121,7 @@ export function spend(counter: Counter, amount: Nano): void {
 export function load(life: Life, sum: ScopeSpend, now: Millis): void {
   const counter = counterOf(life, sum);
   if (counter.spent !== undefined) return;
-  life.loads += 1;
-  Object.assign(counter, { spent: sum.spent, serial: life.loads, keepUntil: Math.max(now, sum.window.end) + KEEP });
+  Object.assign(counter, { spent: sum.spent, keepUntil: Math.max(now, sum.window.end) + KEEP });
 }
 
 /** A marked account lives until its lease ends: it has its escrow. */

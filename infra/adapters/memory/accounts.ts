@@ -61,11 +61,11 @@ export function createMemoryAccounts({ clock, epoch = MEMORY_EPOCH }: MemoryAcco
       });
     },
     async loaded(from, max) {
-      const loaded = [...life.counters.values()].filter(({ spent }) => spent !== undefined);
-      const rest = loaded.filter(({ serial }) => serial >= Number(from)).sort((a, b) => a.serial - b.serial);
-      const counters = rest.slice(0, max).map(({ scopeId, window }) => ({ scopeId, window }));
-      const next = rest[max]?.serial;
-      return next === undefined ? { counters } : { counters, next: `${next}` };
+      // From the end: counters that leave are the first ones.
+      const loaded = [...life.counters.values()].filter(({ spent }) => spent !== undefined).reverse();
+      const next = Number(from) + max;
+      const counters = loaded.slice(Number(from), next).map(({ scopeId, window }) => ({ scopeId, window }));
+      return next < loaded.length ? { counters, next: `${next}` } : { counters };
     },
     async audit(of, sums, rows, deadline) {
       const now = tick();

@@ -461,7 +461,8 @@ local function perform(account, lines, names)
   return { outcome = 'done', asks = asks }
 end
 
-local function call()
+local operations = {}
+function operations.call()
   local account, number = accountOf(given.account), given.number
   local state, isLate = account.state, number == 1 and given.deadline < now
   local isRepeated = number == account.number and (state == 'live' or state == 'finished')
@@ -495,9 +496,6 @@ local function call()
   return string.sub(account.outcome, 1, -2) .. ',' .. string.sub(cjson.encode(reply), 2)
 end
 
--- What is asked more rarely than calls.
-local function others()
-local operations = {}
 function operations.mark()
   local account = accountOf(given.account)
   if account.lease == 0 then
@@ -625,11 +623,8 @@ function operations.clear()
   return {}
 end
 
-return operations[operation]
-end
-
 if meta[1] and tonumber(meta[5] or '0') + SECOND <= now then sweep() end
-return (operation == 'call' and call or others())()
+return operations[operation]()
 end
 
 local isDone, answer = pcall(run, NARROW)

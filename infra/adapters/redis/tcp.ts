@@ -96,5 +96,3 @@ export function optionsOf({ host, port, password, tls }: RedisAddress): Options 
     ...(tls ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
   };
 }
-
-/** An error in args; several attempts at one name come as one error without a message of its own. */
