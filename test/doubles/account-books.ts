@@ -45,7 +45,7 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
       account,
       entries.map(({ id }) => id),
     );
-    const closed = { ...row, isClosed: true, isCharged: true };
+    const closed = { ...row, isClosed: true, isCharged: epochs.current().isOpen };
     rows.set(account, closed);
     return closed;
   };
@@ -66,7 +66,8 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
       return { outcome: 'booked', rejected: books.insert(entries) };
     },
     async close(closing) {
-      if (epochs.current().epoch !== closing.epoch) return { outcome: 'epoch' };
+      const { epoch, isOpen } = epochs.current();
+      if (epoch !== closing.epoch || (isOpen && closing.isRebuild === true)) return { outcome: 'epoch' };
       const { isClosed, number } = rows.get(closing.account) ?? NEW;
       if (!isClosed && number > (closing.number ?? number)) return { outcome: 'behind' };
       return { outcome: 'closed', row: close(closing) };

@@ -93,8 +93,11 @@ async function closeEarlier(context: Context, epoch: number, isRebuild: boolean)
     if (closed?.outcome === 'epoch') isElsewhere(context, epoch, closed.epoch);
     if (closed?.outcome === 'behind') context.account.lostIn = epoch;
     if (closed?.outcome !== 'closed') return undefined;
+    if (closed.figures === undefined) continue;
+    // Charges from before an epoch is open are in the sums that are loaded then.
+    if (isRebuild) await context.accounts.finish(epoch, account, false);
     // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended accounts.
-    if (closed.figures !== undefined && closed.row.isCharged) ends.push(account);
+    else if (closed.row.isCharged) ends.push(account);
   }
   return ends;
 }

@@ -84,7 +84,8 @@ export async function closeAccount({ accounts, books, store }: StoreContext, { e
   learnCalls(store, epoch, marked.calls);
   if (marked.outcome === 'none' && !how.isOwn) return marked;
   const { figures, number } = { figures: undefined, number: undefined, ...marked };
-  const closed = await books.close({ epoch, account, figures, number, calls: marked.calls, at: marked.now });
+  const { calls, now: at } = marked;
+  const closed = await books.close({ epoch, account, figures, number, calls, at, isRebuild: how.isRebuild });
   if (closed.outcome === 'epoch') return undefined;
   return closed.outcome === 'closed' ? { ...closed, figures, number } : closed;
 }

@@ -89,9 +89,16 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
       expect([await spentOfOne(), await rowOf(account)]).toEqual([0n, undefined]);
     });
 
-    test('before an epoch is open closes as well', async () => {
+    test('before an epoch is open charges what is in all sums that the store loads: the store does not charge it', async () => {
+      const row = { isClosed: true, isCharged: false };
       await under.epochs.raise(1, 1);
-      expect(await close(account, undefined, { epoch: 2 })).toMatchObject({ outcome: 'closed' });
+      const early = () => close(account, [figuresOf(scopeWindow(1), 5n)], { epoch: 2, isRebuild: true });
+      expect(await early()).toMatchObject({ outcome: 'closed', row });
+      expect(await spentOfOne()).toBe(5n);
+      await under.epochs.open(2);
+      expect(await early()).toEqual({ outcome: 'epoch' });
+      expect(await rowOf(account)).toMatchObject(row);
+      expect(await under.books.charges([account])).toHaveLength(1);
     });
 
     test.each<[string, Nano, Nano, Nano]>([

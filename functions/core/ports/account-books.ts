@@ -30,6 +30,8 @@ export interface Closing {
   readonly number?: number | undefined;
   /** The store's count of calls when it was frozen. */
   readonly calls: number;
+  /** Its counters may be absent in the store: only before the epoch is open, while nobody reads sums. */
+  readonly isRebuild?: boolean | undefined;
   /** The store's clock: the time of the charge, moved into the counter's window where that is over. */
   readonly at: Millis;
 }
@@ -53,7 +55,7 @@ export interface AccountBooks extends Reading {
   bookBatch(batch: Batch): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }>;
   /**
    * Closes an account, once: one `expired` entry per counter for risk and unbooked spend beyond the batches that PostgreSQL has. Closed before: changes nothing.
-   * Answers the row. `epoch`: the closing is of another epoch; `behind`: the row is open and has a later call than `number`, so the store has gone back. Then nothing was done.
+   * Answers the row. `epoch`: the closing is of another epoch, or came too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the store has gone back. Then nothing was done.
    */
   close(
     closing: Closing,

@@ -169,7 +169,7 @@ export interface AccountRow {
   /** The number of its last answered call when that was booked. */
   readonly number: number;
   readonly isClosed: boolean;
-  /** Closed by `AccountBooks.close`: what it had at risk and unbooked was charged in its name, possibly nothing. */
+  /** Closed by `AccountBooks.close` in an open epoch: what it had at risk and unbooked was charged in its name, possibly nothing. What was charged before is in the sums that are loaded. */
   readonly isCharged: boolean;
 }
 

@@ -63,9 +63,14 @@ async function enter(query: Query, instanceUid: string, isRequest: boolean, batc
     if (isLast) return 'closed';
   }
   // Sums are read as soon as the epoch is open: it opens after the bookings by ids that are under way.
-  const [current] = await query<{ epoch: string; isOpen: boolean }>(`${CURRENT} for share`, [instanceUid]);
+  const [current] = await query<Epoch>(`${CURRENT} for share`, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return 'epoch';
   return account !== undefined || current?.isOpen === true ? 'closed' : 'booked';
+}
+
+interface Epoch {
+  readonly epoch: string;
+  readonly isOpen: boolean;
 }
 
 const CURRENT = `
@@ -96,8 +101,11 @@ async function close(
   const { query } = booking;
   const { account, epoch } = closing;
   await lock(query, instanceUid, account);
-  const [current] = await query<{ epoch: string }>(CURRENT, [instanceUid]);
+  let [current] = await query<Epoch>(CURRENT, [instanceUid]);
+  // Charges from before an epoch is open are in all sums that are read in it: it opens after this.
+  if (current?.isOpen === false) [current] = await query<Epoch>(`${CURRENT} for update`, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
+  if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
   const [closed] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
   if (closed !== undefined) {
     const entries = expiredEntries(closing, Number(closed.booked), random);
@@ -143,7 +151,9 @@ interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged'> {
 export const ROWS = {
   name: 'gateway-operator-accounts',
   text: `
-select account::text, booked::text, number::text, closed_at is not null as "isClosed", charged is not null as "isCharged"
+select account::text, booked::text, number::text, closed_at is not null as "isClosed",
+  charged is not null and closed_at >= coalesce(
+    (select opened_at from gateway_operator.store_epoch where instance_uid = $1), 'infinity') as "isCharged"
 from gateway_operator.account where instance_uid = $1 and account = any($2::uuid[])
 union all
 select distinct id::text, '0', '0', true, false from gateway_operator.entry e
