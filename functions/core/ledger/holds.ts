@@ -14,13 +14,12 @@ import { ratesOf, toLimited, toView } from './rates.ts';
 import { MIN_WAIT, REQUEST_DEADLINE, type Waiting } from './waiting.ts';
 
 type Held = Result<Hold, HoldRefusal>;
-type Outcome = 'held' | HoldRefusal['reason'];
 
 /** Escrow is used while the last answered call was sent less than this ago. */
 const FRESH: Millis = 1000;
 
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
-const OUTCOMES: Readonly<Record<Outcome, { readonly outcome: Outcome }>> = {
+const OUTCOMES = {
   held: { outcome: 'held' },
   exceeded: { outcome: 'exceeded' },
   busy: { outcome: 'busy' },
@@ -85,7 +84,7 @@ export function createHolds(context: Context, waiting: Waiting) {
         // Nobody needs what came too late: it goes back with the next call.
         if (waiter.isOver) for (const counter of asked) change(account, counter);
         if (waiter.isOver || one === undefined) return;
-        const isLower = asked.some(({ limit, lineIndex }) => isBelow(limit, call.lines[lineIndex]?.limit));
+        const isLower = asked.some(({ limit = 0n, lineIndex }) => limit < (call.lines[lineIndex]?.limit ?? 0n));
         // A limit has fallen meanwhile: the escrow goes back, and the request asks again.
         if (one.outcome === 'held' && isLower) waiting.again(waiter);
         else answer(waiter, one);
@@ -122,9 +121,6 @@ function isFree({ counters }: Charges, amount: Nano): boolean {
   return true;
 }
 
-const isBelow = (limit: Nano | undefined, asked: Nano | undefined): boolean =>
-  limit !== undefined && asked !== undefined && limit < asked;
-
 /** The request has its money from here on. Its line in the outbox is not awaited: a reply that never completed owes nothing. */
 function take(
   context: Context,
@@ -134,19 +130,8 @@ function take(
   const { account, outbox, clock, log } = context;
   const { all, counters } = charges;
   const live: LiveHold = {
-    ...{
-      id,
-      amount,
-      charges: all,
-      counters,
-      model,
-      identifier,
-      since: clock.now(),
-      risk: amount,
-      isStream: false,
-      place: -1,
-    },
-    ...{ known: undefined, lost: undefined, written: 0n, ending: undefined, counted: undefined },
+    ...{ id, amount, charges: all, counters, model, identifier, since: clock.now(), risk: amount, place: -1 },
+    ...{ isStream: false, known: undefined, lost: undefined, written: 0n, ending: undefined, counted: undefined },
     ...(rates === undefined || reply === undefined ? undefined : takenRates(rates, reply)),
   };
   begin(account, live);

@@ -1,6 +1,7 @@
 // The way of a process into an epoch and an account: its earlier accounts are closed, and what it holds and owes is told (LEDGER 3, 6).
 
 import { type AccountReply, MAX_LINES } from '../ports/accounts.ts';
+import type { Entry } from '../ports/books.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Ended, leave, oweAgain, take, unbookedOf } from './account.ts';
@@ -67,8 +68,7 @@ async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Pr
   const ends = await closeEarlier(context, epoch, !isOpen);
   if (ends === undefined) return false;
   await oweCorrections(context);
-  await dropBooked(context);
-  if (!isOpen && !(await bookByIds(context, epoch))) return false;
+  if (!(await dropBooked(context, epoch, isOpen))) return false;
   const id = ids.next();
   // The outbox names every account of its process, so that a successor closes and corrects it.
   if (isolate === undefined) await outbox.append({ type: 'account', id });
@@ -115,34 +115,28 @@ async function oweCorrections({ account, books, clock }: Context): Promise<void>
   for (const id of earlier.keys()) earlier.set(id, corrections);
 }
 
-/** Entries that PostgreSQL has are not told again. */
-async function dropBooked(context: Context): Promise<void> {
-  const { untold } = context.account;
-  if (untold.length === 0) return;
-  const booked = await context.books.bookedOf(untold.map(({ entry }) => entry.id));
-  drop(context, ({ entry }) => booked.get(entry.id)?.some(({ kind }) => kind === entry.kind) === true);
-}
-
-/** Before the epoch is open: everything that is not booked, by its ids. The store learns it from PostgreSQL. */
-async function bookByIds(context: Context, epoch: number): Promise<boolean> {
-  const { untold } = context.account;
-  if (untold.length === 0) return true;
-  const entries = untold.map(({ entry }) => entry);
-  if ((await book(context, { epoch, entries })) !== 'booked') return false;
-  const booked = new Set(entries);
-  drop(context, ({ entry }) => booked.has(entry));
-  return true;
-}
-
-function drop({ account, outbox }: Context, isBooked: (ended: Ended) => boolean): void {
-  const dropped = account.untold.filter(isBooked);
-  for (const { entry, counters, cover } of dropped)
+/**
+ * Entries that PostgreSQL has are not told again. Before the epoch is open it gets all of them, by their ids, and the store learns them from it.
+ * False: the epoch is open, or over.
+ */
+async function dropBooked(context: Context, epoch: number, isOpen: boolean): Promise<boolean> {
+  const { account, books, outbox } = context;
+  const entries = account.untold.map(({ entry }) => entry);
+  if (entries.length === 0) return true;
+  if (!isOpen && (await book(context, { epoch, entries })) !== 'booked') return false;
+  const known = isOpen ? await books.bookedOf(entries.map(({ id }) => id)) : undefined;
+  const isBooked = ({ id, kind }: Entry) => known === undefined || known.get(id)?.some((one) => one.kind === kind);
+  const booked = new Set(entries.filter(isBooked));
+  for (const { entry, counters, cover } of account.untold) {
+    if (!booked.has(entry)) continue;
     for (const counter of counters) {
       counter.owed -= entry.cost;
       counter.uncovered -= cover;
     }
-  account.untold = account.untold.filter((ended) => !isBooked(ended));
-  outbox.done(dropped.map(({ entry }) => entry.id));
+  }
+  account.untold = account.untold.filter(({ entry }) => !booked.has(entry));
+  outbox.done([...booked].map(({ id }) => id));
+  return true;
 }
 
 /**

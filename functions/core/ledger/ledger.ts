@@ -108,8 +108,8 @@ function createParts(deps: LedgerDependencies) {
       ends.beat();
       account.counters.rotate();
     }
+    if (beats % (2 * BEATS_PER_SECOND) === 0) membership.beat();
     sync.beat();
-    membership.beat();
     booking.report();
     cancelBeat = timer(BEAT, beat);
   };

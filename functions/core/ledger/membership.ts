@@ -9,16 +9,14 @@ import type { Context } from './context.ts';
 import { replay } from './entries.ts';
 import { join } from './join.ts';
 
-const BEAT_POSTGRES: Millis = 2000;
 const TRY_AGAIN: Millis = 200;
 
 export type Membership = ReturnType<typeof createMembership>;
 
 export function createMembership(context: Context, on: { left(): void; open(): void }) {
-  const { account, outbox, epochs, ids, process, timer, clock, isolate, log } = context;
+  const { account, outbox, epochs, ids, process, timer, isolate, log } = context;
   let isRead = false;
   let hasBeaten = false;
-  let beatAt = clock.now();
   let joining: Promise<void> | undefined;
   let cancel = (): void => undefined;
 
@@ -35,7 +33,6 @@ export function createMembership(context: Context, on: { left(): void; open(): v
     } finally {
       joining = undefined;
     }
-    beatAt = clock.now();
     account.why = '';
     account.opened.resolve();
     forgetEarlier(context);
@@ -80,10 +77,9 @@ export function createMembership(context: Context, on: { left(): void; open(): v
       isRead = true;
       await rejoin();
     },
-    /** Called every quarter of a second. */
+    /** Called every two seconds. */
     beat(): void {
-      if (!account.isOpen || isolate !== undefined || clock.now() - beatAt < BEAT_POSTGRES) return;
-      beatAt = clock.now();
+      if (!account.isOpen || isolate !== undefined) return;
       // While PostgreSQL is away, bookings report it.
       beatPostgres().catch(() => undefined);
     },

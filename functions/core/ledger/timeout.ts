@@ -7,7 +7,7 @@ export const TIMEOUT: Millis = 2000;
 const BOOKING_TIMEOUT: Millis = 5000;
 
 /** After the timer fires, answers that have already arrived are read for this long: a process that was paused finds its timers first. */
-export const TIMER_SKEW: Millis = 50;
+const TIMER_SKEW: Millis = 50;
 
 /** The promise's outcome, or an error that names `whom`. The promise itself continues; its late failure is ignored. */
 export function withTimeout<T>(timer: Timer, millis: Millis, whom: string, promise: Promise<T>): Promise<T> {

@@ -5,19 +5,18 @@ import type { Millis, Nano } from '../ports/money.ts';
 import type { Account } from './account.ts';
 import type { Context } from './context.ts';
 import { type CounterState, idleOf, type Waiter } from './counters.ts';
-import { TIMER_SKEW } from './timeout.ts';
 
 /** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
 export const REQUEST_DEADLINE: Millis = 900;
-/** The same while a rebuild is known. */
-const REBUILD_DEADLINE: Millis = 1800;
+/** So much later while a rebuild is known. */
+const MORE_TO_REBUILD: Millis = 900;
 /** A request that has waited for the database already has this long at least. */
 export const MIN_WAIT: Millis = 500;
 /** An answer within this time shows that the store lives. */
 const ALIVE: Millis = 500;
 /** The first requests of the lines ask again, since other processes' holds end too. */
 const ASK_AGAIN: Millis = 50;
-/** The minimum time between two looks at the deadlines; a look that comes later than this shows that the process was paused. */
+/** The minimum time between two looks at deadlines and lines; a look that comes later than this shows that the process was paused. */
 const APART: Millis = 10;
 const LATE: Millis = 20;
 
@@ -27,9 +26,9 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
   /** All requests that wait, in order of arrival; and those of them that have not been answered. */
   const waiters = new Set<Waiter>();
   const asking = new Set<Waiter>();
-  let cancelCheck = (): void => undefined;
-  let checkDue = Number.POSITIVE_INFINITY;
-  let cancelAsk: (() => void) | undefined;
+  let due = Number.POSITIVE_INFINITY;
+  let wasPaused = false;
+  let cancel = (): void => undefined;
 
   const remove = (waiter: Waiter): void => {
     waiter.isOver = true;
@@ -46,38 +45,29 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     waiter.onRefused(refusal);
   };
 
-  const check = (due: Millis, isFinal: boolean): void => {
-    const at = clock.now();
+  const wakeBy = (at: Millis): void => {
+    if (at >= due) return;
+    cancel();
+    due = at;
+    cancel = timer(Math.max(0, at - clock.now()), wake);
+  };
+  const wake = (): void => {
+    const now = clock.now();
     // A process that was paused finds its timers first: answers that have arrived are read before deadlines count.
-    if (!isFinal && at - due > LATE) {
-      checkAt(at + TIMER_SKEW, true);
-      return;
-    }
-    checkDue = Number.POSITIVE_INFINITY;
-    let next = Number.POSITIVE_INFINITY;
-    const more = account.isRebuilding ? REBUILD_DEADLINE - REQUEST_DEADLINE : 0;
-    for (const waiter of waiters) {
-      const deadline = waiter.deadline + more;
-      if (deadline > at) next = Math.min(next, deadline);
-      else refuse(waiter, verdictOf(account, waiter, at));
-    }
-    if (waiters.size > 0) checkAt(Math.max(next, at + APART), false);
-  };
-  const checkAt = (due: Millis, isFinal: boolean): void => {
-    cancelCheck();
-    checkDue = due;
-    cancelCheck = timer(Math.max(0, due - clock.now()), () => check(due, isFinal));
-  };
-  const askAgain = (): void => {
-    cancelAsk = undefined;
-    const full = new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn));
-    if (full.size === 0) return;
-    for (const { line, counter } of full) {
+    wasPaused = !wasPaused && now - due > LATE;
+    due = Number.POSITIVE_INFINITY;
+    let next = now + ASK_AGAIN;
+    if (!wasPaused)
+      for (const waiter of waiters) {
+        const deadline = account.isRebuilding ? waiter.deadline + MORE_TO_REBUILD : waiter.deadline;
+        if (deadline > now) next = Math.min(next, deadline);
+        else refuse(waiter, verdictOf(account, waiter, now));
+      }
+    for (const { line, counter } of new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn)))
       if (counter.window.end <= account.now()) for (const waiter of line) again(waiter);
       else wakeFront(line);
-    }
-    urgent();
-    cancelAsk = timer(ASK_AGAIN, askAgain);
+    if (asking.size > 0) urgent();
+    if (waiters.size > 0) wakeBy(Math.max(next, now + APART));
   };
   /** The request asks with the next call. */
   const again = (waiter: Waiter): void => {
@@ -116,7 +106,6 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     leaveLine(waiter);
     waiter.busyIn = counter;
     counter.line.add(waiter);
-    cancelAsk ??= timer(ASK_AGAIN, askAgain);
   };
 
   return {
@@ -124,7 +113,7 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     enter(request: Omit<Waiter, 'view' | 'busyIn' | 'isAsking' | 'isOver'>): void {
       const waiter = { ...request, view: undefined, busyIn: undefined, isAsking: false, isOver: false };
       waiters.add(waiter);
-      if (waiter.deadline < checkDue) checkAt(waiter.deadline, false);
+      wakeBy(Math.min(waiter.deadline, clock.now() + ASK_AGAIN));
       asking.add(waiter);
       urgent();
     },
@@ -140,11 +129,7 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     refuseAll(why: string): void {
       for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why });
     },
-    /** Whether a request can ask now: none of its counters is being loaded. */
-    hasAsks(): boolean {
-      for (const { charges } of asking) if (!charges.counters.some(({ isLoading }) => isLoading)) return true;
-      return false;
-    },
+    hasAsks: () => asking.size > 0,
     /** Escrow became idle here: those whom it may suffice for ask, and the front in any case. */
     freed(counter: CounterState): void {
       found(counter);
@@ -152,10 +137,7 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
       urgent();
     },
     found,
-    close(): void {
-      cancelCheck();
-      cancelAsk?.();
-    },
+    close: () => cancel(),
   };
 }
 

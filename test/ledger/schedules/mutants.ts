@@ -250,8 +250,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/join.ts`,
-        line: 'drop(context, ({ entry }) => booked.has(entry));',
-        becomes: 'drop(context, () => booked.size > 0);',
+        line: 'account.untold = account.untold.filter(({ entry }) => !booked.has(entry));',
+        becomes: 'account.untold = [];',
       },
     ],
   },
