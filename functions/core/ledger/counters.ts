@@ -40,8 +40,6 @@ export interface CounterState {
   /** Sizes of holds begun in this second, and in the one before. */
   demand: Nano;
   lastDemand: Nano;
-  /** Seconds since the last request. */
-  quiet: number;
   /** The size of the last hold that was not free. */
   lastAmount: Nano;
   /** Requests that were refused here because of holds, in order of arrival. */
@@ -129,7 +127,7 @@ export function createCounters() {
     /** A second has passed: counters that nothing is in are dropped. */
     rotate(): void {
       for (const state of counters.values()) {
-        Object.assign(state, { quiet: state.quiet + 1, lastDemand: state.demand, demand: 0n });
+        Object.assign(state, { lastDemand: state.demand, demand: 0n });
         if (isUsed(state)) continue;
         state.isDropped = true;
         counters.delete(state.key);
@@ -149,7 +147,7 @@ export const NOTHING_TOLD = {
 
 const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
   ...{ ...NOTHING_TOLD, key, counter, limit: undefined, grantedUnder: undefined, holds: 0, live: 0n, risk: 0n },
-  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, quiet: 0, line: new Set() },
+  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, line: new Set() },
   ...{ isChanged: false, isDropped: false, lineIndex: 0 },
 });
 
@@ -182,11 +180,8 @@ export function fits(state: CounterState, amount: Nano): boolean {
 export const isCovered = ({ uncovered, sentUncovered, toldRisk, sentRisk }: CounterState): boolean =>
   uncovered <= toldRisk && (sentRisk === undefined || uncovered - sentUncovered <= sentRisk);
 
-/** Requests that wait for an answer know the counters of their last seconds. */
-const QUIET = 3;
-
-function isUsed({ holds, quiet, isLoading, isChanged, line, sentRisk, ...amounts }: CounterState): boolean {
+function isUsed({ holds, isLoading, isChanged, line, sentRisk, ...amounts }: CounterState): boolean {
   const { escrow, returning, owed, sent, toldRisk } = amounts;
-  if (holds > 0 || quiet < QUIET || isLoading || isChanged || line.size > 0 || sentRisk !== undefined) return true;
+  if (holds > 0 || isLoading || isChanged || line.size > 0 || sentRisk !== undefined) return true;
   return [escrow, returning, owed, sent, toldRisk].some((amount) => amount !== 0n);
 }

@@ -15,6 +15,7 @@ import { MIN_WAIT, REQUEST_DEADLINE, type Waiting } from './waiting.ts';
 
 type Held = Result<Hold, HoldRefusal>;
 
+const AWAY = 'too many settlements are not booked yet: PostgreSQL or the store is away or slow';
 /** Escrow is used while the last answered call was sent less than this ago. */
 const FRESH: Millis = 1000;
 
@@ -55,7 +56,7 @@ export function createHolds(context: Context, waiting: Waiting) {
   return {
     /** Always resolves: an error becomes a refusal. */
     hold(request: HoldRequest): Promise<Held> {
-      const why = whyRefused(context);
+      const why = account.isStopping ? 'the ledger stops' : isOverLimit(context) ? AWAY : undefined;
       if (why !== undefined) return Promise.resolve(count(err({ reason: 'unavailable', why })));
       const { amount, minAmount, waited = 0 } = request;
       // The account of a visit has the id of its request, which a booking looks for.
@@ -98,19 +99,12 @@ export function createHolds(context: Context, waiting: Waiting) {
   };
 }
 
-function whyRefused(context: Context): string | undefined {
-  if (context.account.isStopping) return 'the ledger stops';
-  const isAway = isOverLimit(context);
-  return isAway ? 'too many settlements are not booked yet: PostgreSQL or the store is away or slow' : undefined;
-}
-
 /** The policies of this request are the latest known: their limits decide from now on. */
 function demand({ counters, limits }: Charges, amount: Nano): void {
   for (let at = 0; at < counters.length; at += 1) {
     const counter = counters[at];
     if (counter === undefined) continue;
     counter.limit = limits[at];
-    counter.quiet = 0;
     counter.demand += amount;
     if (amount > 0n) counter.lastAmount = amount;
   }

@@ -185,7 +185,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { die: 1 } },
     edits: [
       {
-        file: `${CORE}/join.ts`,
+        file: `${CORE}/membership.ts`,
         line: 'if (!known.has(charge.id)) oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });',
         becomes: ';',
       },
@@ -238,7 +238,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { wipe: 1 } },
     edits: [
       {
-        file: `${CORE}/join.ts`,
+        file: `${CORE}/membership.ts`,
         line: 'registered: limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n),',
         becomes: 'registered: 0n,',
       },
@@ -249,7 +249,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { wishes: ALIKE, faults: { wipe: 1 } },
     edits: [
       {
-        file: `${CORE}/join.ts`,
+        file: `${CORE}/membership.ts`,
         line: 'account.untold = account.untold.filter(({ entry }) => !booked.has(entry));',
         becomes: 'account.untold = [];',
       },
