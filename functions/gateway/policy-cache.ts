@@ -1,7 +1,6 @@
 // Key policies by hash, as PostgreSQL had them at most five seconds ago: a cache that is correct when empty (DESIGN 7).
 
-import { withTimeout } from '#core/ledger/timeout.ts';
-import { REQUEST_DEADLINE } from '#core/ledger/waiting.ts';
+import { REQUEST_DEADLINE, withTimeout } from '#core/ledger/timeout.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { reasonOf } from '#core/reason.ts';

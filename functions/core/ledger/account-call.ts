@@ -101,7 +101,7 @@ function tellEnded(account: Account, lines: CounterState[]): void {
   account.untold = rest;
 }
 
-function toLine(account: Account, counter: CounterState, isAsked: boolean): CounterLine {
+export function toLine(account: Account, counter: CounterState, isAsked: boolean): CounterLine {
   const { scopeId, window } = counter.counter;
   const { limit, risk, sent: spend } = counter;
   account.changed.delete(counter);

@@ -4,12 +4,10 @@ import type { Batch, BatchOutcome } from '../ports/account-books.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, unbookedOf } from './account.ts';
 import type { Context } from './context.ts';
-import { pause } from './timeout.ts';
+import { longer, pause } from './timeout.ts';
 
 /** Entries of many ticks share a transaction. */
 const GATHER: Millis = 100;
-/** Pauses after failures: each is twice the one before, up to this. */
-const MAX_PAUSE: Millis = 1000;
 /** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */
 const MAX_UNBOOKED = 100_000;
 export const MAX_UNBOOKED_AGE: Millis = 30_000;
@@ -32,7 +30,7 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
       wait = GATHER;
     } catch (cause) {
       metrics.add('gateway_operator_ledger_booking_failures_total');
-      wait = Math.min(MAX_PAUSE, wait * 2);
+      wait = longer(wait);
       throw new Error('booking entries in PostgreSQL', { cause });
     } finally {
       running = undefined;

@@ -11,7 +11,8 @@ import { isOverLimit } from './booking.ts';
 import type { Context } from './context.ts';
 import { type Charges, type CounterState, fits, type Granted, type RatesAsked, type Waiter } from './counters.ts';
 import { ratesOf, toLimited, toView } from './rates.ts';
-import { MIN_WAIT, REQUEST_DEADLINE, type Waiting } from './waiting.ts';
+import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
+import type { Waiting } from './waiting.ts';
 
 type Held = Result<Hold, HoldRefusal>;
 

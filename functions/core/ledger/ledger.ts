@@ -9,11 +9,10 @@ import { book, createBooking, sizeOf } from './booking.ts';
 import type { Context, LedgerDependencies } from './context.ts';
 import { createEnds } from './ends.ts';
 import { createHolds } from './holds.ts';
-import { createLoads } from './loads.ts';
+import { createLoads, createSpend } from './loads.ts';
 import { createClosing, maintain } from './maintain.ts';
 import { createMembership, type Membership } from './membership.ts';
 import { createMove } from './rates.ts';
-import { createSpend } from './spend.ts';
 import { createSync, type Sync } from './sync.ts';
 import { inTime, TIMEOUT, withTimeout } from './timeout.ts';
 import { createWaiting } from './waiting.ts';
@@ -121,7 +120,7 @@ function createParts(deps: LedgerDependencies) {
     await withTimeout(timer, TIMEOUT, 'store or database', closing.stop()).catch(() => undefined);
     await membership.close();
   };
-  const [move, spend] = [createMove(context, waiting), createSpend(context, sync)];
+  const [move, spend] = [createMove(context, waiting), createSpend(context, sync.flush)];
   return { context, membership, holds, ends, booking, waiting, sync, move, spend, close };
 }
 

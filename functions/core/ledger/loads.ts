@@ -1,10 +1,15 @@
-// Loads: absent counters get their PostgreSQL sums. Absent is not zero (LEDGER 6).
+// Reads of counters: absent ones get their PostgreSQL sums, since absent is not zero; and the spend of scopes (LEDGER 6).
 
-import type { ScopeWindow } from '../ports/policy.ts';
+import type { HoldRefusal } from '../ports/ledger.ts';
+import type { Millis } from '../ports/money.ts';
+import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
+import { reasonOf } from '../reason.ts';
+import { err, ok, type Result } from '../result.ts';
+import { spendWindow } from '../window.ts';
 import { change } from './account.ts';
 import type { Context, StoreContext } from './context.ts';
 import type { CounterState } from './counters.ts';
-import { pause } from './timeout.ts';
+import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE, withTimeout } from './timeout.ts';
 
 /** Reads these sums in PostgreSQL and sets them where they are absent. Throws when store or database do not reply. */
 export async function load(
@@ -15,10 +20,6 @@ export async function load(
   const sums = await books.sums(counters);
   await accounts.load(epoch, sums);
 }
-
-/** Pauses between attempts: each is twice the one before. */
-const FIRST_PAUSE = 50;
-const MAX_PAUSE = 1000;
 
 /** Loads the counters that a call found absent; no call names them meanwhile. */
 export function createLoads(context: Context) {
@@ -43,7 +44,7 @@ export function createLoads(context: Context) {
       } catch {
         // Requests wait within their deadlines.
         await pause(timer, wait);
-        wait = Math.min(MAX_PAUSE, wait * 2);
+        wait = longer(wait);
       }
     }
     isRunning = false;
@@ -56,4 +57,40 @@ export function createLoads(context: Context) {
     }
     if (!isRunning) void run();
   };
+}
+
+type Spends = ReadonlyArray<ScopeSpend | undefined>;
+
+/** Spend of scopes in their current windows, holds left out. Undefined for a scope without a budget. `flush` tells everything that is not told. */
+export const createSpend =
+  (context: Context, flush: () => Promise<void>) =>
+  async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, HoldRefusal>> => {
+    try {
+      const left = Math.max(REQUEST_DEADLINE - waited, MIN_WAIT);
+      return ok(await withTimeout(context.timer, left, 'store or database', read(context, flush, scopes)));
+    } catch (error) {
+      return err({ reason: 'unavailable', why: reasonOf(error) });
+    }
+  };
+
+async function read(context: Context, flush: () => Promise<void>, scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> {
+  const { account, accounts } = context;
+  await account.opened.promise;
+  // Settlements that wait for the next call count too.
+  await flush();
+  const now = account.now();
+  const counters = scopes
+    .filter(({ budget }) => budget !== undefined)
+    .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
+  let shown = await accounts.read(counters);
+  const absent = counters.filter((_, index) => shown[index] === undefined);
+  if (absent.length > 0) {
+    await load(context, account.epoch, absent);
+    shown = await accounts.read(counters);
+  }
+  const spends = counters.flatMap((counter, index) => {
+    const spent = shown[index]?.spent;
+    return spent === undefined ? [] : [{ ...counter, spent }];
+  });
+  return scopes.map(({ scopeId }) => spends.find((spend) => spend.scopeId === scopeId));
 }

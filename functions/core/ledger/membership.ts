@@ -7,7 +7,7 @@ import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonOf } from '../reason.ts';
 import { type Ended, type Loss, learnCalls, leave, oweAgain, take, unbookedOf } from './account.ts';
-import { applyDone, toCall } from './account-call.ts';
+import { applyDone, toCall, toLine } from './account-call.ts';
 import { book, forgetEarlier } from './booking.ts';
 import type { Context } from './context.ts';
 import { replay, toCorrection } from './entries.ts';
@@ -241,11 +241,11 @@ async function tellAll(context: Context, isOpen: boolean, ends: ReadonlyArray<st
   const rest = [...account.counters.all()].filter(({ holds, owed, sent }) => holds > 0 || sent !== 0n || owed > sent);
   do {
     const counters = rest.splice(0, MAX_LINES);
-    const lines = counters.map(({ counter, limit, sent, risk, live, owed }) => ({
-      ...{ ...counter, limit, spend: sent, risk, returned: 0n, ahead: 0n },
-      registered: limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n),
-    }));
-    for (const counter of counters) counter.sentRisk = counter.risk;
+    const lines = counters.map((counter) => {
+      const { limit, live, owed, sent } = counter;
+      const registered = limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n);
+      return { ...toLine(account, counter, false), registered };
+    });
     const call = { ...toCall(account), lines, ends: rest.length === 0 ? ends : [] };
     const reply = await context.ask(call);
     if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);

@@ -6,7 +6,8 @@ import { err, ok, type Result } from '../result.ts';
 import { type Account, type HeldRates, liveOf, use } from './account.ts';
 import type { Context } from './context.ts';
 import type { RatesAsked } from './counters.ts';
-import { REQUEST_DEADLINE, type Waiting } from './waiting.ts';
+import { REQUEST_DEADLINE } from './timeout.ts';
+import type { Waiting } from './waiting.ts';
 
 /** Limits, compiled once per policy object. */
 const known = new WeakMap<ScopePolicy, RateLimit>();

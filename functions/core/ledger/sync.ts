@@ -6,14 +6,8 @@ import { change, learnCalls } from './account.ts';
 import { applyDone, applyRefused, compose, type Done, type Pending } from './account-call.ts';
 import type { Context } from './context.ts';
 import { type CounterState, idleOf } from './counters.ts';
+import { FIRST_PAUSE, longer } from './timeout.ts';
 import type { Waiting } from './waiting.ts';
-
-/** Answers that lead to more than the next call. */
-interface Answers {
-  done(pending: Pending, reply: Done): void;
-  /** These counters are not loaded. */
-  absent(counters: ReadonlyArray<CounterState>): void;
-}
 
 /** With more requests than these in flight, calls that somebody waits for are this far apart: few ask immediately, many share a call. */
 const FEW = 4;
@@ -24,13 +18,16 @@ const NEWS_AFTER: Millis = 25;
 const SECOND: Millis = 1000;
 const IDLE: Millis = 2000;
 const VISIT: Millis = 5000;
-/** Pauses before a call is repeated: each is twice the one before. */
-const FIRST_PAUSE: Millis = 50;
-const MAX_PAUSE: Millis = 1000;
 
 const afterPromises = (callback: () => void): void => void Promise.resolve().then(callback);
 
 export type Sync = ReturnType<typeof createSync>;
+
+/** Calls that were done, and counters that are not loaded. */
+interface Answers {
+  done(pending: Pending, reply: Done): void;
+  absent(counters: ReadonlyArray<CounterState>): void;
+}
 
 export function createSync(context: Context, waiting: Waiting, answers: Answers) {
   const { account, accounts, clock, wall, timer, tick = afterPromises, metrics } = context;
@@ -86,7 +83,7 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       metrics.add('gateway_operator_ledger_store_failures_total');
       for (const { reject } of flushing.splice(0)) reject(cause);
       notBefore = clock.now() + pause;
-      pause = Math.min(MAX_PAUSE, pause * 2);
+      pause = longer(pause);
       sendWithin(0);
     }
   };

@@ -2,6 +2,10 @@
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 
+/** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
+export const REQUEST_DEADLINE: Millis = 900;
+/** A request that has waited for the database already has this long at least. */
+export const MIN_WAIT: Millis = 500;
 /** The timeout of store and PostgreSQL where no request waits; and that of a booking. */
 export const TIMEOUT: Millis = 2000;
 const BOOKING_TIMEOUT: Millis = 5000;
@@ -29,6 +33,10 @@ export function inTime<Part extends object>(timer: Timer, whom: string, part: Pa
     },
   });
 }
+
+/** Pauses between attempts: each is twice the one before. */
+export const FIRST_PAUSE: Millis = 50;
+export const longer = (millis: Millis): Millis => Math.min(1000, 2 * millis);
 
 export const pause = (timer: Timer, millis: Millis): Promise<void> =>
   new Promise((resolve) => void timer(millis, resolve));

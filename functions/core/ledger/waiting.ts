@@ -6,12 +6,8 @@ import type { Account } from './account.ts';
 import type { Context } from './context.ts';
 import { type CounterState, idleOf, type Waiter } from './counters.ts';
 
-/** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
-export const REQUEST_DEADLINE: Millis = 900;
-/** So much later while a rebuild is known. */
+/** Requests are refused so much later while a rebuild is known. */
 const MORE_TO_REBUILD: Millis = 900;
-/** A request that has waited for the database already has this long at least. */
-export const MIN_WAIT: Millis = 500;
 /** An answer within this time shows that the store lives. */
 const ALIVE: Millis = 500;
 /** The first requests of the lines ask again, since other processes' holds end too. */

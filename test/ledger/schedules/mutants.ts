@@ -239,8 +239,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/membership.ts`,
-        line: 'registered: limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n),',
-        becomes: 'registered: 0n,',
+        line: 'const registered = limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n);',
+        becomes: 'const registered = 0n;',
       },
     ],
   },
