@@ -88,7 +88,7 @@ function takeAsks(lines: CounterState[], asking: Iterable<Waiter>): Waiter[] {
 
 const toAsk = ({ charges, amount, minAmount, rates }: Waiter): Ask => ({
   lines: charges.counters.map(({ lineIndex }) => lineIndex),
-  ...{ amount, minAmount, ...(rates === undefined ? {} : { rates: rates.request }) },
+  ...{ amount, minAmount, rates },
 });
 
 /** Ended requests whose counters all fit; their batch is the one that collects. A free reply is no news to the store. */

@@ -64,24 +64,18 @@ export interface Charges {
   readonly limits: ReadonlyArray<Nano | undefined>;
 }
 
-/** The rates asked of the store, and the scopes whose limits they are. */
-export interface RatesAsked {
-  readonly request: RateRequest;
-  readonly scopes: ReadonlyArray<ScopePolicy>;
-}
-
 /** A request between its arrival and its hold. */
 export interface Waiter {
   /** Windows and limits as of its last ask; without scopes where only a rate is asked for. */
   charges: Charges;
   readonly amount: Nano;
   readonly minAmount: Nano;
-  readonly rates: RatesAsked | undefined;
+  readonly rates: RateRequest | undefined;
   readonly deadline: Millis;
   readonly onHeld: (granted: Granted) => void;
   readonly onRefused: (refusal: HoldRefusal) => void;
   /** Rates as last answered, where it was refused because of holds. */
-  view: RateView | undefined;
+  view: { readonly rates?: RateView };
   /** The counter that refused it because of holds: it waits in that line. */
   busyIn: CounterState | undefined;
   /** The pending call asks for it. */
@@ -93,7 +87,7 @@ export interface Waiter {
 export interface Granted {
   readonly charges: Charges;
   readonly amount: Nano;
-  readonly rates?: RatesAsked | undefined;
+  readonly rates?: RateRequest | undefined;
   readonly reply?: RateReply | undefined;
 }
 

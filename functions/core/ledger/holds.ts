@@ -3,13 +3,13 @@
 import type { AskAnswer } from '../ports/accounts.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { RateReply } from '../ports/rates.ts';
+import type { RateReply, RateRequest } from '../ports/rates.ts';
 import { err, ok, type Result } from '../result.ts';
 import { begin, change, type LiveHold } from './account.ts';
 import type { Done, Pending } from './account-call.ts';
 import { isOverLimit } from './booking.ts';
 import type { Context } from './context.ts';
-import { type Charges, type CounterState, fits, type Granted, type RatesAsked, type Waiter } from './counters.ts';
+import { type Charges, type CounterState, fits, type Granted, type Waiter } from './counters.ts';
 import { ratesOf, toLimited, toView } from './rates.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
 import type { Waiting } from './waiting.ts';
@@ -49,7 +49,7 @@ export function createHolds(context: Context, waiting: Waiting) {
     else if (reply.outcome !== 'busy') waiting.refuse(waiter, toRefusal(waiter, reply));
     else {
       const counter = charges.counters[reply.counter];
-      if (rates !== undefined && reply.rates !== undefined) waiter.view = toView(rates, reply.rates);
+      waiter.view = toView(rates, reply.rates);
       if (counter !== undefined) waiting.queue(waiter, counter);
     }
   };
@@ -139,26 +139,19 @@ function take(
   return live;
 }
 
-function takenRates(asked: RatesAsked, reply: RateReply): Pick<LiveHold, 'counted' | 'rates' | 'entry'> {
-  const { limits, entries, tokens } = asked.request;
-  const taken = reply.entry === undefined ? {} : { entry: reply.entry };
-  const entry = reply.entry === undefined ? undefined : entries[reply.entry];
-  return { counted: { limits, entry, tokens }, rates: toView(asked, reply), ...taken };
+function takenRates(asked: RateRequest, reply: RateReply): Pick<LiveHold, 'counted' | 'rates' | 'entry'> {
+  const { limits, entries, tokens } = asked;
+  const { entry: at = -1 } = reply;
+  return { counted: { limits, entry: entries[at], tokens }, ...toView(asked, reply), ...(at < 0 ? {} : { entry: at }) };
 }
 
-function toRefusal(
-  { charges, rates }: Waiter,
-  answer: Extract<AskAnswer, { outcome: 'exceeded' | 'limited' }>,
-): HoldRefusal {
-  if (answer.outcome === 'limited') {
-    if (rates === undefined) throw new Error('the store refused for a rate that was not asked for');
-    return toLimited(rates, answer, answer.rates);
-  }
-  const view = rates === undefined || answer.rates === undefined ? {} : { rates: toView(rates, answer.rates) };
-  const { scopes, counters, limits } = charges;
+function toRefusal(waiter: Waiter, answer: Extract<AskAnswer, { outcome: 'exceeded' | 'limited' }>): HoldRefusal {
+  if (answer.outcome === 'limited') return toLimited(waiter, answer);
+  const { scopes, counters, limits } = waiter.charges;
   const [scope, counter, limit] = [scopes[answer.counter], counters[answer.counter], limits[answer.counter]];
   if (scope === undefined || counter === undefined || limit === undefined)
     throw new Error('the store refused in a counter that was not asked for');
+  const view = toView(waiter.rates, answer.rates);
   return { reason: 'exceeded', scope, spent: answer.spent, limit, resetAt: counter.counter.window.end, ...view };
 }
 

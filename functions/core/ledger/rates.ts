@@ -1,11 +1,12 @@
 // Rates of a request: the question to the store, the view of the client, and moves to a fallback entry (decision 0012).
+import type { AskAnswer } from '../ports/accounts.ts';
 import type { Hold, HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
-import type { RateLimit, RateRefusal, RateReply } from '../ports/rates.ts';
+import type { RateLimit, RateReply, RateRequest } from '../ports/rates.ts';
 import { err, ok, type Result } from '../result.ts';
 import { type Account, type HeldRates, liveOf, use } from './account.ts';
 import type { Context } from './context.ts';
-import type { RatesAsked } from './counters.ts';
+import type { Waiter } from './counters.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -13,10 +14,9 @@ import type { Waiting } from './waiting.ts';
 const known = new WeakMap<ScopePolicy, RateLimit>();
 
 /** Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the hold may move to one that is. */
-export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: HoldRequest): RatesAsked | undefined {
+export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: HoldRequest): RateRequest | undefined {
   if (!scopes.some(hasLimits) && entries.length === 0) return undefined;
-  const limited = scopes.filter(hasLimits);
-  return { request: { tokens, limits: limited.map(limitOf), entries }, scopes: limited };
+  return { tokens, limits: scopes.filter(hasLimits).map(limitOf), entries };
 }
 
 const NO_ENTRIES: NonNullable<HoldRequest['entries']> = [];
@@ -32,26 +32,27 @@ function limitOf(scope: ScopePolicy): RateLimit {
 }
 
 /** The refusal that the gateway gets when a rate refuses. */
-export function toLimited(asked: RatesAsked, refusal: RateRefusal, reply: RateReply): HoldRefusal {
-  const { limits, entries } = asked.request;
-  const { rate, retryIn } = refusal;
-  const scope = asked.scopes[refusal.limit];
-  const limit = (limits[refusal.limit] ?? entries[refusal.limit - limits.length])?.[rate];
-  if (limit === undefined) throw new Error('the store refused for an unknown limit');
-  const rates = toView(asked, reply);
-  return { reason: 'limited', rate, limit, retryIn, rates, ...(scope === undefined ? {} : { scope }) };
+export function toLimited({ charges, rates }: Waiter, answer: Extract<AskAnswer, { outcome: 'limited' }>): HoldRefusal {
+  const { limit: at, rate, retryIn, rates: reply } = answer;
+  const limit = (rates?.limits[at] ?? rates?.entries[at - rates.limits.length])?.[rate];
+  if (limit === undefined) throw new Error('the store refused for a rate that was not asked for');
+  const scope = charges.scopes.filter(hasLimits)[at];
+  const view = toView(rates, reply).rates ?? {};
+  return { reason: 'limited', rate, limit, retryIn, rates: view, ...(scope === undefined ? {} : { scope }) };
 }
 
 /** The scope that leaves the least, the first of equals. Rates of model entries are not shown to clients. */
-export function toView(asked: RatesAsked, reply: RateReply): RateView {
+export function toView(asked: RateRequest | undefined, reply: RateReply | undefined): { readonly rates?: RateView } {
+  if (asked === undefined || reply === undefined) return {};
   const requests = tightest('requests', asked, reply);
   const tokens = tightest('tokens', asked, reply);
-  return { ...(requests === undefined ? {} : { requests }), ...(tokens === undefined ? {} : { tokens }) };
+  const rates = { ...(requests === undefined ? {} : { requests }), ...(tokens === undefined ? {} : { tokens }) };
+  return { rates };
 }
 
-function tightest(what: keyof RateView, { request }: RatesAsked, { left }: RateReply): RateView['requests'] {
+function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateReply): RateView['requests'] {
   let lowest: RateView['requests'];
-  request.limits.forEach(({ [what]: limit }, index) => {
+  limits.forEach(({ [what]: limit }, index) => {
     const one = left[index]?.[what];
     if (limit === undefined || one === undefined) return;
     if (lowest === undefined || one.remaining < lowest.remaining) lowest = { ...one, limit };
@@ -72,10 +73,10 @@ export const createMove =
       if (counted !== undefined) enter(account, counted, undefined);
       return Promise.resolve(ok(undefined));
     }
-    const request = { tokens: counted.tokens, limits: [], entries: [to] };
+    const rates = { tokens: counted.tokens, limits: [], entries: [to] };
     return new Promise((resolve) =>
       waiting.enter({
-        ...{ charges: NO_CHARGES, amount: 0n, minAmount: 0n, rates: { request, scopes: [] } },
+        ...{ charges: NO_CHARGES, amount: 0n, minAmount: 0n, rates },
         deadline: clock.now() + REQUEST_DEADLINE,
         onHeld: () => resolve(ok(enter(account, counted, to))),
         onRefused: (refusal) => resolve(err(refusal)),

@@ -107,7 +107,7 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
   return {
     ...{ queue, again, remove, refuse },
     enter(request: Omit<Waiter, 'view' | 'busyIn' | 'isAsking' | 'isOver'>): void {
-      const waiter = { ...request, view: undefined, busyIn: undefined, isAsking: false, isOver: false };
+      const waiter = { ...request, view: {}, busyIn: undefined, isAsking: false, isOver: false };
       waiters.add(waiter);
       wakeBy(Math.min(waiter.deadline, clock.now() + ASK_AGAIN));
       asking.add(waiter);
@@ -160,8 +160,7 @@ function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
 /** The reason for a refusal at the deadline: holds, where the store has said so lately, else silence. */
 function verdictOf(account: Account, { busyIn, charges, view }: Waiter, now: Millis): HoldRefusal {
   const scope = busyIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(busyIn)];
-  if (scope !== undefined && now - account.heardAt <= ALIVE)
-    return { reason: 'busy', scope, ...(view === undefined ? {} : { rates: view }) };
+  if (scope !== undefined && now - account.heardAt <= ALIVE) return { reason: 'busy', scope, ...view };
   const why = 'store or database did not answer in time';
   return { reason: 'unavailable', why: account.isOpen ? why : `${why}: ${account.why}` };
 }
