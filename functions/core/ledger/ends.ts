@@ -7,7 +7,6 @@ import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
 import { toUnsettled } from './entries.ts';
-import { withTimeout } from './timeout.ts';
 import type { Waiting } from './waiting.ts';
 
 /** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
@@ -19,16 +18,22 @@ const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 export function createEnds(context: Context, booking: Booking, waiting: Waiting) {
   const { account, outbox, clock, timer, metrics, log } = context;
-  const uncovered = new Map<PromiseWithResolvers<void>, ReadonlyArray<CounterState>>();
+  const uncovered = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly over: () => void }>();
 
   /** Resolves when the store could charge these if process and disk were lost. Undefined: it can already. */
   const covered = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
     if (counters.every(isCovered)) return undefined;
-    const told = Promise.withResolvers<void>();
-    uncovered.set(told, counters);
-    context.urgent();
-    const silent = withTimeout(timer, SILENT, 'the store', told.promise).catch(() => undefined);
-    return silent.then(() => void uncovered.delete(told));
+    return new Promise((resolve) => {
+      const over = (): void => {
+        uncovered.delete(reply);
+        cancel();
+        resolve();
+      };
+      const reply = { counters, over };
+      const cancel = timer(SILENT, over);
+      uncovered.add(reply);
+      context.urgent();
+    });
   };
 
   /** The hold takes nothing any more: its escrow is idle, its place in rates is free. Tokens undefined: as many as were reserved. */
@@ -71,7 +76,7 @@ export function createEnds(context: Context, booking: Booking, waiting: Waiting)
   const ends = {
     /** An answer came: replies whose counters are covered now go on. */
     answered(): void {
-      for (const [told, counters] of uncovered) if (counters.every(isCovered)) told.resolve();
+      for (const { counters, over } of uncovered) if (counters.every(isCovered)) over();
     },
     progress(hold: Hold, known: () => bigint, lost?: () => void): void {
       const live = liveOf(hold);

@@ -49,7 +49,8 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
   const sendWithin = (millis: Millis): void => {
     if (!isReady()) return;
     const now = clock.now();
-    const at = Math.max(now + millis, notBefore);
+    const apart = account.live.length > FEW ? account.sentAt + APART : now;
+    const at = Math.max(now + millis, notBefore, apart);
     if (at >= due) return;
     clear();
     due = at;
@@ -66,8 +67,6 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
 
   const send = async (sending: Pending): Promise<void> => {
     isSending = true;
-    const apart = account.live.length > FEW ? APART : 0;
-    notBefore = clock.now() + apart;
     try {
       const reply = await ask(sending.call, sending.calls);
       // The account was left meanwhile: its calls are void.

@@ -15,11 +15,12 @@ const TIMER_SKEW: Millis = 50;
 
 /** The promise's outcome, or an error that names `whom`. The promise itself continues; its late failure is ignored. */
 export function withTimeout<T>(timer: Timer, millis: Millis, whom: string, promise: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  let cancel = timer(millis - TIMER_SKEW, () => {
-    cancel = timer(TIMER_SKEW, () => late.reject(new Error(`${whom} did not answer in ${millis} ms`)));
+  return new Promise<T>((resolve, reject) => {
+    let cancel = timer(millis - TIMER_SKEW, () => {
+      cancel = timer(TIMER_SKEW, () => reject(new Error(`${whom} did not answer in ${millis} ms`)));
+    });
+    promise.then(resolve, reject).finally(() => cancel());
   });
-  return Promise.race([promise, late.promise]).finally(() => cancel());
 }
 
 /** The part with a timeout on every answer. */
