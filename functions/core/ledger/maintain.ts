@@ -105,21 +105,19 @@ async function closeEnded(context: StoreContext, epoch: number, account: string)
 
 /** Closes accounts that calls told of, one after the other. */
 export function createClosing(context: Context) {
-  const { account: own, log } = context;
+  const { account: own, isolate, log } = context;
   const ended = new Set<string>();
   let running: Promise<void> | undefined;
 
   const run = async (): Promise<void> => {
     for (const account of ended) {
       if (own.isOver) return;
-      try {
-        if ((await closeEnded(context, own.epoch, account)) === 'gone back') context.leave('behind');
-      } catch (error) {
-        // The next call tells of it again.
-        log.warn('an account could not be closed', { account, why: reasonOf(error) });
-      }
+      // One that could not be closed is told of again by the next call.
+      const warn = (error: unknown) => log.warn('an account could not be closed', { account, why: reasonOf(error) });
+      if ((await closeEnded(context, own.epoch, account).catch(warn)) === 'gone back') context.leave('behind');
       ended.delete(account);
     }
+    running = undefined;
   };
 
   return {
@@ -127,10 +125,8 @@ export function createClosing(context: Context) {
       if (told.length === 0 || own.isOver) return;
       // Requests on Workers learn of the same accounts at once: each call closes one, by the number that the store has given it.
       const first = calls % told.length;
-      for (const account of context.isolate === undefined ? told : told.slice(first, first + 1)) ended.add(account);
-      running ??= run().finally(() => {
-        running = undefined;
-      });
+      for (const account of isolate === undefined ? told : told.slice(first, first + 1)) ended.add(account);
+      running ??= run();
     },
     /** Resolves when the account at hand is closed, or could not be. */
     stop: async (): Promise<void> => running,
@@ -146,37 +142,26 @@ async function auditCounters(
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<boolean> {
-  if (counters.length === 0) return true;
-  // Accounts that have just ended are in the counters, not in the list of the store.
-  const ended = new Set<string>();
-  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    const { differences, moved } = await auditOnce(context, epoch, { counters, ended });
-    if (moved.length === 0) {
-      await report(context, differences);
-      return true;
-    }
-    for (const account of moved) ended.add(account);
+  const { accounts, books, store, now } = context;
+  // Accounts that have just ended are in the counters, not in the list of the store: those of each attempt are remembered.
+  const known = new Set<string>();
+  for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
+    for (const { account } of await accounts.accounts(false, MAX_ACCOUNTS)) known.add(account);
+    const ids = [...known];
+    const before = await books.rows(ids);
+    const sums = await books.sums(counters);
+    const rows = await books.rows(ids);
+    if (!ids.every((id) => isSame(before.get(id), rows.get(id)))) continue;
+    const all = new Map(ids.map((id) => [id, rows.get(id) ?? NO_ROW]));
+    const audited = await accounts.audit(epoch, sums, all, now() + DEADLINE);
+    if (audited.outcome === 'epoch') throw new Error('the store is being rebuilt');
+    learnCalls(store, epoch, audited.calls);
+    for (const account of audited.moved) known.add(account);
+    if (audited.moved.length > 0) continue;
+    await report(context, audited.differences);
+    return true;
   }
-  return false;
-}
-
-async function auditOnce(
-  { accounts, books, store, now }: StoreContext,
-  epoch: number,
-  { counters, ended }: { readonly counters: ReadonlyArray<ScopeWindow>; readonly ended: ReadonlySet<string> },
-): Promise<Pick<Audited, 'differences' | 'moved'>> {
-  const known = await accounts.accounts(false, MAX_ACCOUNTS);
-  const ids = [...new Set([...known.map(({ account }) => account), ...ended])];
-  const before = await books.rows(ids);
-  const sums = await books.sums(counters);
-  const rows = await books.rows(ids);
-  const moved = ids.filter((id) => !isSame(before.get(id), rows.get(id)));
-  if (moved.length > 0) return { differences: [], moved };
-  const all = new Map(ids.map((id) => [id, rows.get(id) ?? NO_ROW]));
-  const audited = await accounts.audit(epoch, sums, all, now() + DEADLINE);
-  if (audited.outcome === 'epoch') throw new Error('the store is being rebuilt');
-  learnCalls(store, epoch, audited.calls);
-  return audited;
+  return counters.length === 0;
 }
 
 /** Whether nothing was booked between two readings of a row: then the sums that were read between them belong to it. */

@@ -69,10 +69,7 @@ export const createMove =
   ({ account, clock }: Context, waiting: Waiting) =>
   (hold: Hold, to: RateLimit | undefined): Promise<Moved> => {
     const counted = liveOf(hold)?.counted;
-    if (counted === undefined || to === undefined) {
-      if (counted !== undefined) enter(account, counted, undefined);
-      return Promise.resolve(ok(undefined));
-    }
+    if (counted === undefined || to === undefined) return Promise.resolve(ok(enter(account, counted, to)));
     const rates = { tokens: counted.tokens, limits: [], entries: [to] };
     return new Promise((resolve) =>
       waiting.enter({
@@ -85,7 +82,8 @@ export const createMove =
   };
 
 /** The former entry gets its tokens back, not its request. */
-function enter(account: Account, counted: HeldRates, to: RateLimit | undefined): void {
+function enter(account: Account, counted: HeldRates | undefined, to: RateLimit | undefined): void {
+  if (counted === undefined) return;
   const { entry, tokens } = counted;
   counted.entry = to;
   if (entry !== undefined) use(account, { id: entry.id, requests: 0, tokens: -tokens, parallel: -1 });
