@@ -7,7 +7,7 @@ import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
 import { toUnsettled } from './entries.ts';
-import type { Waiting } from './waiting.ts';
+import type { Holds } from './holds.ts';
 
 /** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
@@ -16,7 +16,7 @@ const SILENT: Millis = 2000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
-export function createEnds(context: Context, booking: Booking, waiting: Waiting) {
+export function createEnds(context: Context, booking: Booking, holds: Holds) {
   const { account, outbox, clock, timer, metrics, log } = context;
   const uncovered = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly over: () => void }>();
 
@@ -41,7 +41,7 @@ export function createEnds(context: Context, booking: Booking, waiting: Waiting)
     end(account, live);
     const tokens = used.tokens === undefined ? 0 : used.tokens - (live.counted?.tokens ?? 0);
     for (const { id } of limitsOf(live.counted)) use(account, { id, requests: used.requests, tokens, parallel: -1 });
-    for (const counter of live.counters) if (counter.line.size > 0) waiting.freed(counter);
+    for (const counter of live.counters) if (counter.line.size > 0) holds.freed(counter);
     context.news();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };

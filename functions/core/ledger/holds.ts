@@ -12,7 +12,7 @@ import type { Context } from './context.ts';
 import { type Charges, type CounterState, fits, type Granted, type Waiter } from './counters.ts';
 import { ratesOf, toLimited, toView } from './rates.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
-import type { Waiting } from './waiting.ts';
+import { renew, type Waiting } from './waiting.ts';
 
 type Held = Result<Hold, HoldRefusal>;
 
@@ -96,6 +96,18 @@ export function createHolds(context: Context, waiting: Waiting) {
         refuseSpent(counter, answer);
         waiting.found(counter);
       }
+    },
+
+    /** Escrow became idle in this counter: those who fit are admitted in order of arrival, the front asks for more. */
+    freed({ line }: CounterState): void {
+      for (const waiter of isFresh() ? [...line] : []) {
+        if (waiter.isAsking || waiter.rates !== undefined) break;
+        renew(account, waiter);
+        if (!waiter.charges.counters.every((counter) => fits(counter, waiter.amount))) break;
+        answer(waiter, { outcome: 'held', amount: waiter.amount });
+      }
+      waiting.wakeFront(line);
+      context.urgent();
     },
   };
 }

@@ -105,7 +105,7 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
   };
 
   return {
-    ...{ queue, again, remove, refuse },
+    ...{ queue, again, remove, refuse, wakeFront, found },
     enter(request: Omit<Waiter, 'view' | 'busyIn' | 'isAsking' | 'isOver'>): void {
       const waiter = { ...request, view: {}, busyIn: undefined, isAsking: false, isOver: false };
       waiters.add(waiter);
@@ -126,13 +126,6 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
       for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why });
     },
     hasAsks: () => asking.size > 0,
-    /** Escrow became idle here: those whom it may suffice for ask, and the front in any case. */
-    freed(counter: CounterState): void {
-      found(counter);
-      wakeFront(counter.line);
-      urgent();
-    },
-    found,
     close: () => cancel(),
   };
 }
@@ -141,7 +134,7 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
  * Windows and limits as of now. Counters that are new, since a window has begun, have the limits that were known last in the one before; where our
  * clock is set back, the lower ones.
  */
-function renew(account: Account, waiter: Waiter): void {
+export function renew(account: Account, waiter: Waiter): void {
   const before = waiter.charges.counters;
   waiter.charges = account.counters.charges(waiter.charges.scopes, account.now());
   for (const [at, state] of waiter.charges.counters.entries()) {
