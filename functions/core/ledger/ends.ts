@@ -7,7 +7,6 @@ import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
 import { toUnsettled } from './entries.ts';
-import type { Holds } from './holds.ts';
 
 /** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
@@ -16,7 +15,8 @@ const SILENT: Millis = 2000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
-export function createEnds(context: Context, booking: Booking, holds: Holds) {
+/** `freed`: escrow became idle in a counter for which requests wait. */
+export function createEnds(context: Context, booking: Booking, freed: (counter: CounterState) => void) {
   const { account, outbox, clock, timer, metrics, log } = context;
   const uncovered = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly over: () => void }>();
 
@@ -41,19 +41,21 @@ export function createEnds(context: Context, booking: Booking, holds: Holds) {
     end(account, live);
     const tokens = used.tokens === undefined ? 0 : used.tokens - (live.counted?.tokens ?? 0);
     for (const { id } of limitsOf(live.counted)) use(account, { id, requests: used.requests, tokens, parallel: -1 });
-    for (const counter of live.counters) if (counter.line.size > 0) holds.freed(counter);
+    for (const counter of live.counters) if (counter.line.size > 0) freed(counter);
     context.news();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
 
   /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost. */
   const settleOnce = async (live: LiveHold, settlement: Settlement): Promise<void> => {
-    const entry = toSettled(live, settlement, account.now());
+    const { id, charges, counters } = live;
+    const { cost, tokens, model, identifier, estimated } = settlement;
+    const settledAt = account.now();
+    const entry: Entry = { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
     const written = outbox.append({ type: 'settle', entry });
-    const { cost, tokens } = settlement;
     // A stream is covered by what it was told to have produced.
     const cover = live.isStream && live.risk < cost ? live.risk : cost;
-    owe(account, { entry, counters: live.counters, cover, since: clock.now() });
+    owe(account, { entry, counters, cover, since: clock.now() });
     over(live, 'settled', { requests: 0, tokens: tokens.input + tokens.output });
     try {
       await written;
@@ -61,7 +63,7 @@ export function createEnds(context: Context, booking: Booking, holds: Holds) {
       log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: String(error) });
       return booking.flush();
     }
-    await covered(live.counters);
+    await covered(counters);
   };
 
   const release = (live: LiveHold, called: boolean): Promise<void> => {
@@ -118,11 +120,6 @@ export function createEnds(context: Context, booking: Booking, holds: Holds) {
     },
   };
   return ends;
-}
-
-function toSettled({ id, charges }: LiveHold, settlement: Settlement, settledAt: Millis): Entry {
-  const { cost, tokens, model, identifier, estimated } = settlement;
-  return { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
 }
 
 function writeProgress({ account, outbox, log }: Context, live: LiveHold, known: bigint): void {

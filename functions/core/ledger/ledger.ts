@@ -99,7 +99,7 @@ function createParts(deps: LedgerDependencies) {
     },
   });
   const holds = createHolds(context, waiting);
-  const ends = createEnds(context, booking, holds);
+  const ends = createEnds(context, booking, holds.freed);
   let beats = 0;
   const beat = (): void => {
     beats += 1;

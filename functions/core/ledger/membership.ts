@@ -86,11 +86,9 @@ export function createMembership(context: Context, on: { left(): void; open(): v
       isRead = true;
       await rejoin();
     },
-    /** Called every two seconds. */
+    /** Called every two seconds. While PostgreSQL is away, bookings report it. */
     beat(): void {
-      if (!account.isOpen || isolate !== undefined) return;
-      // While PostgreSQL is away, bookings report it.
-      beatPostgres().catch(() => undefined);
+      if (account.isOpen && isolate === undefined) beatPostgres().catch(() => undefined);
     },
     async close(): Promise<void> {
       cancel();
