@@ -124,8 +124,7 @@ function createParts(deps: LedgerDependencies) {
   return { context, membership, holds, ends, booking, waiting, sync, move, spend, close };
 }
 
-/** Tells everything where the store answers, books and closes together, then is forgotten (LEDGER 6). Throws when PostgreSQL does not take the rest:
- * the next start on the same outbox books it. Live holds keep the account open for that start. */
+/** The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live holds, and what PostgreSQL does not take, are left to the next start. */
 async function stop({ context, sync, booking }: ReturnType<typeof createParts>): Promise<void> {
   const { account, outbox, timer } = context;
   if (account.id === '' || account.number === 0) return;

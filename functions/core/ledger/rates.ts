@@ -10,25 +10,18 @@ import type { Waiter } from './counters.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 import type { Waiting } from './waiting.ts';
 
-/** Limits, compiled once per policy object. */
-const known = new WeakMap<ScopePolicy, RateLimit>();
-
 /** Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the hold may move to one that is. */
 export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: HoldRequest): RateRequest | undefined {
   if (!scopes.some(hasLimits) && entries.length === 0) return undefined;
-  return { tokens, limits: scopes.filter(hasLimits).map(limitOf), entries };
+  return { tokens, limits: scopes.filter(hasLimits).map(toLimit), entries };
 }
 
 const NO_ENTRIES: NonNullable<HoldRequest['entries']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 
-function limitOf(scope: ScopePolicy): RateLimit {
-  const before = known.get(scope);
-  if (before !== undefined) return before;
-  const { rpmLimit: requests, tpmLimit: tokens, maxParallelRequests: parallel } = scope.limits ?? {};
-  const limit = { id: `scope ${scope.scopeId}`, requests, tokens, ...(parallel === undefined ? {} : { parallel }) };
-  known.set(scope, limit);
-  return limit;
+function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
+  const { rpmLimit: requests, tpmLimit: tokens, maxParallelRequests: parallel } = limits;
+  return { id: `scope ${scopeId}`, requests, tokens, ...(parallel === undefined ? {} : { parallel }) };
 }
 
 /** The refusal that the gateway gets when a rate refuses. */
