@@ -15,6 +15,7 @@
 //   was booked where the store had lost the account.
 // - A Worker ends the same way, without outbox, ticks and batches. One that releases its hold closes its row too: an old snapshot has the hold.
 // - Markings and audits count as calls, and PostgreSQL learns the count of what it closes: a store that goes back between two steps shows it.
+// - What was charged before an epoch is open is in the sums that are loaded in it: the end of its account does not charge it again.
 // - A closing charges nothing where PostgreSQL's row has a later number than the frozen account: the store has gone back.
 import { describe, expect, test } from 'vitest';
 import { FLAWS, type Flaw } from './flaws.ts';
@@ -63,6 +64,7 @@ const SHOWN_BY: Readonly<Record<Flaw, Scene>> = {
   'a Worker that releases its hold closes no account': scene({ restored: 1 }, ONE_WORKER),
   'an old snapshot is charged': scene({ restored: 1, died: 1 }, ONE),
   'a marking is no call': scene({ restored: 1, crashed: 1 }, ONE),
+  'what was charged before an epoch is open is charged again': scene({ wiped: 1, crashed: 1, slept: 1 }, ONE),
   'an audit is no call': scene({ restored: 1, stopped: 1 }, ONE),
   'PostgreSQL learns no count from a closing': scene({ restored: 1, crashed: 2 }, ONE),
   'an account is closed in absent counters': scene({ crashed: 1, wiped: 1 }, ONE),

@@ -33,7 +33,8 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
     });
   if (closing === null) return;
   const { account, closed, audited } = closing;
-  const isCharged = state.books.expired[account] !== undefined;
+  const isEarly = state.books.rows[account]?.early === true;
+  const isCharged = state.books.expired[account] !== undefined && !isEarly;
   // A process between two accounts ends the earlier one by the first call of the next.
   const isOwn = ownerOf(account) === who && out;
   // What was absent when the account was marked, before the epoch was open, may be read by now.
@@ -54,7 +55,7 @@ export function ofClosing(scene: Scene, state: State, who: number, go: Go): void
   else
     go(`${who} forgets account ${account}`, (to) => {
       at(to.processes, who).closing = null;
-      if (to.store.epoch === epoch && !isOwn) finish(to, account, isCharged);
+      if (to.store.epoch === epoch && (!isOwn || isEarly)) finish(to, account, isCharged);
     });
 }
 
@@ -89,6 +90,7 @@ function close(scene: Scene, to: State, who: number): void {
     return;
   }
   row.closed = true;
+  row.early = !to.books.open && !isPlanted(scene, 'what was charged before an epoch is open is charged again');
   if (!isPlanted(scene, 'PostgreSQL learns no count from a closing')) tellCount(to, who);
   to.books.expired[account] = figures === null ? zeros(scene) : chargeOf(scene, figures, row.last);
 }
@@ -100,7 +102,7 @@ export function audit(scene: Scene, to: State, who: number): void {
   const told = Object.entries(to.store.accounts).reduce(
     (sums, [id, { unbooked, risk }]) => {
       const row = rows[Number(id)] ?? { last: 0, no: 0, closed: false };
-      if (row.closed) return expired[Number(id)] === undefined ? sums : plus(sums, risk, -1);
+      if (row.closed) return expired[Number(id)] === undefined || row.early ? sums : plus(sums, risk, -1);
       return unbooked.filter(({ number }) => number > row.last).reduce((all, batch) => plus(all, batch.sums), sums);
     },
     sumsOf(scene, to),

@@ -22,6 +22,7 @@ export const FLAWS = [
   'an old snapshot is charged',
   'a marking is no call',
   'an audit is no call',
+  'what was charged before an epoch is open is charged again',
   'PostgreSQL learns no count from a closing',
   'a Worker that releases its hold closes no account',
   'nobody sweeps after a stop that the store knows nothing of',

@@ -82,7 +82,9 @@ function enter(scene: Scene, state: State, who: number, back: number[], go: Go):
   const earlier = accounts.filter((id) => id !== account);
   // What a stop has closed is left to closers, whose audit counts what was booked and never told.
   const charged = earlier.filter(
-    (id) => state.books.expired[id] !== undefined || isPlanted(scene, 'an account that a stop has closed is charged'),
+    (id) =>
+      (state.books.expired[id] !== undefined && state.books.rows[id]?.early !== true) ||
+      isPlanted(scene, 'an account that a stop has closed is charged'),
   );
   // A counter was absent: the same account asks again.
   const isAgain = account >= 0;

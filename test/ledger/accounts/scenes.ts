@@ -87,5 +87,11 @@ export const LARGE_SCENES: ReadonlyArray<Scene> = [
   ...scenes(LAST, { stopped: 1, crashed: 1 }, { stopped: 1, wiped: 1 }, { stopped: 1, restored: 1 }),
   ...scenes(WORKER, { died: 1, lost: 1 }, { died: 1, slept: 1 }, { died: 1, wiped: 1 }, { crashed: 1, lost: 1 }),
   ...scenes(WORKER, { wiped: 1, lost: 1 }, { restored: 1 }),
-  ...scenes(ONE, { restored: 1, crashed: 2 }, { restored: 1, slept: 1 }, { restored: 1, lost: 1 }),
+  ...scenes(
+    ONE,
+    { wiped: 1, crashed: 1, slept: 1 },
+    { restored: 1, crashed: 2 },
+    { restored: 1, slept: 1 },
+    { restored: 1, lost: 1 },
+  ),
 ];

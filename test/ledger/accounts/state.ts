@@ -176,6 +176,8 @@ export interface Row {
   last: number;
   no: number;
   closed: boolean;
+  /** Charged before the epoch was open: in all sums that are read in it. */
+  early?: boolean;
 }
 
 export interface State {
@@ -297,7 +299,7 @@ export function keyOf({ store, saved, processes, late, books, ...state }: State)
     ...[storeOf(store), saved && storeOf(saved), Object.values(state), late.map(callOf)],
     [books.epoch, books.open, books.settled, books.expired, books.corrected],
     Object.entries(books.rows).map(([id, row]) => [
-      ...[id, row.last, row.closed, isBehind(Number(id), store.accounts[Number(id)]?.no)],
+      ...[id, row.last, row.closed, row.early, isBehind(Number(id), store.accounts[Number(id)]?.no)],
       isBehind(Number(id), saved?.accounts[Number(id)]?.no),
     ]),
     processes.map(({ no, pending, closing, ...one }) => [
