@@ -39,6 +39,20 @@ test.each([
   expect(windowAt(spec, at(now))).toEqual({ start: at(start), end: at(end) });
 });
 
+test.each([rolling('30d', '2026-01-15T10:30'), calendar('1mo')])(
+  '%o ends when it did before an edit and its undoing, but is another counter, which begins less than a second earlier',
+  (spec) => {
+    const now = at('2026-01-20T00:00');
+    const { start, end } = windowAt(spec, now);
+    const edits = [1, 2, 3, 998, 999].map((since) => windowAt({ ...spec, since }, now));
+    expect(edits.map((window) => window.end)).toEqual(edits.map(() => end));
+    expect(new Set([start, ...edits.map((window) => window.start)]).size).toBe(6);
+    for (const window of edits) expect(start - window.start).toBeLessThan(1000);
+    // The next window is the next one for all.
+    expect(windowAt({ ...spec, since: 3 }, end).end).toBe(windowAt(spec, end).end);
+  },
+);
+
 describe('for every duration, alignment and instant', () => {
   const spec = fc.record({
     duration: fc

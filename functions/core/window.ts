@@ -4,18 +4,26 @@ import type { Millis, Window } from './ports/money.ts';
 import type { Budget, ScopePolicy } from './ports/policy.ts';
 
 /** `anchor`: the creation of the scope's claim, where Rolling windows are counted from. */
-export type WindowSpec = Pick<Budget, 'duration' | 'alignment'> & Pick<ScopePolicy, 'anchor'>;
+export type WindowSpec = Pick<Budget, 'duration' | 'alignment' | 'since'> & Pick<ScopePolicy, 'anchor'>;
 
 const DAY = 86_400_000;
 /** 1970-01-05 was a Monday. */
 const FIRST_MONDAY = 4 * DAY;
+/** Windows begin on whole seconds: the milliseconds before tell those of one `since` from those of another. */
+const MAX_TAG = 999;
 
 /**
  * The window [start, end) that holds `now`. An instant on an edge belongs to the window that begins there. An instant
  * before the anchor (a clock that was set back) belongs to the window before it, so budgets never lose a window.
+ * With `since` it begins less than a second earlier, so that an edit and its undoing do not lead back to the same counter (LEDGER 5).
  * Throws on a malformed duration: specs are validated before they come here.
  */
 export function windowAt(spec: WindowSpec, now: Millis): Window {
+  const { start, end } = datesAt(spec, now);
+  return { start: start - (spec.since === undefined ? 0 : 1 + (spec.since % MAX_TAG)), end };
+}
+
+function datesAt(spec: WindowSpec, now: Millis): Window {
   const length = parseDuration(spec.duration);
   if (length === undefined) throw new Error(`not a duration: ${JSON.stringify(spec.duration)}`);
   if (spec.alignment === 'Rolling') return alignedAt(spec.anchor, length, now);

@@ -75,6 +75,10 @@ const base64 = ({
     Object.entries({ host, port, password }).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
   );
 
+/** In nano-dollars, and in seconds. */
+const spendOf = ({ currentSpend }: Told): number => Math.round(Number(currentSpend) * 1e9);
+const resetOf = ({ budgetResetDate }: Told): number => Math.floor(Date.parse(budgetResetDate ?? '') / 1000);
+
 const SPENT_BY_ENTRIES = `select sum(cost)::text as spent from gateway_operator.charge
   where scope_id = (select scope_id from gateway_operator.claim where alias = 'lengthened')`;
 
@@ -126,6 +130,10 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     const body = (await answer.json()) as { error?: { code: string } };
     return [answer.status, body.error?.code].join(' ').trim();
   };
+  const toldBy = async ({ url }: NodeProcess, value: string): Promise<Told> => {
+    const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
+    return (await answer.json()) as Told;
+  };
   const perform = async ({ name, patch }: Edit): Promise<void> => {
     if (patch !== undefined) await world.cluster.patch(keys, 'default', name, patch);
     else {
@@ -172,19 +180,15 @@ describeUnless(missing, 'two gateway processes on one store', () => {
 
   test('the window that was lengthened keeps its spend: both processes, the status and the entries say the same', async () => {
     const value = await currentValue('lengthened');
-    const byGateway = async ({ url }: NodeProcess): Promise<Told> => {
-      const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
-      return (await answer.json()) as Told;
-    };
     const look = async () => {
       await sweep();
       const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as Told;
-      const all = [status, ...(await Promise.all(gateways.both.map(byGateway)))];
+      const all = [status, ...(await Promise.all(gateways.both.map((gateway) => toldBy(gateway, value))))];
       const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_ENTRIES);
       return {
         entries: Number(row?.spent),
-        spends: all.map(({ currentSpend }) => Math.round(Number(currentSpend) * 1e9)),
-        resets: all.map(({ budgetResetDate }) => Math.floor(Date.parse(budgetResetDate ?? '') / 1000)),
+        spends: all.map(spendOf),
+        resets: all.map(resetOf),
       };
     };
     const { entries, resets } = await eventually(look, (seen) => seen.spends.every((one) => one === seen.entries));
@@ -192,5 +196,23 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     expect(new Set(resets).size).toBe(1);
     // Made today: a window of 30 days would end before that.
     expect(resets[0]).toBeGreaterThan(Date.now() / 1000 + 30.5 * 86_400);
+  });
+
+  test('an edit that is undone leads to no whole budget: all that was spent meanwhile counts, before any audit', async () => {
+    const value = await currentValue('lengthened');
+    expect(await Promise.all(gateways.both.map((gateway) => ask(gateway, value)))).toEqual([PAYS, PAYS]);
+    const [before] = await eventually(
+      () => Promise.all(gateways.both.map((gateway) => toldBy(gateway, value))),
+      ([one, other]) => one !== undefined && other !== undefined && spendOf(one) === spendOf(other),
+    );
+    await world.cluster.patch(keys, 'default', 'lengthened', { spec: { budgetDuration: '30d' } });
+    await sweep();
+    for (const gateway of gateways.both) {
+      const told = await eventually(
+        () => toldBy(gateway, value),
+        (one) => resetOf(one) < Date.now() / 1000 + 30.5 * 86_400,
+      );
+      expect(spendOf(told)).toBeGreaterThanOrEqual(spendOf(before ?? {}));
+    }
   });
 });

@@ -16,6 +16,8 @@ export interface Budget {
   /** `budgetDuration` as written. */
   readonly duration: string;
   readonly alignment: 'Rolling' | 'Calendar';
+  /** The object's generation that last changed duration or alignment. Its windows are new counters: the store may have old figures of the same dates. Absent: never changed. */
+  readonly since?: number | undefined;
 }
 
 /** The rate limits of a scope: per minute, and concurrent. An absent member is not limited. */

@@ -19,9 +19,21 @@ export function budgetOf(member: Member): Budget | undefined {
   return { limit: limit.toString(), duration: budgetDuration ?? NEVER_RESETS, alignment };
 }
 
+/** As `budgetOf`, but told from the budget `before` it where that was counted in other windows (`since`). `isNew`: the scope has no policy yet. */
+export function renewedBudget(
+  budget: Budget | undefined,
+  before: Budget | undefined,
+  { isNew, generation }: { readonly isNew: boolean; readonly generation: number },
+): Budget | undefined {
+  if (budget === undefined || isNew) return budget;
+  const isSame = before?.duration === budget.duration && before.alignment === budget.alignment;
+  const since = isSame ? before.since : generation;
+  return since === undefined ? budget : { ...budget, since };
+}
+
 /** The window of `now`. An anchor that this run made, or that a faster clock made, may lie a moment ahead: the first window has begun. */
-export function windowOf({ duration, alignment }: Budget, anchor: Millis, now: Millis): Window {
-  return windowAt({ duration, alignment, anchor }, Math.max(now, anchor));
+export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
+  return windowAt({ ...budget, anchor }, Math.max(now, anchor));
 }
 
 type Budgeted = ScopePolicy & { readonly budget: Budget };

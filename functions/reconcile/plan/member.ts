@@ -7,7 +7,7 @@ import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { type Action, about, aboutClaim, type ScopeValue } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
-import { budgetOf } from '../key/budget.ts';
+import { budgetOf, renewedBudget } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { isLabelled, isOurs } from '../key/secret-shape.ts';
 import {
@@ -137,7 +137,7 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
   const common = {
     ...{ scopeId, name: aliasOf(member).alias, models },
-    budget: budgetOf(member),
+    budget: renewedBudget(budgetOf(member), scope.policy?.budget, editOf(member, scope)),
     limits: isLimited ? limits : undefined,
     anchor,
   };
@@ -160,17 +160,26 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   };
 }
 
+const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy }: ScopeOf) => ({
+  ...{ isNew: policy === undefined, generation },
+});
+
 /** Budgets for single models, by name; windows are aligned and anchored as the key's own. */
-function modelScopesOf({ spec }: VirtualKey, { anchor, policy }: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
-  const { modelMaxBudget, budgetWindow: alignment, keyAlias: of } = spec;
+function modelScopesOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
+  const { modelMaxBudget, budgetWindow: alignment, keyAlias: of } = key.spec;
+  const { anchor, policy } = scope;
   if (modelMaxBudget === undefined || Object.keys(modelMaxBudget).length === 0) return undefined;
   const known = policy !== undefined && 'modelScopes' in policy ? (policy.modelScopes ?? []) : [];
   return Object.entries(modelMaxBudget)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, { maxBudget, budgetDuration }]) => ({
-      scopeId: known.find((scope) => scope.name === name)?.scopeId ?? '',
-      ...{ kind: 'model', name, of, blocked: false, models: [] },
-      budget: { limit: String(parseMoney(maxBudget)), duration: budgetDuration, alignment },
-      anchor,
-    }));
+    .map(([name, { maxBudget, budgetDuration }]) => {
+      const before = known.find((one) => one.name === name);
+      const budget = { limit: String(parseMoney(maxBudget)), duration: budgetDuration, alignment };
+      return {
+        scopeId: before?.scopeId ?? '',
+        ...{ kind: 'model', name, of, blocked: false, models: [] },
+        budget: renewedBudget(budget, before?.budget, editOf(key, scope)),
+        anchor,
+      };
+    });
 }
