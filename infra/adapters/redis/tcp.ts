@@ -13,7 +13,7 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-/** The timeout of commands and of the socket. Clients wait less (core/ledger/request-deadline.ts), and a later answer still counts. */
+/** The timeout of commands and of the socket. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
 const ANSWER_TIMEOUT = 1700;
 const CONNECT_TIMEOUT = 1000;
 /** The pause between attempts to connect. */

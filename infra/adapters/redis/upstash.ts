@@ -3,7 +3,7 @@ import type { StoreConnection } from '#core/ports/backends.ts';
 import { createEvaluate } from './accounts.ts';
 import type { RedisConnection } from './tcp.ts';
 
-/** The timeout of a request. Clients wait less (core/ledger/request-deadline.ts), and a later answer still counts. */
+/** The timeout of a request. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
 const ANSWER_TIMEOUT = 1700;
 
 /** Sends each call once: the caller repeats it (ports/store.ts). The library is imported only here. */
