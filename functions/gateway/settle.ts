@@ -1,7 +1,7 @@
 // Settlements: the cost of a request is durable before the last byte of its reply goes out, and every hold ends, even after an error.
 import type { Failure } from '#core/failure.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
-import { reasonOf } from '#core/reason.ts';
+import { reasonAndCausesOf } from '#core/reason.ts';
 import { NO_TOKENS } from '#core/usage.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestLog } from './request-log.ts';
@@ -20,7 +20,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     try {
       await ledger.settle(reservation.hold, settlement);
     } catch (error) {
-      out.error('a reply could not be settled', { requestId: log.context.requestId, why: reasonOf(error) });
+      out.error('a reply could not be settled', { requestId: log.context.requestId, why: reasonAndCausesOf(error) });
       return false;
     }
     log.settled(reservation.hold, settlement);

@@ -2,7 +2,7 @@
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import { reasonOf } from '#core/reason.ts';
+import { reasonAndCausesOf } from '#core/reason.ts';
 
 /** As often as reconcile sweeps. */
 const EVERY: Millis = 60_000;
@@ -16,7 +16,7 @@ export function keepMaintained(maintain: () => Promise<void>, { timer, log }: { 
   };
   const run = () => {
     maintain()
-      .catch((error) => log.warn('the store could not be audited', { why: reasonOf(error) }))
+      .catch((error) => log.warn('the store could not be audited', { why: reasonAndCausesOf(error) }))
       .finally(next);
   };
   next();

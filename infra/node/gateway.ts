@@ -5,7 +5,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import { reasonOf } from '#core/reason.ts';
+import { reasonAndCausesOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
 import type { NodeDependencies } from './platform.ts';
@@ -75,7 +75,7 @@ function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayPa
       if (!isOver) await start();
     } catch (error) {
       if (isOver) return;
-      if (!isReported) log.warn('the ledger waits for the database', { why: reasonOf(error) });
+      if (!isReported) log.warn('the ledger waits for the database', { why: reasonAndCausesOf(error) });
       timer(TRY_AGAIN_AFTER, () => void attempt(true));
     }
   };

@@ -2,6 +2,7 @@
 import type { Entry } from '../ports/books.ts';
 import type { Hold, Settlement } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
+import { reasonAndCausesOf } from '../reason.ts';
 import { end, type LiveHold, limitsOf, liveOf, owe, produce, use } from './account.ts';
 import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
@@ -60,7 +61,7 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
     try {
       await written;
     } catch (error) {
-      log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: String(error) });
+      log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: reasonAndCausesOf(error) });
       return booking.flush();
     }
     await covered(counters);
@@ -70,7 +71,7 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
     const written = outbox
       .append({ type: 'release', id: live.id })
       .then(() => outbox.done([live.id]))
-      .catch((error) => log.warn('the outbox misses a release', { id: live.id, error: String(error) }));
+      .catch((error) => log.warn('the outbox misses a release', { id: live.id, error: reasonAndCausesOf(error) }));
     over(live, 'released', called ? { requests: 0 } : { requests: -1, tokens: 0 });
     return written;
   };
@@ -128,5 +129,5 @@ function writeProgress({ account, outbox, log }: Context, live: LiveHold, known:
   live.written = known;
   outbox
     .append({ type: 'progress', id: live.id, known })
-    .catch((error) => log.warn('the outbox misses progress', { id: live.id, error: String(error) }));
+    .catch((error) => log.warn('the outbox misses progress', { id: live.id, error: reasonAndCausesOf(error) }));
 }

@@ -4,6 +4,7 @@ import type { AskAnswer } from '../ports/accounts.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
+import { reasonAndCausesOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import { begin, change, type LiveHold } from './account.ts';
 import type { Done, Pending } from './account-call.ts';
@@ -144,7 +145,7 @@ function take(
   begin(account, live);
   outbox
     .append({ type: 'hold', id, amount, charges: all, model, identifier })
-    .catch((error) => log.warn('the outbox misses a hold', { id, error: String(error) }));
+    .catch((error) => log.warn('the outbox misses a hold', { id, error: reasonAndCausesOf(error) }));
   // The store learns of the risk while the provider answers, so that no reply waits for that.
   if (counters.some(({ toldRisk, uncovered }) => toldRisk - uncovered < amount / 2n)) context.urgent();
   else context.news();

@@ -5,7 +5,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
-import { reasonOf } from '../reason.ts';
+import { reasonAndCausesOf } from '../reason.ts';
 import { learnCalls } from './account.ts';
 import type { Done } from './account-call.ts';
 import type { Context, StoreContext } from './context.ts';
@@ -113,7 +113,8 @@ export function createClosing(context: Context) {
     for (const account of ended) {
       if (own.isOver) return;
       // One that could not be closed is told of again by the next call.
-      const warn = (error: unknown) => log.warn('an account could not be closed', { account, why: reasonOf(error) });
+      const warn = (error: unknown) =>
+        log.warn('an account could not be closed', { account, why: reasonAndCausesOf(error) });
       if ((await closeEnded(context, own.epoch, account).catch(warn)) === 'gone back') context.leave('behind');
       ended.delete(account);
     }

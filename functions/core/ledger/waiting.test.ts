@@ -73,6 +73,14 @@ describe('requests that wait for live holds', () => {
     expect(asked()).toBeLessThanOrEqual(30);
   });
 
+  test('money that their own process frees is taken in order without asking for it: only who is left asks the store', async () => {
+    const first = await scene.take(ledger, 98n, key);
+    const answers = await rush(manyOf(7n, 20));
+    await ledger.release(first);
+    expect(heldIn(answers)).toEqual(firstOf(14));
+    expect(asked()).toBeLessThanOrEqual(1);
+  });
+
   test('a request that fits just before its deadline gets its money, though this process did not see it freed', async () => {
     const first = await scene.take(other, 100n, key);
     const answers = await rush(manyOf(7n, 1000));

@@ -9,7 +9,7 @@ import {
 import type { Books } from '#core/ports/books.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
-import { reasonOf } from '#core/reason.ts';
+import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
@@ -70,7 +70,7 @@ async function flush({ deps, isDry }: ObserveContext, uid: string, { database, s
   try {
     await deps.backends.flush(uid, store, database);
   } catch (error) {
-    deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonOf(error) });
+    deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonAndCausesOf(error) });
   }
 }
 

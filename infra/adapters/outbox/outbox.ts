@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Log } from '#core/ports/clock.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import { reasonOf } from '#core/reason.ts';
+import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
 import { lockFolder } from './lock.ts';
 import { createOpenLines, type Line } from './open-lines.ts';
 import { createPage, idOf } from './record.ts';
@@ -155,7 +155,7 @@ export function createOutbox({
         },
         (error) => {
           threshold = dead + slack;
-          log?.warn('the outbox could not be compacted', { folder, error: String(error) });
+          log?.warn('the outbox could not be compacted', { folder, error: reasonAndCausesOf(error) });
         },
       )
       .finally(() => {
