@@ -16,7 +16,7 @@ export interface Budget {
   /** `budgetDuration` as written. */
   readonly duration: string;
   readonly alignment: 'Rolling' | 'Calendar';
-  /** The object's generation that last changed duration or alignment. Its windows are new counters: the store may have old figures of the same dates. Absent: never changed. */
+  /** Grows with each change of duration or alignment: the object's generation then, or more. Its windows are new counters: the store may have old figures of the same dates. Absent: never changed. */
   readonly since?: number | undefined;
 }
 

@@ -27,7 +27,8 @@ export function renewedBudget(
 ): Budget | undefined {
   if (budget === undefined || isNew) return budget;
   const isSame = before?.duration === budget.duration && before.alignment === budget.alignment;
-  const since = isSame ? before.since : generation;
+  // An object that was made again counts its generations from one.
+  const since = isSame ? before.since : Math.max(generation, (before?.since ?? 0) + 1);
   return since === undefined ? budget : { ...budget, since };
 }
 

@@ -118,7 +118,7 @@ interface Rest {
   readonly ofEntry: Uint8Array;
 }
 
-/** Encoded charges, cached by list: the ledger reuses the list for the same scopes and windows (charges.ts). */
+/** Encoded charges, cached by list: the ledger reuses the list for the same scopes and windows (counters.ts). */
 const rests = new WeakMap<object, Rest>();
 
 function restOf(charges: Entry['charges']): Rest {

@@ -1,0 +1,19 @@
+// Has a budget windows of its own after each edit that counts it otherwise, and the same ones after all others?
+import { expect, test } from 'vitest';
+import type { Budget } from '#core/ports/policy.ts';
+import { renewedBudget } from './budget.ts';
+
+const month: Budget = { limit: '5', duration: '30d', alignment: 'Rolling' };
+const edit = (generation: number) => ({ isNew: false, generation });
+
+test.each([
+  ['a new scope', month, undefined, { isNew: true, generation: 7 }, undefined],
+  ['another limit', { ...month, limit: '6' }, { ...month, since: 3 }, edit(9), 3],
+  ['never counted otherwise', month, month, edit(9), undefined],
+  ['another duration', month, { ...month, duration: '31d' }, edit(3), 3],
+  ['another alignment', month, { ...month, alignment: 'Calendar', since: 3 } as const, edit(5), 5],
+  ['put back', month, undefined, edit(4), 4],
+  ['another duration by an object that was made again', month, { ...month, duration: '31d', since: 3 }, edit(1), 4],
+])('%s', (_, budget, before, how, since) => {
+  expect(renewedBudget(budget, before, how)).toEqual(since === undefined ? budget : { ...budget, since });
+});
