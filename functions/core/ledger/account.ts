@@ -18,8 +18,8 @@ export interface LiveHold extends Hold {
   known: (() => Nano) | undefined;
   /** Called when others may hold its money: another process has closed the account. */
   lost: (() => void) | undefined;
-  /** The last `known` in the outbox. */
-  written: Nano;
+  /** The last `known` in the outbox; undefined: none, so that a restart charges its size. */
+  written: Nano | undefined;
   /** Its part of the risk: its size; of a stream that has been told of, what it has produced. */
   risk: Nano;
   isStream: boolean;

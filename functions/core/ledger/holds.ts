@@ -139,8 +139,8 @@ function take(
   const { all, counters } = charges;
   const live: LiveHold = {
     ...{ id, amount, charges: all, counters, model, identifier, since: clock.now(), risk: amount, place: -1 },
-    ...{ isStream: false, known: undefined, lost: undefined, written: 0n, ending: undefined, counted: undefined },
-    ...(rates === undefined || reply === undefined ? undefined : takenRates(rates, reply)),
+    ...{ isStream: false, known: undefined, lost: undefined, written: undefined, ending: undefined },
+    ...(rates === undefined || reply === undefined ? { counted: undefined } : takenRates(rates, reply)),
   };
   begin(account, live);
   outbox
