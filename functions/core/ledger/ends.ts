@@ -2,6 +2,7 @@
 import type { Entry } from '../ports/books.ts';
 import type { Hold, Settlement } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
+import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonAndCausesOf } from '../reason.ts';
 import { end, type LiveHold, limitsOf, liveOf, owe, produce, use } from './account.ts';
 import type { Booking } from './booking.ts';
@@ -47,33 +48,39 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
 
+  /** Resolves when the record is on disk, or cannot be: only then the hold gives up its escrow, for a restart without the record charges its size. */
+  const write = (record: OutboxRecord, onFailure: (error: unknown) => void): Promise<boolean> =>
+    outbox.append(record).then(
+      () => true,
+      (error) => {
+        onFailure(error);
+        return false;
+      },
+    );
+
   /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost. */
   const settleOnce = async (live: LiveHold, settlement: Settlement): Promise<void> => {
     const { id, charges, counters } = live;
     const { cost, tokens, model, identifier, estimated } = settlement;
     const settledAt = account.now();
     const entry: Entry = { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
-    const written = outbox.append({ type: 'settle', entry });
+    const isWritten = await write({ type: 'settle', entry }, (error) =>
+      log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: reasonAndCausesOf(error) }),
+    );
     // A stream is covered by what it was told to have produced.
     const cover = live.isStream && live.risk < cost ? live.risk : cost;
     owe(account, { entry, counters, cover, since: clock.now() });
     over(live, 'settled', { requests: 0, tokens: tokens.input + tokens.output });
-    try {
-      await written;
-    } catch (error) {
-      log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: reasonAndCausesOf(error) });
-      return booking.flush();
-    }
-    await covered(counters);
+    await (isWritten ? covered(counters) : booking.flush());
   };
 
-  const release = (live: LiveHold, called: boolean): Promise<void> => {
-    const written = outbox
-      .append({ type: 'release', id: live.id })
-      .then(() => outbox.done([live.id]))
-      .catch((error) => log.warn('the outbox misses a release', { id: live.id, error: reasonAndCausesOf(error) }));
+  const release = async (live: LiveHold, called: boolean): Promise<void> => {
+    const { id } = live;
+    const isWritten = await write({ type: 'release', id }, (error) =>
+      log.warn('the outbox misses a release', { id, error: reasonAndCausesOf(error) }),
+    );
+    if (isWritten) outbox.done([id]);
     over(live, 'released', called ? { requests: 0 } : { requests: -1, tokens: 0 });
-    return written;
   };
 
   const ends = {

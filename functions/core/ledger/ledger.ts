@@ -128,6 +128,8 @@ function createParts(deps: LedgerDependencies) {
 async function stop({ context, sync, booking }: ReturnType<typeof createParts>): Promise<void> {
   const { account, outbox, timer } = context;
   if (account.id === '' || account.number === 0) return;
+  // Holds that are being settled still count as live until that is on disk.
+  await Promise.allSettled(account.live.map(({ ending }) => ending));
   if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(() => undefined);
   if (account.live.length > 0) return booking.flush();
   const isTold = account.untold.length === 0 && account.sent.length === 0;

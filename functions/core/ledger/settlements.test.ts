@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Entry } from '../ports/books.ts';
+import type { Hold } from '../ports/ledger.ts';
 import type { StartableLedger } from './ledger.ts';
 import { createScene, heldOf, IMMORTAL, requestOf, type Scene, scopeOf, settlementOf, slow } from './scene.promises.ts';
 
@@ -196,4 +197,19 @@ describe('a stream', () => {
     await scene.time.advance(3000);
     expect(asked).toBe(0);
   });
+});
+
+test.each([
+  ['settlement', (hold: Hold) => ledger.settle(hold, settlementOf(1n))],
+  ['release', (hold: Hold) => ledger.release(hold)],
+])('a %s frees money only when it is on disk: a restart without it charges the whole hold', async (_, end) => {
+  const hold = await scene.take(ledger, 60n, key);
+  const other = await scene.start(IMMORTAL);
+  scene.outbox.behaviour = 'hangs';
+  void end(hold);
+  await scene.time.advance(500);
+  expect(await scene.tryHold(other, requestOf(60n, key))).toMatchObject({ outcome: 'busy' });
+  scene.outbox.behaviour = 'up';
+  await scene.time.advance(500);
+  expect(await scene.tryHold(other, requestOf(60n, key))).toMatchObject({ outcome: 'held' });
 });
