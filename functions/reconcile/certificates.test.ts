@@ -11,6 +11,7 @@ import {
   START,
 } from '../../test/reconcile/certificates.ts';
 import { bundle, data, expectGood, started, sweeps, writes } from '../../test/reconcile/good-certificate.ts';
+import { HOOKS, WEBHOOKS } from './certificates/objects.ts';
 
 test('the first sweep issues a certificate for the name of the Service, and both configurations trust it', async () => {
   const harness = await started();
@@ -224,4 +225,33 @@ test('a sweep of the function keeps the certificate and says so, a hint does not
     certificate: { actions: ['IssueCertificate', 'WriteCertificate'] },
   });
   expect(JSON.parse(await harness.post())).not.toHaveProperty('certificate');
+});
+
+test('a sweep writes the path of admission into each entry that calls it, and a later one the path that took its place', async () => {
+  const harness = await started();
+  const pathsOf = (index: 0 | 1) =>
+    (harness.hook(index).webhooks as Entry[]).map(({ clientConfig }) => clientConfig.service);
+  const at = (path: string) => expect.objectContaining({ path });
+  for (const path of ['a-first-segment', 'another-segment']) {
+    const terms = { ...harness.terms, path };
+    expect(await harness.sweep(terms)).toEqual({ actions: ['RouteReviews', 'RouteReviews'] });
+    expect(await harness.sweep(terms)).toEqual({ actions: [] });
+    expect(pathsOf(0)).toEqual([at(`/${path}/mutate`)]);
+    expect(pathsOf(1)).toEqual([at(`/${path}/validate`), at(`/${path}/validate`)]);
+  }
+  await expectGood(harness);
+});
+
+test('where cert-manager injects into both configurations no certificate is issued, and paths are written', async () => {
+  const harness = createHarness({ path: 'a-first-segment' });
+  await harness.applyHooks();
+  const annotations = { 'cert-manager.io/inject-ca-from': 'gateway-operator/admission' };
+  for (const resource of HOOKS)
+    await harness.cluster.patch(resource, undefined, WEBHOOKS, { metadata: { annotations } });
+  await harness.editHook(0, (entry) => ({ ...entry, clientConfig: { ...entry.clientConfig, caBundle: 'dGhlaXJz' } }));
+  expect(await harness.sweep()).toEqual({ actions: ['RouteReviews', 'RouteReviews'] });
+  expect(harness.secret()).toBeUndefined();
+  expect(await harness.plan()).toEqual([]);
+  const [entry] = harness.hook(0).webhooks as Entry[];
+  expect(entry?.clientConfig).toMatchObject({ caBundle: 'dGhlaXJz', service: { path: '/a-first-segment/mutate' } });
 });

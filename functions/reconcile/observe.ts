@@ -23,7 +23,7 @@ const LONGEST: Millis = 60_000;
 
 export async function observe(context: ObserveContext, part: Collection): Promise<Observed> {
   const { deps, all, knative } = context;
-  const { gatewayImage, version, manyProcesses } = deps.platform;
+  const { gatewayImage, gatewayPullSecrets = [], version, manyProcesses } = deps.platform;
   const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
   const world: Draft = {
     ...{ instances: new Map(), users: part.users, teams: part.teams },
@@ -32,7 +32,7 @@ export async function observe(context: ObserveContext, part: Collection): Promis
     unobserved: new Map(malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)])),
     namespaces: await observeNamespaces(context, part),
     ...{ failures: new Map(), attempts: new Map(), roundsLeft: MAX_ROUNDS },
-    platform: { gatewayImage, version, manyProcesses, knative },
+    platform: { gatewayImage, gatewayPullSecrets, version, manyProcesses, knative },
   };
   const observed = { world, links: new Map() };
   await observeInstances(context, observed, [...part.instances.values()]);

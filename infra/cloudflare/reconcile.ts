@@ -54,6 +54,7 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
       platform: {
         servedAt: () => undefined,
         gatewayImage: environment.GATEWAY_IMAGE,
+        gatewayPullSecrets: environment.GATEWAY_PULL_SECRETS ?? [],
         version: RELEASE_VERSION,
         manyProcesses: environment.GATEWAY_PROCESSES === 'many',
         inCluster: false,

@@ -1,7 +1,7 @@
 // Bindings of the Workers, as docs/operations.md lists them.
 import { isMap } from '#crds/shapes.ts';
-import { httpsAddress, image, processes, segments, tokens } from './readers.ts';
-import { bound, matching, refuse, required, text, type ValuesOf, withDefault } from './variable.ts';
+import { httpsAddress, image, list, processes, segments, tokens } from './readers.ts';
+import { bound, matching, optional, refuse, required, text, type ValuesOf, withDefault } from './variable.ts';
 
 /** The API server's address, the token of the function's service account, and reconcile's. Secret ones are set with `wrangler secret put`. */
 const common = {
@@ -11,7 +11,9 @@ const common = {
 };
 
 export const AdmissionBindings = { variables: { ...common, PATH_SECRETS: required(segments) } };
-export const ReconcileBindings = { variables: { ...common, GATEWAY_PROCESSES: processes, GATEWAY_IMAGE: image } };
+export const ReconcileBindings = {
+  variables: { ...common, GATEWAY_PROCESSES: processes, GATEWAY_IMAGE: image, GATEWAY_PULL_SECRETS: optional(list) },
+};
 
 interface Hyperdrive {
   readonly host: string;

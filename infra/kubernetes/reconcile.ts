@@ -34,15 +34,16 @@ main(async () => {
   const platform = {
     servedAt: () => undefined,
     gatewayImage: environment.GATEWAY_IMAGE,
+    gatewayPullSecrets: environment.GATEWAY_PULL_SECRETS ?? [],
     version: RELEASE_VERSION,
     manyProcesses: environment.GATEWAY_PROCESSES === 'many',
     inCluster: environment.KUBECONFIG === undefined,
   };
-  const { ADMISSION_SERVICE: service } = environment;
+  const { ADMISSION_SERVICE: service, PATH_SECRETS: [path] = [] } = environment;
   const app = createReconcile({
     ...{ ...parts, cluster: api.cluster, backends, platform },
     // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
-    ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES } }),
+    ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),
   });
   return run({ fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch) }, async () => {
     await backends.close();

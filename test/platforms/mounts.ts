@@ -53,7 +53,15 @@ async function podOf(cluster: Cluster): Promise<Pod> {
   const instance = { ...found, spec: GatewayInstanceSpec.parse(found.spec) } as GatewayInstance;
   const hash = instance.status?.snapshotHash ?? '';
   const snapshot = { hash, name: `sample-${hash}` };
-  const order = { instance, snapshot, store: 'memory', connections: '', image: 'gateway', version: '0.1.0' } as const;
+  const order = {
+    instance,
+    snapshot,
+    store: 'memory',
+    connections: '',
+    image: 'gateway',
+    pullSecrets: [],
+    version: '0.1.0',
+  } as const;
   const [made] = wantedParts('Deployment', order);
   if (made === undefined) throw new Error('nothing would be made for it');
   return (made.object.spec as { readonly template: { readonly spec: Pod } }).template.spec;

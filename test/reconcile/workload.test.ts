@@ -16,13 +16,19 @@ function instanceOf(spec: object): GatewayInstance {
   return { apiVersion, kind, metadata: own, spec: GatewayInstanceSpec.parse(given) } as GatewayInstance;
 }
 
-const build = (type: WorkloadType, spec: object = {}, store: StoreConnection['type'] = 'redis') =>
+const build = (
+  type: WorkloadType,
+  spec: object = {},
+  store: StoreConnection['type'] = 'redis',
+  pullSecrets: ReadonlyArray<string> = [],
+) =>
   wantedParts(type, {
     instance: instanceOf(spec),
     snapshot: { hash: 'abc', name: 'main-abc' },
     store,
     connections: '7.8',
     image: IMAGE,
+    pullSecrets,
     version: '0.1.0',
   });
 
@@ -55,6 +61,11 @@ test.each([
   await expect(text).toMatchFileSnapshot(`golden/${name}.golden.yaml`);
 });
 
+test.each(['Deployment', 'Knative'] as const)('a %s names the Secrets that pull its image', (type) => {
+  const template = { spec: { imagePullSecrets: [{ name: 'registry' }] } };
+  expect(build(type, {}, 'redis', ['registry'])[0]?.object.spec).toMatchObject({ template });
+});
+
 test('a gateway that runs elsewhere, or in the local stack, is made of nothing', () => {
   for (const type of ['External', 'Local'] as const) expect(build(type)).toEqual([]);
 });
@@ -84,7 +95,7 @@ test('another snapshot is another template, so Pods are rolled', () => {
   const instance = instanceOf({});
   const next = wantedParts('Deployment', {
     ...{ instance, snapshot: { hash: 'def', name: 'main-def' }, store: 'redis', connections: '7.8' },
-    ...{ image: IMAGE, version: '0.1.0' },
+    ...{ image: IMAGE, pullSecrets: [], version: '0.1.0' },
   });
   const changed = next.filter((one, place) => JSON.stringify(one) !== JSON.stringify(first[place]));
   expect(changed.map(({ part }) => part)).toEqual(['Deployment']);

@@ -10,15 +10,14 @@ import {
   namesOf,
   observe,
   SECRET,
-  type SecretView,
   type View,
-  writeBundle,
+  writeHook,
   writeSecret,
 } from './objects.ts';
 
 type Keeper = Pick<ReconcileDeps, 'cluster' | 'clock' | 'log' | 'metrics'>;
 
-export type CertificateAction = 'IssueCertificate' | 'TrustAuthorities' | 'WriteCertificate';
+export type CertificateAction = 'IssueCertificate' | 'TrustAuthorities' | 'RouteReviews' | 'WriteCertificate';
 
 /** Actions that were done; `failed` says why there are no more. */
 export interface CertificateReport {
@@ -63,19 +62,22 @@ async function keep(
   const view = await observe(cluster, certificates);
   const { secret, hooks } = view;
   watchExpiry(keeper, view, certificates);
-  const whyFresh = whyRenewed(secret, clock.now());
+  const whyFresh = whyIssued(view, clock.now());
   const fresh = whyFresh === undefined ? undefined : await issue(certificates, view, clock.now());
   const { serving, previous = [] } = fresh ?? (secret?.by === 'us' ? secret : {});
-  if (serving === undefined) return;
   const why = whyFresh ?? 'a configuration does not trust the certificate';
   if (fresh !== undefined) done('IssueCertificate', why);
-  const authorities = [...previous, serving.ca];
+  const authorities = serving && [...previous, serving.ca];
   // A renewal leaves exactly these. Before it more may be trusted: another run is about to renew.
   const isTold = (bundle: ReadonlyArray<string>) =>
-    authorities.every((ca) => bundle.includes(ca)) && (fresh === undefined || bundle.length === authorities.length);
-  for (const hook of hooks.filter(({ bundles }) => !bundles.every(isTold))) {
-    if (!isWritten(await writeBundle(cluster, certificates, hook, authorities))) return;
-    done('TrustAuthorities', why);
+    authorities === undefined ||
+    (authorities.every((ca) => bundle.includes(ca)) && (fresh === undefined || bundle.length === authorities.length));
+  for (const hook of hooks) {
+    const isTrusting = hook.isInjected || hook.bundles.every(isTold);
+    if (isTrusting && hook.isRouted) continue;
+    if (!isWritten(await writeHook(cluster, certificates, hook, isTrusting ? undefined : authorities))) return;
+    if (isTrusting) done('RouteReviews', 'a configuration calls another path than admission serves');
+    else done('TrustAuthorities', why);
   }
   if (fresh !== undefined && isWritten(await writeSecret(cluster, certificates.service, fresh, secret)))
     done('WriteCertificate', why);
@@ -86,16 +88,16 @@ export async function planCertificate(
   { cluster, clock }: Pick<Keeper, 'cluster' | 'clock'>,
   certificates: CertificateDeps,
 ) {
-  const { secret } = await observe(cluster, certificates);
-  const why = whyRenewed(secret, clock.now());
+  const why = whyIssued(await observe(cluster, certificates), clock.now());
   if (why === undefined) return [];
   return [
     { action: 'IssueCertificate', kind: 'Secret', namespace: certificates.service.namespace, name: SECRET, why },
   ] as const;
 }
 
-function whyRenewed(secret: SecretView | undefined, now: Millis): string | undefined {
-  if (secret === undefined) return 'there is no certificate';
+function whyIssued({ secret, hooks }: View, now: Millis): string | undefined {
+  const isCertManagers = hooks.length > 0 && hooks.every(({ isInjected }) => isInjected);
+  if (secret === undefined) return isCertManagers ? undefined : 'there is no certificate';
   const { by, serving } = secret;
   if (by !== 'us') return undefined;
   if (serving === undefined) return 'the certificate is damaged, or for another name';

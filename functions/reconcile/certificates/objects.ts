@@ -10,6 +10,8 @@ export interface CertificateDeps {
   readonly issuer: Issuer;
   /** The Service by which API servers call admission. */
   readonly service: { readonly namespace: string; readonly name: string };
+  /** The path segment of admission, which calls of the API server begin with. Absent: paths are left as they are. */
+  readonly path?: string;
   /** From issuing to expiry. */
   readonly lifetimes: { readonly authority: Millis; readonly serving: Millis };
 }
@@ -25,11 +27,16 @@ export interface SecretView {
   readonly previous: ReadonlyArray<string>;
 }
 
-/** A webhook configuration, and per entry of it that calls our Service the CAs that the entry trusts. */
+/** A webhook configuration, and its entries that call our Service. */
 export interface HookView {
   readonly resource: Resource;
   readonly object: KubeObject;
+  /** CAs that each entry trusts. */
   readonly bundles: ReadonlyArray<ReadonlyArray<string>>;
+  /** Whether cert-manager writes the CA: then only paths are ours to write. */
+  readonly isInjected: boolean;
+  /** Whether each entry calls the path that admission serves. */
+  readonly isRouted: boolean;
 }
 
 export type View = Awaited<ReturnType<typeof observe>>;
@@ -53,28 +60,31 @@ export const namesOf = ({ service }: CertificateDeps): string[] => [`${service.n
 export async function observe(cluster: Cluster, certificates: CertificateDeps) {
   const hooks = HOOKS.map(async (resource): Promise<HookView[]> => {
     const object = await cluster.get(resource, undefined, WEBHOOKS);
-    // A configuration that cert-manager injects into is not ours to write.
-    if (object === undefined || hasAnnotation(object, `${CERT_MANAGER}inject`)) return [];
+    if (object === undefined) return [];
     const ours = entriesOf(object).filter((entry) => isOurs(entry, certificates));
     const bundles = ours.map(({ clientConfig }) => certificates.issuer.split(textOf(clientConfig?.caBundle)));
-    return [{ resource, object, bundles }];
+    const isRouted = ours.every((entry) => isSamePath(entry, pathOf(resource, certificates)));
+    return [{ resource, object, bundles, isInjected: hasAnnotation(object, `${CERT_MANAGER}inject`), isRouted }];
   });
   const found = (await Promise.all(hooks)).flat();
   const secret = await cluster.get(RESOURCES.secrets, certificates.service.namespace, SECRET);
   return { hooks: found, secret: secret && toSecretView(secret, certificates) };
 }
 
-/** A merge patch replaces lists whole: entries of others go back as they were read. */
-export function writeBundle(
+/** Writes the path of admission, and the CAs where they are given. A merge patch replaces lists whole: entries of others go back as they were read. */
+export function writeHook(
   cluster: Cluster,
   certificates: CertificateDeps,
   { resource, object }: HookView,
-  authorities: ReadonlyArray<string>,
+  authorities: ReadonlyArray<string> | undefined,
 ): Promise<Written<KubeObject>> {
-  const caBundle = encode(authorities.join(''));
-  const webhooks = entriesOf(object).map((entry) =>
-    isOurs(entry, certificates) ? { ...entry, clientConfig: { ...entry.clientConfig, caBundle } } : entry,
-  );
+  const trust = authorities === undefined ? {} : { caBundle: encode(authorities.join('')) };
+  const path = pathOf(resource, certificates);
+  const webhooks = entriesOf(object).map((entry) => {
+    if (!isOurs(entry, certificates)) return entry;
+    const service = { ...entry.clientConfig?.service, ...(path === undefined ? {} : { path }) };
+    return { ...entry, clientConfig: { ...entry.clientConfig, service, ...trust } };
+  });
   const { resourceVersion } = object.metadata;
   return cluster.patch(resource, undefined, WEBHOOKS, { metadata: { resourceVersion }, webhooks });
 }
@@ -104,7 +114,7 @@ export function writeSecret(
 interface WebhookEntry {
   readonly clientConfig?: {
     readonly caBundle?: string;
-    readonly service?: { readonly namespace?: string; readonly name?: string };
+    readonly service?: { readonly namespace?: string; readonly name?: string; readonly path?: string };
   };
 }
 
@@ -114,6 +124,12 @@ const entriesOf = ({ webhooks }: KubeObject): ReadonlyArray<WebhookEntry> =>
 
 const isOurs = ({ clientConfig }: WebhookEntry, { service }: CertificateDeps): boolean =>
   clientConfig?.service?.namespace === service.namespace && clientConfig.service.name === service.name;
+
+const pathOf = ({ kind }: Resource, { path }: CertificateDeps): string | undefined =>
+  path === undefined ? undefined : `/${path}/${kind.startsWith('Mutating') ? 'mutate' : 'validate'}`;
+
+const isSamePath = ({ clientConfig }: WebhookEntry, path: string | undefined): boolean =>
+  path === undefined || clientConfig?.service?.path === path;
 
 const hasAnnotation = ({ metadata }: KubeObject, prefix: string): boolean =>
   Object.keys(metadata.annotations ?? {}).some((name) => name.startsWith(prefix));

@@ -67,10 +67,10 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, parts, snapshot, storeType } = view;
   const { type, heldBack, reached } = evaluateOwnType(view, world);
   if (type === undefined || heldBack !== undefined || !snapshot.isPublished) return [];
-  const { gatewayImage: image, version } = world.platform;
+  const { gatewayImage: image, gatewayPullSecrets: pullSecrets, version } = world.platform;
   const isWritable = (part: PartName) =>
     whyLeftAlone(view, part, world) === undefined && parts.get(part)?.metadata.deletionTimestamp === undefined;
-  const input = { instance: object, snapshot, connections: view.secretVersions, image, version };
+  const input = { instance: object, snapshot, connections: view.secretVersions, image, pullSecrets, version };
   const replicas = (parts.get('Deployment')?.spec as { readonly replicas?: number } | undefined)?.replicas;
   const wanted = storeType === undefined ? [] : wantedParts(type, { ...input, store: storeType }, replicas);
   const applies = wanted

@@ -12,6 +12,8 @@ export interface PodInput {
   readonly connections: string;
   /** The image where the instance names none. */
   readonly image: string;
+  /** Names of Secrets that pull it. */
+  readonly pullSecrets: ReadonlyArray<string>;
   /** The version of the operator that writes the Pod. */
   readonly version: string;
 }
@@ -46,7 +48,7 @@ interface Shell {
 
 /** The gateway speaks to no API server, so no Pod gets a token; a named account is for what webhooks and clouds give it. */
 export function podTemplate(input: PodInput, { labels, annotations, pod, container }: Shell) {
-  const { instance, snapshot, connections } = input;
+  const { instance, snapshot, connections, pullSecrets } = input;
   const {
     podLabels,
     podAnnotations,
@@ -77,6 +79,7 @@ export function podTemplate(input: PodInput, { labels, annotations, pod, contain
       ...pod,
       ...{ automountServiceAccountToken: false, enableServiceLinks: false },
       ...(serviceAccountName === undefined ? {} : { serviceAccountName }),
+      ...(pullSecrets.length === 0 ? {} : { imagePullSecrets: pullSecrets.map((name) => ({ name })) }),
       ...{ containers: [{ ...gateway, ...container }], volumes: mounted },
     },
   };
