@@ -19,7 +19,7 @@ import {
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
 import type { KubeObject } from './object-meta.ts';
-import { immutable, mapOf, setOf, text, withRule } from './rule.ts';
+import { immutable, listBy, mapOf, setOf, text, withRule } from './rule.ts';
 import { DURATION, isDurationInCel, isMoneyInCel, MONEY, nanoInCel, nanoOf, secondsInCel, secondsOf } from './units.ts';
 
 const dataEntryNames = { pattern: /^[-._a-zA-Z0-9]+$/, max: 253, form: 'of letters, digits, `-`, `_` and `.`' };
@@ -64,6 +64,11 @@ const Rotation = withRule(
   },
 );
 
+const WindowBudget = z.object({
+  maxBudget: Money.describe('The most this key may spend in one window, in dollars. `"0"` means never.'),
+  budgetDuration: Duration.describe('Length of the window; each length once.'),
+});
+
 const ModelBudget = z.object({
   maxBudget: Money.describe('The most this key may spend on the model in one window, in dollars. `"0"` means never.'),
   budgetDuration: Duration.describe('Length of the window.'),
@@ -82,6 +87,11 @@ export const VirtualKeySpec = withRule(
     budgetDuration: Duration.describe(
       'Length of the budget window: a number and `s`, `m`, `h`, `d`, `w` or `mo` (30 days), e.g. `30d`.',
     ),
+    budgets: listBy('budgetDuration', WindowBudget, 8)
+      .optional()
+      .describe(
+        'Budgets for further windows: a request spends from `maxBudget` and from each of these, e.g. `5` dollars in `1h` beside `100` in `30d`.',
+      ),
     connectionRef: immutable(ConnectionRef, {
       id: 'ConnectionRefIsImmutable',
       message: 'is immutable; create another VirtualKey for the other instance and delete this one',

@@ -118,6 +118,10 @@ export const virtualKeys: readonly Case[] = [
     'spec.duration': '90d',
     'spec.blocked': true,
     'spec.modelMaxBudget': { 'gpt 4o/mini': { maxBudget: '1', budgetDuration: '1d' } },
+    'spec.budgets': [
+      { maxBudget: '5', budgetDuration: '1h' },
+      { maxBudget: '20', budgetDuration: '1d' },
+    ],
     'spec.userRef': { name: 'ada' },
     'spec.teamRef': { name: 'search' },
     'spec.tags': ['prod', 'chat bot'],
@@ -133,6 +137,21 @@ export const virtualKeys: readonly Case[] = [
       entries: { OPENAI_API_KEY: '${key}', OPENAI_BASE_URL: '${baseURL}' },
     },
   }),
+  refuse(
+    'VirtualKey',
+    'with two budgets for one window',
+    {
+      'spec.budgets': [
+        { maxBudget: '5', budgetDuration: '1h' },
+        { maxBudget: '6', budgetDuration: '1h' },
+      ],
+    },
+    ['Duplicate', 'spec.budgets[1].budgetDuration'],
+  ),
+  refuse('VirtualKey', 'with a further budget of no window', { 'spec.budgets': [{ maxBudget: '1' }] }, [
+    'Required',
+    'spec.budgets[0].budgetDuration',
+  ]),
   refuse('VirtualKey', 'with a model budget of no window', { 'spec.modelMaxBudget': { a: { maxBudget: '1' } } }, [
     'Required',
     'spec.modelMaxBudget.a.budgetDuration',

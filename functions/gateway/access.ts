@@ -25,7 +25,7 @@ export interface Access {
   readonly candidates: ReadonlyArray<Candidate>;
   /** Whether one of the entries has a rate. */
   readonly isLimited: boolean;
-  /** The key, every scope it is charged to, and the key's budget for the model if it has one. */
+  /** The key, every scope it is charged to, and the key's further budgets: other windows, and the model's. */
   readonly payers: ReadonlyArray<ScopePolicy>;
 }
 
@@ -79,9 +79,9 @@ function compile({ key, scopes }: Caller, model: string, { byModel, byKey }: Ser
   const candidates = byModel.get(model);
   if (candidates === undefined) return err({ code: 'model_not_found', model });
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
-  const own = key.modelScopes?.find((scope) => scope.name === model);
+  const own = key.ownScopes?.filter(({ kind, name }) => kind !== 'model' || name === model) ?? [];
   const isLimited = candidates.some(({ rate }) => rate !== undefined);
-  const access = { candidates, isLimited, payers: own === undefined ? scopes : [...scopes, own] };
+  const access = { candidates, isLimited, payers: own.length === 0 ? scopes : [...scopes, ...own] };
   // Only accesses to served models are kept, so that there are few.
   const accesses = byKey.get(key) ?? new Map<string, Access>();
   byKey.set(key, accesses.set(model, access));

@@ -67,6 +67,7 @@ describe('the budget', () => {
     ledger.spendNow('key-scope', '0.000000001');
     const budget = {
       maxBudget: '12.5',
+      budgetDuration: '30d',
       currentSpend: '0.000000001',
       remaining: '12.499999999',
       budgetResetDate: '2026-12-20T12:00:00.000Z',
@@ -74,7 +75,6 @@ describe('the budget', () => {
     expect(await (await get('/v1/key')).json()).toEqual({
       alias: 'billing',
       models: ['gpt'],
-      budgetDuration: '30d',
       ...budget,
       expiryDate: '2026-11-21T12:00:01.000Z',
       isActive: true,
@@ -84,6 +84,7 @@ describe('the budget', () => {
           kind: 'user',
           name: 'alice@example.com',
           maxBudget: null,
+          budgetDuration: null,
           currentSpend: null,
           remaining: null,
           budgetResetDate: null,

@@ -24,8 +24,8 @@ const modelScope = (name: string, limit: bigint): ScopePolicy => ({
 });
 
 /** Each request costs 100 tokens: 0.1 dollars. */
-function stageWith(models: ReadonlyArray<string>, ...modelScopes: ReadonlyArray<ScopePolicy>) {
-  const keys = { [KEY]: keyRecord({ limit: '10', models, modelScopes }) };
+function stageWith(models: ReadonlyArray<string>, ...ownScopes: ReadonlyArray<ScopePolicy>) {
+  const keys = { [KEY]: keyRecord({ limit: '10', models, ownScopes }) };
   const snapshot = snapshotOf([entry('gpt', { price: PRICE }), entry('other', { price: PRICE })]);
   const script = () => ({ body: completion('hello', { prompt_tokens: 80, completion_tokens: 20 }) });
   return stage({
@@ -75,4 +75,29 @@ test('GET key tells each, and that the key works as long as one of its models do
   });
   await chat(ask('other'));
   expect(await (await get('/key')).json()).toMatchObject({ isActive: false });
+});
+
+const windowScope = (duration: string, limit: bigint): ScopePolicy => ({
+  ...{ scopeId: `window-${duration}`, kind: 'key', name: 'billing', blocked: false, models: [], anchor: NOW },
+  budget: { limit: `${limit}`, duration, alignment: 'Rolling' },
+});
+
+test('a key with several windows spends from all of them, and the first that is used up refuses every model', async () => {
+  const { chat, get } = stageWith([], windowScope('1d', 300_000_000n), windowScope('1h', 100_000_000n));
+  expect((await chat(ask('gpt'))).status).toBe(200);
+  expect(await (await chat(ask('other'))).json()).toMatchObject({
+    error: {
+      code: 'budget_exceeded',
+      message: expect.stringMatching(/^The budget of key "billing" is exceeded: 0\.1 dollars per 1h\. It resets at /),
+    },
+  });
+  expect(await (await get('/key')).json()).toMatchObject({
+    isActive: false,
+    currentSpend: '0.1',
+    scopes: [
+      { kind: 'key', maxBudget: '10', currentSpend: '0.1' },
+      { kind: 'key', maxBudget: '0.3', budgetDuration: '1d', currentSpend: '0.1' },
+      { kind: 'key', maxBudget: '0.1', budgetDuration: '1h', currentSpend: '0.1', remaining: '0' },
+    ],
+  });
 });

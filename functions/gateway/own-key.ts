@@ -10,8 +10,7 @@ import type { GatewayDeps } from './deps.ts';
 export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
   return async function ownKey(caller: Caller): Promise<Result<object, Failure>> {
     const { key } = caller;
-    const models = key.modelScopes ?? [];
-    const policies = [...caller.scopes, ...models];
+    const policies = [...caller.scopes, ...(key.ownScopes ?? [])];
     const spend = await ledger.spend(policies, caller.waited);
     if (!spend.ok) {
       const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;
@@ -23,7 +22,6 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
     return ok({
       alias: key.name,
       models: key.models,
-      budgetDuration: key.budget?.duration ?? null,
       ...(budgets[0]?.budget ?? toBudget(key, undefined)),
       expiryDate: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
       // Expired and blocked keys are refused before this.
@@ -58,6 +56,7 @@ function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined) {
   const left = limit === undefined || limit <= spent ? 0n : limit - spent;
   return {
     maxBudget: limit === undefined ? null : formatMoney(limit),
+    budgetDuration: budget?.duration ?? null,
     currentSpend: limit === undefined ? null : formatMoney(spent),
     remaining: limit === undefined ? null : formatMoney(left),
     budgetResetDate: spend === undefined || limit === undefined ? null : new Date(spend.window.end).toISOString(),

@@ -165,6 +165,8 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
     softBudget: optional('softBudget', '7'),
     blocked: optional('blocked', true),
     ...limits,
+    'budgets[].maxBudget': optional('budgets', [modelBudget]),
+    'budgets[].budgetDuration': optional('budgets', [{ ...modelBudget, budgetDuration: '7d' }]),
     'modelMaxBudget{}.maxBudget': optional('modelMaxBudget', { small: modelBudget }),
     'modelMaxBudget{}.budgetDuration': {
       before: { modelMaxBudget: { small: modelBudget } },

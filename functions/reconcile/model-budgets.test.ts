@@ -1,6 +1,6 @@
 // Does a key have budgets for single models, and do they keep what was spent whatever is edited?
 import { beforeEach, expect, test } from 'vitest';
-import { modelScopeId } from '#core/model-scope.ts';
+import { ownScopeId } from '#core/own-scope.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import { gatewayInstances, teams, virtualKeys } from '#crds/kinds.ts';
 import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
@@ -38,22 +38,32 @@ test('the gateway gets to know each, with windows that are counted from the keyâ
     { small: { maxBudget: '1.5', budgetDuration: '1d' }, large: { maxBudget: '0', budgetDuration: '1mo' } },
     { budgetWindow: 'Calendar' },
   );
-  const { scopeId, anchor, modelScopes } = await policy();
-  expect(modelScopes).toEqual([
+  const { scopeId, anchor, ownScopes } = await policy();
+  expect(ownScopes).toEqual([
     {
-      ...{ scopeId: modelScopeId(sha256, scopeId, 'large'), kind: 'model', name: 'large', of: 'chat' },
+      ...{
+        scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'large' }),
+        kind: 'model',
+        name: 'large',
+        of: 'chat',
+      },
       ...{ blocked: false, models: [], anchor },
       budget: { limit: '0', duration: '1mo', alignment: 'Calendar' },
     },
     {
-      ...{ scopeId: modelScopeId(sha256, scopeId, 'small'), kind: 'model', name: 'small', of: 'chat' },
+      ...{
+        scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'small' }),
+        kind: 'model',
+        name: 'small',
+        of: 'chat',
+      },
       ...{ blocked: false, models: [], anchor },
       budget: { limit: '1500000000', duration: '1d', alignment: 'Calendar' },
     },
   ]);
   expect((await harness.sweep()).actions).toEqual({});
   await edit({ modelMaxBudget: null });
-  expect(await policy()).not.toHaveProperty('modelScopes');
+  expect(await policy()).not.toHaveProperty('ownScopes');
 });
 
 test('a budget of nothing, of a model, a key or a team, is not told to wait for', async () => {
@@ -133,11 +143,11 @@ test('a budget that is taken out and put back has what it had spent; also in ano
 test('a key that is adopted brings what it spent on each model along; one with a new value begins anew', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { deletionPolicy: 'Retain' });
   await harness.spend('chat', '1', 'small');
-  const before = (await policy()).modelScopes;
+  const before = (await policy()).ownScopes;
   await harness.remove(virtualKeys, 'chat');
   await harness.sweep();
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
-  expect((await policy()).modelScopes).toEqual(before);
+  expect((await policy()).ownScopes).toEqual(before);
   expect(await modelsReady()).toMatch('False BudgetExceeded');
   await harness.remove(virtualKeys, 'chat');
   await harness.sweep();

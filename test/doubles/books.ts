@@ -3,6 +3,7 @@ import type { Books, Entry } from '#core/ports/books.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
+import type { Recount } from '#core/ports/registry.ts';
 import { timeOf } from '../../infra/adapters/ids.ts';
 
 export interface MemoryBooks extends Books {
@@ -13,7 +14,7 @@ export interface MemoryBooks extends Books {
   /** Books these entries in one step; returns the refused ids. */
   insert(entries: ReadonlyArray<Entry>): ReadonlyArray<string>;
   /** Computes the window's sum from the entries held inside it; later entries of that time count there too. */
-  recount(scopeId: ScopeId, window: Window): void;
+  recount(recount: Recount): void;
   /** Gives the scope to this instance. */
   moved(scopeId: ScopeId, instanceUid: string): void;
 }
@@ -66,10 +67,10 @@ export function createMemoryBooks(): MemoryBooks {
     refused: () => [...aside.values()],
     insert,
     moved: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
-    recount(scopeId, window) {
+    recount({ scopeId, window, from = scopeId }) {
       recounted.set(scopeId, window);
       const paid = [...entries.values()].filter(
-        (entry) => isInside(entry, window) && entry.charges.some((of) => of.scopeId === scopeId),
+        (entry) => isInside(entry, window) && entry.charges.some((of) => of.scopeId === from),
       );
       const sum = paid.reduce((spent, { cost }) => spent + cost, 0n);
       sums.set(counterKey({ scopeId, window }), sum);

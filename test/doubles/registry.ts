@@ -1,6 +1,5 @@
 // The double of the registry: claims, values and policies without a database.
 import type { Clock } from '#core/ports/clock.ts';
-import type { Window } from '#core/ports/money.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import {
   type Adoption,
@@ -9,6 +8,7 @@ import {
   type Ledger,
   type LiveValue,
   type PolicyWrite,
+  type Recount,
   type Registry,
   SAME_PLACE,
   type ScopeWrite,
@@ -18,7 +18,7 @@ import {
 interface Deps {
   readonly clock: Clock;
   /** Recounts a window, where there are books: `createMemoryBooks().recount`. */
-  readonly recount?: (scopeId: ScopeId, window: Window) => void | Promise<void>;
+  readonly recount?: (recount: Recount) => void | Promise<void>;
   /** Called for scopes that come from another instance, where there are books: `createMemoryBooks().moved`. */
   readonly moved?: (scopeId: ScopeId, instanceUid: string) => void;
 }
@@ -122,7 +122,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     }
     const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
     if (moved !== undefined) {
-      const models = moved.policy !== undefined && 'modelScopes' in moved.policy ? moved.policy.modelScopes : [];
+      const models = moved.policy !== undefined && 'ownScopes' in moved.policy ? moved.policy.ownScopes : [];
       for (const { scopeId } of [moved, ...(models ?? [])]) tellMoved?.(scopeId, instanceUid);
       return Object.assign(moved, { instanceUid, alias, holder, generation: 0 });
     }
@@ -196,7 +196,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
   async function writePolicy(instanceUid: string, { policy, generation, recounts = [] }: PolicyWrite): Promise<void> {
     const row = rows.get(policy.scopeId);
     if (row === undefined || row.instanceUid !== instanceUid || row.retired || row.generation > generation) return;
-    for (const { scopeId, window } of recounts) await recount?.(scopeId, window);
+    for (const one of recounts) await recount?.(one);
     // As JSON, like the database keeps it: a member without a value is none.
     Object.assign(row, { policy: JSON.parse(JSON.stringify(policy)), generation });
   }

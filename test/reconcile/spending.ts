@@ -17,8 +17,8 @@ export interface Spending {
 export async function book(database: Database, { instanceUid, alias, dollars, model, now }: Spending): Promise<void> {
   const claim = (await database.claims(instanceUid)).find((one) => one.alias === alias);
   if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
-  const scopes = 'modelScopes' in claim.policy ? (claim.policy.modelScopes ?? []) : [];
-  const paying = [claim.policy, ...scopes.filter(({ name }) => name === model)];
+  const scopes = 'ownScopes' in claim.policy ? (claim.policy.ownScopes ?? []) : [];
+  const paying = [claim.policy, ...scopes.filter(({ kind, name }) => kind !== 'model' || name === model)];
   const charges = paying.flatMap(({ scopeId, budget, anchor }) =>
     budget === undefined ? [] : [{ scopeId, window: windowAt({ ...budget, anchor }, now) }],
   );

@@ -13,6 +13,7 @@ interface MemberSpec {
   readonly connectionRef: ConnectionRef;
   readonly models: string[];
   readonly modelMaxBudget?: Readonly<Record<string, { readonly maxBudget: string }>> | undefined;
+  readonly budgets?: ReadonlyArray<{ readonly maxBudget: string }> | undefined;
   readonly maxBudget?: string | undefined;
 }
 type MemberCheck = Check<MemberSpec, MemberFacts>;
@@ -37,11 +38,12 @@ export const referencesFound: MemberCheck = ({ spec, facts: { instance, referenc
   return references.flatMap(([reference, found]) => referenceFound(reference, found, own) ?? []);
 };
 
-export const zeroBudget: MemberCheck = ({ spec: { maxBudget, modelMaxBudget = {} } }) => {
+export const zeroBudget: MemberCheck = ({ spec: { maxBudget, budgets = [], modelMaxBudget = {} } }) => {
+  const ofWindows = budgets.map((one, place) => [`spec.budgets[${place}].maxBudget`, one.maxBudget] as const);
   const ofModels = Object.entries(modelMaxBudget).map(
     ([model, one]) => [`spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`, one.maxBudget] as const,
   );
-  return [['spec.maxBudget', maxBudget] as const, ...ofModels].flatMap(([path, value]): Finding[] => {
+  return [['spec.maxBudget', maxBudget] as const, ...ofWindows, ...ofModels].flatMap(([path, value]): Finding[] => {
     if (value === undefined || parseMoney(value) !== 0n) return [];
     const message =
       'a budget of zero is used up from the start, so nothing that it pays for works, free models included; raise it';

@@ -234,7 +234,8 @@ describe('windows', () => {
     const edit = async (to: typeof monthly): Promise<void> => {
       const days = to === longer ? 31 : 30;
       await scene.ended(ledger.flush());
-      scene.entries.recount('key', { start: Date.UTC(2026, 0, 1), end: Date.UTC(2026, 0, 1) + days * DAY });
+      const start = Date.UTC(2026, 0, 1);
+      scene.entries.recount({ scopeId: 'key', window: { start, end: start + days * DAY } });
     };
     await settleOne(40n, monthly);
     const inFlight = heldOf(await ledger.hold(requestOf(10n, monthly)));

@@ -192,7 +192,7 @@ describe('a database that', () => {
     expect(costs()).toHaveLength(1);
     scene.books.behaviour = 'up';
     const start = Date.UTC(2026, 0, 1);
-    scene.entries.recount('key', { start, end: start + 31 * 86_400_000 });
+    scene.entries.recount({ scopeId: 'key', window: { start, end: start + 31 * 86_400_000 } });
     await scene.take(ledger, 1n, longer);
     expect(await scene.spent(ledger, longer)).toBe(40n);
   });

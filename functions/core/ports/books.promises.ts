@@ -35,7 +35,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const { scopeId, anchor } = moving.policy;
       const scopes = [scopeId, model, own.policy.scopeId, scopeWindow(7).scopeId];
       const ofModel = { scopeId: model, kind: 'model' as const, name: 'gpt', blocked: false, models: [], anchor };
-      const policy = { ...moving.policy, modelScopes: [ofModel], retained: 'billing-key' };
+      const policy = { ...moving.policy, ownScopes: [ofModel], retained: 'billing-key' };
       for (const write of [own, { ...moving, policy }]) expect(await registry.putScope(write)).toBe('written');
       expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());
       const brought = { ...moving, policy, instanceUid: uid, alias: 'brought', proof: hash };

@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { type BooksUnderTest, booksScene, openedBooks } from './books.scene.promises.ts';
 import { DAY, entryOf, HOUR, idAt, NOON, scopeWindow, WINDOW } from './entry.fixture.ts';
 import type { Millis, Nano, Window } from './money.ts';
-import type { ScopeWindow } from './policy.ts';
 import { scopeWrite } from './registry.scene.promises.ts';
+import type { Recount } from './registry.ts';
 
 /** `make` as in `describeBooks`, which runs this too. */
 export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
@@ -17,7 +17,7 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
 
     const team = scopeWrite('research', { kind: 'team' });
     const { scopeId } = team.policy;
-    const recount = (...recounts: ReadonlyArray<ScopeWindow>) => under.registry.putScope({ ...team, recounts });
+    const recount = (...recounts: ReadonlyArray<Recount>) => under.registry.putScope({ ...team, recounts });
     const paidAt = (time: Millis, cost: Nano, window = WINDOW) =>
       entryOf({ id: idAt(time), cost, charges: [{ scopeId, window }, scopeWindow(1)] });
 
@@ -70,6 +70,14 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
       await book(late, late, paidAt(day.start - 1, 300n), paidAt(day.end, 4000n));
       await book(late);
       expect(await spent({ scopeId, window: day }, { scopeId, window: WINDOW })).toEqual([21n, 4321n]);
+    });
+
+    test('counts the entries of another scope where that is asked', async () => {
+      const day = { start: NOON - HOUR, end: NOON + HOUR };
+      const fresh = '0190a0b0-0000-8000-8000-00000000000f';
+      await book(paidAt(NOON - HOUR - 1, 1n), paidAt(NOON, 20n), paidAt(NOON + HOUR, 300n));
+      await recount({ scopeId: fresh, window: day, from: scopeId });
+      expect(await spent({ scopeId: fresh, window: day }, { scopeId, window: WINDOW })).toEqual([20n, 321n]);
     });
 
     test('changes only its own scope', async () => {

@@ -43,7 +43,12 @@ export interface PolicyWrite {
   readonly policy: ScopePolicy | KeyPolicy;
   readonly generation: number;
   /** The windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 5). */
-  readonly recounts?: ReadonlyArray<ScopeWindow>;
+  readonly recounts?: ReadonlyArray<Recount>;
+}
+
+export interface Recount extends ScopeWindow {
+  /** The scope whose entries are counted. Default: its own. */
+  readonly from?: ScopeId;
 }
 
 /** The desired scope: the holder of its alias, its policy, and one of its values. */

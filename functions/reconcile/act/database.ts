@@ -1,6 +1,6 @@
 // Writes to an instance's database: the instance itself, claims with their policies, and values.
 import { toKeyValue } from '#core/key-value.ts';
-import { modelScopeId } from '#core/model-scope.ts';
+import { ownScopeId } from '#core/own-scope.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Adoption, PolicyWrite } from '#core/ports/registry.ts';
@@ -121,18 +121,17 @@ function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext)
   const { instance, scope, alias, generation } = action;
   const claim = world.instances.get(instance)?.claims.get(claimKey(scope, alias));
   const scopeId = action.policy.scopeId || deps.ids.next();
-  const models = 'modelScopes' in action.policy ? action.policy.modelScopes : undefined;
-  const modelScopes = models?.map((model) => ({
-    ...model,
-    scopeId: model.scopeId || modelScopeId(deps.hash, scopeId, model.name),
-  }));
-  const policy = { ...action.policy, scopeId, ...(modelScopes === undefined ? {} : { modelScopes }) };
+  const own = 'ownScopes' in action.policy ? action.policy.ownScopes : undefined;
+  const ownScopes = own?.map((one) => ({ ...one, scopeId: one.scopeId || ownScopeId(deps.hash, scopeId, one) }));
+  const policy = { ...action.policy, scopeId, ...(ownScopes === undefined ? {} : { ownScopes }) };
   if (claim?.policy === undefined) return { policy, generation };
   const before = new Map(budgetedScopes(claim).map((one) => [one.scopeId, one.budget]));
-  const recounts = budgetedScopes({ policy }).flatMap(({ scopeId: id, budget }) => {
+  const recounts = budgetedScopes({ policy }).flatMap(({ scopeId: id, kind, budget }) => {
     const old = before.get(id);
     if (old?.duration === budget.duration && old.alignment === budget.alignment) return [];
-    return [{ scopeId: id, window: windowOf(budget, policy.anchor, now) }];
+    const window = windowOf(budget, policy.anchor, now);
+    // Another window of the key counts what the key has spent in it.
+    return [{ scopeId: id, window, ...(kind === 'key' && id !== scopeId ? { from: scopeId } : {}) }];
   });
   return { policy, generation, ...(recounts.length > 0 ? { recounts } : {}) };
 }

@@ -39,11 +39,11 @@ export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
 
 type Budgeted = ScopePolicy & { readonly budget: Budget };
 
-/** The scopes of a policy that have a budget: the claim's own, and those for single models. */
+/** The scopes of a policy that have a budget: the claim's own, and its further ones. */
 export function budgetedScopes({ policy }: Pick<Claim, 'policy'>): ReadonlyArray<Budgeted> {
   if (policy === undefined) return [];
-  const models = 'modelScopes' in policy ? (policy.modelScopes ?? []) : [];
-  return [policy, ...models].filter((scope): scope is Budgeted => scope.budget !== undefined);
+  const further = 'ownScopes' in policy ? (policy.ownScopes ?? []) : [];
+  return [policy, ...further].filter((scope): scope is Budgeted => scope.budget !== undefined);
 }
 
 export interface Spend {
@@ -62,25 +62,28 @@ export function spendOf(member: Member, own: OwnClaim | undefined, now: Millis):
   return { spent, resetsAt: window.end, isExceeded: spent >= BigInt(budget.limit) };
 }
 
-/** Models that the key may use and whose own budget is used up, in one sentence each (`modelMaxBudget`). */
-export function spentModels(
-  key: VirtualKey,
-  { claim, instance }: OwnClaim,
-  now: Millis,
-): ReadonlyArray<Problem & { readonly model: string }> {
-  const { models, modelMaxBudget = {} } = key.spec;
-  return budgetedScopes(claim).flatMap(({ kind, scopeId, name: model, budget }) => {
-    const asked = modelMaxBudget[model];
-    if (kind !== 'model' || asked === undefined || (models.length > 0 && !models.includes(model))) return [];
+type SpentBudget = Problem & { readonly model: string | undefined };
+
+/** Further budgets that are used up, in one sentence each: for models that the key may use (`modelMaxBudget`), and for other windows (`budgets`). */
+export function spentBudgets(key: VirtualKey, { claim, instance }: OwnClaim, now: Millis): ReadonlyArray<SpentBudget> {
+  const { models, modelMaxBudget = {}, budgets = [] } = key.spec;
+  return budgetedScopes(claim).flatMap(({ kind, scopeId, name, budget }): SpentBudget[] => {
+    const model = kind === 'model' ? name : undefined;
+    const place = budgets.findIndex(({ budgetDuration }) => budgetDuration === budget.duration);
+    const asked = model === undefined ? budgets[place] : modelMaxBudget[model];
+    if (scopeId === claim.scopeId || asked === undefined) return [];
+    if (model !== undefined && models.length > 0 && !models.includes(model)) return [];
     const window = windowOf(budget, claim.anchor, now);
     const spent = instance.sums.get(sumKey(scopeId, window)) ?? 0n;
     const limit = parseMoney(asked.maxBudget) ?? 0n;
     if (spent < limit) return [];
-    const on = `on ${JSON.stringify(model)}: raise spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`;
+    const of = model === undefined ? `per ${budget.duration}` : `on ${JSON.stringify(model)}`;
+    const path = model === undefined ? `budgets[${place}]` : `modelMaxBudget[${JSON.stringify(model)}]`;
+    const raise = `${of}: raise spec.${path}.maxBudget`;
     const message =
       limit === 0n
-        ? `it has a budget of 0 dollars ${on}`
-        : `it has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars ${on}, or wait until ${toTimestamp(window.end)}`;
+        ? `it has a budget of 0 dollars ${raise}`
+        : `it has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars ${raise}, or wait until ${toTimestamp(window.end)}`;
     return [{ model, reason: 'BudgetExceeded', message }];
   });
 }

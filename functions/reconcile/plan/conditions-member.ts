@@ -8,7 +8,7 @@ import { modelsServed } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { budgetOf, type Spend, spendOf, spentModels } from '../key/budget.ts';
+import { budgetOf, type Spend, spendOf, spentBudgets } from '../key/budget.ts';
 import { dueAt, expiryOf, isExpired, worksUntil } from '../key/rotation.ts';
 import { isOurs } from '../key/secret-shape.ts';
 import {
@@ -57,7 +57,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   const { now } = context;
   const { paying, unpaid } = context.payers(key);
   const titleOf = ({ kind, metadata }: Member) => `${kind} "${metadata.name}"`;
-  const spent = spentModels(key, own, now);
+  const spent = spentBudgets(key, own, now);
   const { models } = key.spec;
   const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
   return [
@@ -72,9 +72,10 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     whyExpired(key, own.claim, now),
     // The budgets of the key, its user and its teams are not used up.
     whyExceeded(key, 'it has', own, now),
+    spent.find(({ model }) => model === undefined),
     ...paying.map((payer) => whyExceeded(payer.object, `${titleOf(payer.object)} has`, payer, now)),
     // At least one model has some of its own budget left, and at least one is served. `ModelsReady` reports single models.
-    isAllSpent ? spent[0] : undefined,
+    isAllSpent ? spent.find(({ model }) => model !== undefined) : undefined,
     whyUnserved(key, own, context),
   ];
 }
@@ -172,7 +173,8 @@ export function toModelsCondition(member: Member, context: PlanContext): Conditi
   const access = context.access(member);
   if (!('evaluated' in access)) return { type, status: 'Unknown', ...(whyNotAccess(member, context) ?? access.why) };
   const own = context.own(member);
-  const spent = member.kind === 'VirtualKey' && own ? spentModels(member, own, context.now) : [];
+  const further = member.kind === 'VirtualKey' && own ? spentBudgets(member, own, context.now) : [];
+  const spent = further.filter(({ model }) => model !== undefined);
   const [first] = spent;
   const exceeded = first && { reason: first.reason, message: spent.map(({ message }) => message).join('; ') };
   const problem = toProblem(unservedModels(member, access.evaluated)) ?? exceeded;

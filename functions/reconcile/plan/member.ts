@@ -156,7 +156,7 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
     expiresAt: expiryOf(member, scope),
     object: { namespace: member.metadata.namespace, name: member.metadata.name },
     charges: paying.map(({ claim }) => claim.scopeId),
-    modelScopes: modelScopesOf(member, scope),
+    ownScopes: ownScopesOf(member, scope),
   };
 }
 
@@ -164,22 +164,33 @@ const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy
   ...{ isNew: policy === undefined, generation },
 });
 
-/** Budgets for single models, by name; windows are aligned and anchored as the key's own. */
-function modelScopesOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
-  const { modelMaxBudget, budgetWindow: alignment, keyAlias: of } = key.spec;
+/** Further budgets: for other windows, the shortest text first, and for single models by name; all aligned and anchored as the key's own. */
+function ownScopesOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
+  const { budgets = [], modelMaxBudget = {}, budgetWindow: alignment, keyAlias } = key.spec;
+  const windows = budgets.map((one) => ({ ...one, kind: 'key' as const, name: keyAlias, of: undefined }));
+  const models = Object.entries(modelMaxBudget).map(([name, one]) => ({
+    ...{ ...one, kind: 'model' as const, name, of: keyAlias },
+  }));
+  if (windows.length + models.length === 0) return undefined;
   const { anchor, policy } = scope;
-  if (modelMaxBudget === undefined || Object.keys(modelMaxBudget).length === 0) return undefined;
-  const known = policy !== undefined && 'modelScopes' in policy ? (policy.modelScopes ?? []) : [];
-  return Object.entries(modelMaxBudget)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, { maxBudget, budgetDuration }]) => {
-      const before = known.find((one) => one.name === name);
-      const budget = { limit: String(parseMoney(maxBudget)), duration: budgetDuration, alignment };
+  const known = policy !== undefined && 'ownScopes' in policy ? (policy.ownScopes ?? []) : [];
+  return [...windows.sort(by('budgetDuration')), ...models.sort(by('name'))].map(
+    ({ kind, name, of, maxBudget, budgetDuration: duration }) => {
+      const before = known.find(
+        (one) => one.kind === kind && (kind === 'model' ? one.name === name : one.budget?.duration === duration),
+      );
+      const budget = { limit: String(parseMoney(maxBudget)), duration, alignment };
       return {
         scopeId: before?.scopeId ?? '',
-        ...{ kind: 'model', name, of, blocked: false, models: [] },
+        ...{ kind, name, ...(of === undefined ? {} : { of }), blocked: false, models: [] },
         budget: renewedBudget(budget, before?.budget, editOf(key, scope)),
         anchor,
       };
-    });
+    },
+  );
 }
+
+const by =
+  <Field extends string>(field: Field) =>
+  (one: Readonly<Record<Field, string>>, other: Readonly<Record<Field, string>>): number =>
+    one[field] < other[field] ? -1 : 1;

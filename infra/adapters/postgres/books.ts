@@ -21,5 +21,5 @@ export function createBooks(session: Session): Books {
 /** Budgets for models have no rows (decision 0014): they stand in the policy of their key. */
 const ELSEWHERE = `
 select scope::text from gateway_operator.claim c cross join lateral unnest(array[c.scope_id] ||
-  array(select (model ->> 'scopeId')::uuid from jsonb_array_elements(coalesce(c.policy -> 'modelScopes', '[]')) as model)) as scope
+  array(select (model ->> 'scopeId')::uuid from jsonb_array_elements(coalesce(c.policy -> 'ownScopes', '[]')) as model)) as scope
 where c.scope_id = any($2::uuid[]) and c.instance_uid <> $1`;

@@ -1,6 +1,6 @@
 // Recounts: what a scope has spent between two instants, whatever windows its entries named (LEDGER 5).
 import type { Millis, Window } from '#core/ports/money.ts';
-import type { ScopeId } from '#core/ports/policy.ts';
+import type { Recount } from '#core/ports/registry.ts';
 import { lowestId, monthOf, readDropped } from './months.ts';
 import type { Query } from './session.ts';
 
@@ -27,16 +27,12 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
  * an id is that of the process which took the hold: an entry as close to an edge as two clocks differ may fall on either side. Only the
  * last window is remembered: a gateway that acts on the old policy (5 s at most) after that window has ended counts in the old one only.
  */
-export async function recount(
-  query: Query,
-  instanceUid: string,
-  recounts: ReadonlyArray<{ readonly scopeId: ScopeId; readonly window: Window }>,
-): Promise<void> {
+export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
   await lockForRecount(query, instanceUid);
   const dropped = await readDropped(query);
-  for (const { scopeId, window } of recounts) {
+  for (const { scopeId, window, from = scopeId } of recounts) {
     const edges = edgesOf(window, dropped.has(monthOf(window.start)));
-    await query(RECOUNT, [scopeId, window.start, window.end, ...edges]);
+    await query(RECOUNT, [scopeId, window.start, window.end, ...edges, from]);
   }
 }
 
@@ -55,11 +51,11 @@ export const RECOUNT = {
   text: `
 with counted as (
   select coalesce((select sum(amount) from gateway_operator.hour_sum
-      where scope_id = $1 and hour >= $4::bigint and hour < $5::bigint), 0)
+      where scope_id = $10 and hour >= $4::bigint and hour < $5::bigint), 0)
     + coalesce((select sum(cost) from gateway_operator.charge
-      where scope_id = $1 and id >= $6::uuid and id < $7::uuid), 0)
+      where scope_id = $10 and id >= $6::uuid and id < $7::uuid), 0)
     + coalesce((select sum(cost) from gateway_operator.charge
-      where scope_id = $1 and id >= $8::uuid and id < $9::uuid), 0) as amount),
+      where scope_id = $10 and id >= $8::uuid and id < $9::uuid), 0) as amount),
 remembered as (
   insert into gateway_operator.recount (scope_id, window_start, window_end, from_id, until_id)
   values ($1, $2::bigint, $3::bigint, $6, $9)

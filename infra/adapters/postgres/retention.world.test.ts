@@ -39,9 +39,9 @@ async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
   const { scopeId, anchor } = key.policy;
   const budgetOf = (text: string) => ({ limit: '100', duration: text, alignment: 'Rolling' as const });
   const model = { scopeId, kind: 'model' as const, name: 'small', blocked: false, models: [], anchor };
-  const modelScopes = ofModels.map((text): ScopePolicy => ({ ...model, budget: budgetOf(text) }));
+  const ownScopes = ofModels.map((text): ScopePolicy => ({ ...model, budget: budgetOf(text) }));
   const budget = duration === undefined ? {} : { budget: budgetOf(duration) };
-  const policy = { ...key.policy, modelScopes, ...budget };
+  const policy = { ...key.policy, ownScopes, ...budget };
   const write = (window?: Window) =>
     database.putScope({ ...key, policy, ...(window === undefined ? {} : { recounts: [{ scopeId, window }] }) });
   await write();
