@@ -35,7 +35,7 @@ describe('the ledger on accounts of two processes, four requests and three scope
   );
 });
 
-test.each([3817, 16555, 18649, 22339, 43071, 90285, 153846])(
+test.each([3817, 16555, 18649, 22339, 30713, 43071, 90285, 153846])(
   'the schedule of seed %i, which was wrong once, is right',
   async (seed) => {
     expect(report(await searchAtRandom(seed, 1))).toBe('');

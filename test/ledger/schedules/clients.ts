@@ -43,12 +43,15 @@ function ask(course: Course, request: Request, gateway: Gateway | undefined): vo
   if (gateway === undefined) return;
   const { amount, minAmount = amount, name, known } = request;
   const of = request.scopes.flatMap((scope) => scopes[scope] ?? []);
-  for (const scope of of) gateway.limits.set(scope.scopeId, BigInt(scope.budget?.limit ?? 0));
+  request.limits = new Map(of.map(({ scopeId, budget }) => [scopeId, BigInt(budget?.limit ?? 0)]));
+  for (const [scopeId, limit] of request.limits) gateway.limits.set(scopeId, limit);
+  const before = new Set(course.requests.filter(({ hold }) => hold !== undefined));
   void gateway.ledger.hold({ scopes: of, amount, minAmount, model: name, identifier: 'entry' }).then((result) => {
     if (!result.ok) request.stage = result.failure.reason === 'unavailable' ? 'unavailable' : 'refused';
     else Object.assign(request, { stage: 'held', hold: result.value });
     if (!result.ok) return;
-    verifyAdmission(course, request);
+    const since = course.requests.filter((other) => other.hold !== undefined && !before.has(other));
+    verifyAdmission(course, request, since);
     if (known !== undefined) gateway.ledger.progress(result.value, () => known);
   });
 }

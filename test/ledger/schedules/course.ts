@@ -55,6 +55,8 @@ export interface Request extends Wish {
   stage: 'new' | 'asked' | 'held' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
   gateway: Gateway | undefined;
   hold: Hold | undefined;
+  /** The limits that it was asked under, by scope; another process may know of a later edit. */
+  limits: ReadonlyMap<string, bigint>;
   /** It is being settled since then. */
   settledAt: Millis;
   /** Its reply ended although the store was silent: it may be lost with process and disk. */

@@ -2,11 +2,15 @@
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { type Course, costOf, isWritten, type Request, sizeOf } from './course.ts';
 
-/** A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked of an old snapshot. */
-export function verifyAdmission(course: Course, request: Request): void {
+/**
+ * A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked of an old snapshot.
+ * `since`: all that were admitted since it asked, for it learns of its hold late; those may still have known a higher limit.
+ */
+export function verifyAdmission(course: Course, request: Request, since: ReadonlyArray<Request>): void {
   if (course.excused.has(request)) return;
   for (const charge of request.hold?.charges ?? []) {
-    const limit = (request.gateway?.limits.get(charge.scopeId) ?? 0n) + allowanceOf(course, charge);
+    const known = [request.gateway, ...since].map((one) => one?.limits.get(charge.scopeId) ?? 0n);
+    const limit = known.reduce((high, one) => (one > high ? one : high)) + allowanceOf(course, charge);
     const owed = course.requests.reduce((all, each) => (isIn(each, charge) ? all + owedOf(course, each) : all), 0n);
     if (owed > limit && sizeOf(request) > 0n)
       course.wrong.push(`${request.name} was admitted in ${charge.scopeId}, where ${owed} are owed of ${limit}`);

@@ -82,7 +82,7 @@ function begin(scene: Scene): Course {
   return course;
 }
 
-const AS_YET = { settledAt: 0, isUncovered: false };
+const AS_YET = { settledAt: 0, isUncovered: false, limits: new Map<string, bigint>() };
 
 function withoutClients(stage: Stage, clients: () => Option[] = () => []): Option[] {
   const arrivals = stage
