@@ -86,11 +86,15 @@ const withoutHttp2: Plugin = {
   },
 };
 
-/** The deployable as minified ES modules, and which of them are read at start. Writes nothing. */
+/** The deployable as minified ES modules, which of them are read at start, and the sources. Writes nothing. */
 async function bundle(deployable: Deployable, folder: string) {
   const { outputFiles, metafile } = await build(optionsOf(deployable, folder));
   const start = readAtStart(metafile.outputs, relative(ROOT, join(folder, deployable.output)));
-  return { files: outputFiles, first: outputFiles.filter(({ path }) => start.has(relative(ROOT, path))) };
+  const first = outputFiles.filter(({ path }) => start.has(relative(ROOT, path)));
+  const sources = Object.values(metafile.outputs).flatMap(({ inputs }) =>
+    Object.keys(inputs).filter((path) => inputs[path]?.bytesInOutput !== 0),
+  );
+  return { files: outputFiles, first, sources };
 }
 
 /** The entry and its imports, direct or not, without those by `import()`. */
@@ -103,9 +107,15 @@ function readAtStart(outputs: Metafile['outputs'], entry: string, seen = new Set
   return seen;
 }
 
-/** Bundles the deployables, each with its imports, into the folder. */
-export async function writeBundles(folder: string, deployables = DEPLOYABLES): Promise<void> {
-  for (const deployable of deployables) writeFiles((await bundle(deployable, folder)).files);
+/** Bundles the deployables, each with its imports, into the folder; answers the source files that are in them, below the repository. */
+export async function writeBundles(folder: string, deployables = DEPLOYABLES): Promise<ReadonlyArray<string>> {
+  const read: string[] = [];
+  for (const deployable of deployables) {
+    const { files, sources } = await bundle(deployable, folder);
+    writeFiles(files);
+    read.push(...sources);
+  }
+  return [...new Set(read)].sort();
 }
 
 function writeFiles(files: ReadonlyArray<OutputFile>): void {
