@@ -25,8 +25,10 @@ export type OpenGateway = ReturnType<typeof openGateway>;
 /** Starts the ledger in the background: what an earlier process left in the outbox is booked first, and requests wait for that. */
 export function openGateway(parts: GatewayParts) {
   const { instanceUid, connection, storeConnection, folder, clock, log } = parts;
-  const outbox = createOutbox({ folder, log });
+  const files = createOutbox({ folder, log });
   const { accounts, isShared, close: closeStore } = openAccounts(storeConnection, { instanceUid, clock, log });
+  // A store in memory dies with the process and knows nothing of what these files lack: they are better than nothing.
+  const outbox = isShared ? files : { ...files, discard: () => undefined };
   const database = createDatabase(connection, { log });
   const ledger = createLedger({
     ...{ ...parts, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },

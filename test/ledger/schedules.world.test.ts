@@ -2,20 +2,21 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from './schedules/course.ts';
 import { MUTANTS, searchIn } from './schedules/mutants.ts';
-import { SMALL } from './schedules/scenes.ts';
+import { SMALL, WITH_STREAMS } from './schedules/scenes.ts';
 import { report, searchAll, searchAtRandom } from './schedules/search.ts';
 
 // FAULT_DEVIATIONS=2 tries every pair: some hundred times as many.
 const deviations = Number(process.env.FAULT_DEVIATIONS ?? 1);
 
 describe('the ledger on accounts of two processes, four requests and three scopes', () => {
-  test.each<{ name: string; faults: ReadonlyArray<Fault>; min: number }>([
+  test.each<{ name: string; faults: ReadonlyArray<Fault>; min: number; small?: typeof SMALL }>([
     { name: 'nothing fails', faults: [], min: 80 },
     { name: 'a call or an answer is lost', faults: ['lose'], min: 100 },
     { name: 'the store comes back empty', faults: ['wipe'], min: 100 },
     { name: 'the store comes back with a snapshot of any of its last thirty steps', faults: ['restore'], min: 400 },
     { name: 'a process dies and starts again on its disk', faults: ['die'], min: 150 },
     { name: 'a process is gone for good, and its disk too', faults: ['vanish'], min: 150 },
+    { name: 'a disk refuses writes, and its process is killed', faults: ['full'], min: 150, small: WITH_STREAMS },
     { name: 'a process sleeps for longer than a rebuild waits', faults: ['freeze'], min: 150 },
     { name: 'a process sleeps for longer than a lease', faults: ['sleep'], min: 150 },
     { name: 'the store or PostgreSQL hangs, and runs its calls late', faults: ['hang'], min: 150 },
@@ -25,8 +26,8 @@ describe('the ledger on accounts of two processes, four requests and three scope
     { name: 'a process audits all counters', faults: ['sweep'], min: 100 },
   ])(
     'wherever $name, or one step happens out of turn, the money is right',
-    async ({ faults, min }) => {
-      const scene = { ...SMALL, faults: Object.fromEntries(faults.map((fault) => [fault, 1])) };
+    async ({ faults, min, small = SMALL }) => {
+      const scene = { ...small, faults: Object.fromEntries(faults.map((fault) => [fault, 1])) };
       const { schedules, found } = await searchAll(scene, deviations);
       expect(report(found)).toBe('');
       expect(schedules).toBeGreaterThan(min);

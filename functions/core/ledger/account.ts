@@ -76,6 +76,8 @@ export interface Account {
   why: string;
   /** Requests wait longer. */
   isRebuilding: boolean;
+  /** The disk has refused a record: the outbox is discarded. */
+  isDiskless: boolean;
   /** The ledger stops: no request is admitted any more; then its parts do nothing any more. */
   isStopping: boolean;
   isOver: boolean;
@@ -133,7 +135,7 @@ export const createStoreMemory = (ahead: Millis = 0): StoreMemory => ({ epoch: 0
 /** `store`: by default the wall clock is the best guess at the store's. */
 export const createAccount = (clock: Clock, store: StoreMemory): Account => ({
   ...{ ...unused(), epoch: 0, accounts: 1, heardAt: Number.NEGATIVE_INFINITY, opened: Promise.withResolvers() },
-  ...{ why: 'the ledger starts', isRebuilding: false, isStopping: false, isOver: false },
+  ...{ why: 'the ledger starts', isRebuilding: false, isDiskless: false, isStopping: false, isOver: false },
   ...{ joined: 0, lostIn: undefined, storeEpoch: 0 },
   ...{ store, counters: createCounters(), live: [], uses: new Map(), changed: new Set(), earlier: new Map() },
   // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.

@@ -49,6 +49,8 @@ export interface Context extends StoreContext, Omit<LedgerDependencies, 'clock' 
   /** Something changed that nobody waits for. */
   news(): void;
   leave(why: Loss): void;
+  /** The disk refused a record. */
+  refused(cause: unknown): void;
   /** One call, outside their turn. */
   ask(call: AccountCall): Promise<AccountReply>;
 }

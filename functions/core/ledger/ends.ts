@@ -3,7 +3,6 @@ import type { Entry } from '../ports/books.ts';
 import type { Hold, Settlement } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
-import { reasonAndCausesOf } from '../reason.ts';
 import { end, type LiveHold, limitsOf, liveOf, owe, produce, use } from './account.ts';
 import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
@@ -49,24 +48,22 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
   };
 
   /** Resolves when the record is on disk, or cannot be: only then the hold gives up its escrow, for a restart without the record charges its size. */
-  const write = (record: OutboxRecord, onFailure: (error: unknown) => void): Promise<boolean> =>
+  const write = (record: OutboxRecord): Promise<boolean> =>
     outbox.append(record).then(
       () => true,
       (error) => {
-        onFailure(error);
+        context.refused(error);
         return false;
       },
     );
 
-  /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost. */
+  /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost; without a disk, when PostgreSQL has it. */
   const settleOnce = async (live: LiveHold, settlement: Settlement): Promise<void> => {
     const { id, charges, counters } = live;
     const { cost, tokens, model, identifier, estimated } = settlement;
     const settledAt = account.now();
     const entry: Entry = { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
-    const isWritten = await write({ type: 'settle', entry }, (error) =>
-      log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: reasonAndCausesOf(error) }),
-    );
+    const isWritten = await write({ type: 'settle', entry });
     // A stream is covered by what it was told to have produced.
     const cover = live.isStream && live.risk < cost ? live.risk : cost;
     owe(account, { entry, counters, cover, since: clock.now() });
@@ -75,11 +72,7 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
   };
 
   const release = async (live: LiveHold, called: boolean): Promise<void> => {
-    const { id } = live;
-    const isWritten = await write({ type: 'release', id }, (error) =>
-      log.warn('the outbox misses a release', { id, error: reasonAndCausesOf(error) }),
-    );
-    if (isWritten) outbox.done([id]);
+    if (await write({ type: 'release', id: live.id })) outbox.done([live.id]);
     over(live, 'released', called ? { requests: 0 } : { requests: -1, tokens: 0 });
   };
 
@@ -130,11 +123,9 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
   return ends;
 }
 
-function writeProgress({ account, outbox, log }: Context, live: LiveHold, known: bigint): void {
+function writeProgress({ account, outbox, refused }: Context, live: LiveHold, known: bigint): void {
   produce(account, live, known);
   if (known === live.written) return;
   live.written = known;
-  outbox
-    .append({ type: 'progress', id: live.id, known })
-    .catch((error) => log.warn('the outbox misses progress', { id: live.id, error: reasonAndCausesOf(error) }));
+  outbox.append({ type: 'progress', id: live.id, known }).catch(refused);
 }

@@ -4,7 +4,6 @@ import type { AskAnswer } from '../ports/accounts.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
-import { reasonAndCausesOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import { begin, change, type LiveHold } from './account.ts';
 import type { Done, Pending } from './account-call.ts';
@@ -135,7 +134,7 @@ function take(
   { id = context.ids.next(), model, identifier }: HoldRequest,
   { charges, amount, rates, reply }: Granted,
 ): LiveHold {
-  const { account, outbox, clock, log } = context;
+  const { account, outbox, clock } = context;
   const { all, counters } = charges;
   const live: LiveHold = {
     ...{ id, amount, charges: all, counters, model, identifier, since: clock.now(), risk: amount, place: -1 },
@@ -143,9 +142,7 @@ function take(
     ...(rates === undefined || reply === undefined ? { counted: undefined } : takenRates(rates, reply)),
   };
   begin(account, live);
-  outbox
-    .append({ type: 'hold', id, amount, charges: all, model, identifier })
-    .catch((error) => log.warn('the outbox misses a hold', { id, error: reasonAndCausesOf(error) }));
+  outbox.append({ type: 'hold', id, amount, charges: all, model, identifier }).catch(context.refused);
   // The store learns of the risk while the provider answers, so that no reply waits for that.
   if (counters.some(({ toldRisk, uncovered }) => toldRisk - uncovered < amount / 2n)) context.urgent();
   else context.news();

@@ -76,6 +76,7 @@ function createParts(deps: LedgerDependencies) {
     urgent: () => sync.urgent(),
     news: () => sync.news(),
     leave: (loss) => membership.leave(loss),
+    refused: (cause) => discard(context, cause),
     ask: (call) => sync.ask(call),
   };
   const waiting = createWaiting(context);
@@ -122,6 +123,18 @@ function createParts(deps: LedgerDependencies) {
   };
   const [move, spend] = [createMove(context, waiting), createSpend(context, sync.flush)];
   return { context, membership, holds, ends, booking, waiting, sync, move, spend, close };
+}
+
+/**
+ * The process goes on as one without a disk: the store knows what its requests have at risk, and a reply ends when PostgreSQL has it. An outbox that lacks
+ * records would take back the charges for them.
+ */
+function discard({ account, outbox, log, instanceUid: instance }: Context, cause: unknown): void {
+  if (account.isDiskless) return;
+  account.isDiskless = true;
+  outbox.discard();
+  const message = 'the disk refuses the outbox, which is discarded: until a restart replies wait for PostgreSQL';
+  log.error(message, { instance, error: reasonAndCausesOf(cause) });
 }
 
 /** The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live holds, and what PostgreSQL does not take, are left to the next start. */

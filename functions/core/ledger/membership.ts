@@ -159,8 +159,8 @@ async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Pr
   await oweCorrections(context);
   if (!(await dropBooked(context, epoch, isOpen))) return false;
   const id = ids.next();
-  // The outbox names every account of its process, so that a successor closes and corrects it.
-  if (isolate === undefined) await outbox.append({ type: 'account', id });
+  // The outbox names every account of its process, so that a successor closes and corrects it. Without a disk nobody can: its charge stays.
+  if (isolate === undefined && !account.isDiskless) await outbox.append({ type: 'account', id });
   Object.assign(account, { id, epoch });
   if (await tellAll(context, isOpen, ends)) return true;
   abandon(context);

@@ -1,6 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { StartableLedger } from './ledger.ts';
-import { createScene, IMMORTAL, requestOf, type Scene, scopeOf, settlementOf } from './scene.promises.ts';
+import {
+  createProcess,
+  createScene,
+  IMMORTAL,
+  requestOf,
+  type Scene,
+  scopeOf,
+  settlementOf,
+} from './scene.promises.ts';
 
 const key = scopeOf('key', 100n);
 let scene: Scene;
@@ -238,6 +246,8 @@ describe('a database that', () => {
 });
 
 describe('an outbox that cannot be written', () => {
+  const wide = scopeOf('wide', 10_000n);
+
   test('lets a reply end only when PostgreSQL has its settlement', async () => {
     const hold = await scene.take(ledger, 100n, key);
     scene.outbox.behaviour = 'refuses';
@@ -257,6 +267,34 @@ describe('an outbox that cannot be written', () => {
     scene.books.behaviour = 'up';
     await scene.time.advance(2000);
     expect(costs()).toEqual([30n]);
+  });
+
+  test('is discarded, so that a killed process is charged for all that it had in flight', async () => {
+    const process = createProcess();
+    const streaming = scene.process(process);
+    await scene.ended(streaming.start());
+    streaming.progress(await scene.take(streaming, 100n, wide), () => 60n);
+    scene.outbox.behaviour = 'refuses';
+    streaming.progress(await scene.take(streaming, 200n, wide), () => 70n);
+    await scene.take(streaming, 200n, wide);
+    await scene.time.advance(1500);
+    process.is.dead = true;
+    scene.outbox.behaviour = 'up';
+    const successor = scene.process();
+    await scene.ended(successor.start());
+    await scene.time.advance(25_000);
+    expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(60n + 70n + 200n);
+    expect(await scene.spent(successor, wide)).toBe(330n);
+    expect(scene.log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+  });
+
+  test('does not keep the process from a new account when its own was closed', async () => {
+    scene.outbox.behaviour = 'refuses';
+    await scene.ended(ledger.settle(await scene.take(ledger, 100n, wide), settlementOf(30n)));
+    scene.wipe();
+    await scene.time.advance(3000);
+    expect(await scene.tryHold(ledger, requestOf(100n, wide))).toMatchObject({ outcome: 'held' });
+    expect(await scene.spent(ledger, wide)).toBe(30n);
   });
 });
 

@@ -210,8 +210,8 @@ export function withBehaviour<T extends object>(of: Readonly<Part<T>>, process: 
   return new Proxy(of.part, {
     get(_, name) {
       const method: unknown = Reflect.get(of.part, name);
-      // `done` has no answer, so it cannot fail; a dead process does not call it either.
-      if (name === 'done')
+      // These have no answer, so they cannot fail; a dead process does not call them either.
+      if (name === 'done' || name === 'discard')
         return (...args: unknown[]) => process.before() && Reflect.apply(Object(method), of.part, args);
       return typeof method === 'function' ? (...args: unknown[]) => step(() => method.apply(of.part, args)) : method;
     },

@@ -104,6 +104,15 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       expect(await outbox.recover()).toEqual([]);
     });
 
+    test('that is discarded leaves nothing to the next process, and takes no more', async () => {
+      await outbox.append(holdRecord('old'));
+      await restart();
+      await outbox.append(holdRecord('new'));
+      outbox.discard();
+      await expect(outbox.append(holdRecord('late'))).rejects.toThrow('discarded');
+      expect(await restart()).toEqual([]);
+    });
+
     test('keeps unfinished records, also those of an earlier process', async () => {
       await outbox.append(holdRecord('old'));
       await restart();

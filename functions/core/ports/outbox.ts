@@ -20,11 +20,13 @@ export type OutboxRecord =
 
 /** Records are durable against the death of the process when `append` resolves, against power loss within a second. */
 export interface Outbox {
-  /** Appends a record. Rejects when it cannot be written (a full disk): then nothing is promised. */
+  /** Appends a record. Rejects when it cannot be written (a full disk): nothing is promised of it. */
   append(record: OutboxRecord): Promise<void>;
   /** The unfinished records of an earlier process on the same folder, oldest first; read once at start. A record may come twice. */
   recover(): Promise<ReadonlyArray<OutboxRecord>>;
   /** Drops the records of ids that are in PostgreSQL or released. */
   done(ids: ReadonlyArray<string>): void;
+  /** Deletes all records and takes no more. One that lacks records is worse than none: it would take back what was charged for them. */
+  discard(): void;
   close(): Promise<void>;
 }

@@ -7,8 +7,10 @@ export interface MemoryFolder {
 }
 
 export function createMemoryOutbox(folder: MemoryFolder = { records: [] }): Outbox {
+  let isDiscarded = false;
   return {
     async append(record) {
+      if (isDiscarded) throw new Error('the outbox was discarded');
       folder.records.push(record);
     },
     async recover() {
@@ -17,6 +19,10 @@ export function createMemoryOutbox(folder: MemoryFolder = { records: [] }): Outb
     done(ids) {
       const cut = new Set(ids);
       folder.records = folder.records.filter((record) => !cut.has('entry' in record ? record.entry.id : record.id));
+    },
+    discard() {
+      isDiscarded = true;
+      folder.records = [];
     },
     async close() {},
   };

@@ -1,9 +1,12 @@
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { holdRecord } from '#core/ports/outbox.promises.ts';
 import type { Outbox } from '#core/ports/outbox.ts';
+import type { Timer } from '#core/ports/platform.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startZombie } from '../../../test/zombie.ts';
 import { FolderInUse } from './lock.ts';
 import { createOutbox } from './outbox.ts';
@@ -63,6 +66,29 @@ describe('a folder', () => {
     const touchedAt = new Date(Date.now() - 16_000);
     utimesSync(lock, touchedAt, touchedAt);
     await createOutbox({ folder: left }).close();
+  });
+
+  test('that another process has taken over is left: nothing is written, compacted or deleted there any more', async () => {
+    const log = createMemoryLog();
+    let fire = () => {};
+    const timer: Timer = (_, callback) => {
+      fire = callback;
+      return () => undefined;
+    };
+    const left = await mkdtemp(join(root, 'stolen-'));
+    const paused = createOutbox({ folder: left, log, timer, slack: 0 });
+    await paused.recover();
+    await paused.append(holdRecord('before'));
+    writeFileSync(join(left, 'lock'), JSON.stringify({ ...owner, host: 'thief' }));
+    const files = () => readdirSync(left).map((name) => [name, readFileSync(join(left, name), 'utf8')]);
+    const found = files();
+    for (let second = 0; second < 3; second += 1) fire();
+    await expect(paused.append(holdRecord('after'))).rejects.toThrow('process 4194305 on thief has taken over');
+    paused.discard();
+    paused.done(['before']);
+    await paused.close();
+    expect(files()).toEqual(found);
+    expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('has taken over') }]);
   });
 
   test('is created when missing', async () => {

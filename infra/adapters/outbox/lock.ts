@@ -10,6 +10,8 @@ export class FolderInUse extends Error {
 }
 
 export interface Lock {
+  /** The process that has taken the folder over, as after a pause of this one; undefined: none. */
+  thief(): string | undefined;
   /** Shows other machines that the owner is alive. */
   touch(): void;
   release(): void;
@@ -41,6 +43,10 @@ export function lockFolder(folder: string): Lock {
     if (!takeOver(path, me)) throw inUse(folder, readOwner(path));
   }
   return {
+    thief() {
+      const owner = readOwner(path);
+      return owner === undefined || owner.nonce === me.nonce ? undefined : nameOf(owner);
+    },
     touch: () => utimesSync(path, new Date(), new Date()),
     release: () => {
       if (readOwner(path)?.nonce === me.nonce) rmSync(path, { force: true });
@@ -97,6 +103,10 @@ function readOwner(path: string): Owner | undefined {
 }
 
 function inUse(folder: string, owner: Owner | undefined): FolderInUse {
-  const who = owner === undefined ? 'another process' : `process ${owner.pid} on ${owner.host}`;
-  return new FolderInUse(`${who} keeps its outbox in ${folder}: stop it, or give this process another folder`);
+  return new FolderInUse(
+    `${nameOf(owner)} keeps its outbox in ${folder}: stop it, or give this process another folder`,
+  );
 }
+
+const nameOf = (owner: Owner | undefined): string =>
+  owner === undefined ? 'another process' : `process ${owner.pid} on ${owner.host}`;

@@ -1,4 +1,5 @@
 import {
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -14,6 +15,7 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { describeOutbox, entryRecord, holdRecord } from '#core/ports/outbox.promises.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
+import type { Timer } from '#core/ports/platform.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { createOutbox } from './outbox.ts';
 
@@ -47,6 +49,16 @@ describeOutbox('files', async () => {
     },
   };
 });
+
+/** A timer that fires when the test says so. */
+function manualTimer() {
+  let fire = () => {};
+  const start: Timer = (_, callback) => {
+    fire = callback;
+    return () => undefined;
+  };
+  return { start, fire: () => fire() };
+}
 
 let folder: string;
 let outbox: Outbox;
@@ -236,14 +248,33 @@ test('an append that the disk refuses is rejected, and the next one is whole', a
   expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a', 'c']);
 });
 
+test('a discarded outbox leaves no file, also where a compaction writes another one late', async () => {
+  await outbox.close();
+  const timer = manualTimer();
+  outbox = createOutbox({ folder, timer: timer.start });
+  await outbox.append(holdRecord('a'));
+  outbox.discard();
+  expect(logsIn(folder)).toEqual([]);
+  writeFileSync(join(folder, 'outbox-000000002.log'), 'late');
+  timer.fire();
+  expect(logsIn(folder)).toEqual([]);
+});
+
+test('a discarded outbox that the disk keeps is an error that says what a restart would do', async () => {
+  const log = createMemoryLog();
+  const gone = mkdtempSync(join(root, 'gone-'));
+  const box = createOutbox({ folder: gone, log, timer: manualTimer().start });
+  // A folder in place of a segment stands for what cannot be deleted.
+  mkdirSync(join(gone, 'outbox-000000001.log'));
+  box.discard();
+  expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('cannot be deleted') }]);
+  await box.close();
+});
+
 test('a failing sync is logged once, and its recovery once', async () => {
   const folder = mkdtempSync(join(root, 'unsynced-'));
   const log = createMemoryLog();
-  let pass = () => {};
-  const timer = (_: number, callback: () => void) => {
-    pass = callback;
-    return () => undefined;
-  };
+  const { fire: pass, start: timer } = manualTimer();
   const outbox = createOutbox({ folder, log, timer });
   const lock = readFileSync(join(folder, 'lock'));
   rmSync(join(folder, 'lock'));
@@ -255,7 +286,7 @@ test('a failing sync is logged once, and its recovery once', async () => {
   pass();
   pass();
   expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
-    ['error', 'the outbox cannot be synced'],
+    ['error', expect.stringContaining('the outbox cannot be synced')],
     ['info', 'the outbox is synced again'],
   ]);
   await outbox.close();

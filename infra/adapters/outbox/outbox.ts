@@ -4,9 +4,9 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Log } from '#core/ports/clock.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
-import { lockFolder } from './lock.ts';
+import { reasonAndCausesOf } from '#core/reason.ts';
 import { createOpenLines, type Line } from './open-lines.ts';
+import { takeFolder } from './ownership.ts';
 import { createPage, idOf } from './record.ts';
 import { copyLines, listSegments, readSegment, removeSegments, segmentPath } from './segments.ts';
 
@@ -49,7 +49,7 @@ export function createOutbox({
   write = writeSync,
 }: OutboxOptions): Outbox {
   mkdirSync(folder, { recursive: true });
-  const lock = lockFolder(folder);
+  const ownership = takeFolder(folder, log);
   const lines = createOpenLines();
   const page = createPage();
   /** Bytes per segment. Segments of earlier processes are known after `recover`. */
@@ -75,7 +75,13 @@ export function createOutbox({
     segments.set(number, bytes);
   };
 
+  const assertOurs = (): void => {
+    const why = ownership.ended();
+    if (why !== undefined) throw new Error(why);
+  };
+
   const activeSegment = async (): Promise<Active> => {
+    assertOurs();
     if (active !== undefined) return active;
     nextNumber ??= ((await earlier).at(-1) ?? 0) + 1;
     const handle = await open(segmentPath(folder, nextNumber), 'a');
@@ -107,6 +113,7 @@ export function createOutbox({
 
   /** A synchronous write: the page cache takes it within microseconds, and a thread pool would cost several times that. */
   const writePage = (to: Active, { ids, lines: written }: Waiting): void => {
+    assertOurs();
     // The length of a torn write is unknown until the file is asked.
     if (to.torn) resize(to.number, fstatSync(to.handle.fd).size + 1);
     let end = segments.get(to.number) ?? 0;
@@ -125,7 +132,7 @@ export function createOutbox({
 
   const sync = async (): Promise<void> => {
     try {
-      lock.touch();
+      ownership.keep();
       if (active?.unsynced) {
         active.unsynced = false;
         await active.handle.datasync();
@@ -133,8 +140,8 @@ export function createOutbox({
       if (trouble !== undefined) log?.info('the outbox is synced again', { folder });
       trouble = undefined;
     } catch (error) {
-      const why = reasonOf(error);
-      if (why !== trouble) log?.error('the outbox cannot be synced', { folder, why });
+      const why = reasonAndCausesOf(error);
+      if (why !== trouble) log?.error(UNSYNCED, { folder, why });
       trouble = why;
     }
     if (!closed) cancelSync = timer(SYNC_EVERY, () => void sync());
@@ -144,7 +151,7 @@ export function createOutbox({
   const compactWhenDue = (): void => {
     const dead = size - lines.bytes();
     const due = (dead > threshold && dead > lines.bytes()) || segments.size > MAX_SEGMENTS;
-    if (!due || !recovered || closed || compacting !== undefined || active === undefined) return;
+    if (!due || !recovered || closed || compacting !== undefined || active === undefined || !ownership.isOurs()) return;
     const last = active;
     active = undefined;
     nextNumber = last.number + 2;
@@ -165,8 +172,7 @@ export function createOutbox({
 
   const compact = async (last: Active): Promise<void> => {
     const target = last.number + 1;
-    const bytes = await copyLines(folder, lines.upTo(last.number), target);
-    await last.handle.close();
+    const bytes = await copyLines(folder, lines.upTo(last.number), target).finally(() => last.handle.close());
     const old = [...segments.keys()].filter((number) => number <= last.number);
     await removeSegments(folder, old);
     for (const number of old) {
@@ -178,7 +184,8 @@ export function createOutbox({
 
   return {
     append(record) {
-      if (closed) return Promise.reject(new Error(`the outbox in ${folder} is closed`));
+      const why = closed ? `the outbox in ${folder} is closed` : ownership.ended();
+      if (why !== undefined) return Promise.reject(new Error(why));
       waiting ??= { ids: [], lines: [], written: Promise.withResolvers<void>() };
       waiting.ids.push(idOf(record));
       waiting.lines.push({ segment: 0, at: 0, bytes: page.add(record), next: undefined });
@@ -191,7 +198,7 @@ export function createOutbox({
       for (const number of await earlier) {
         const content = await readSegment(folder, number);
         resize(number, content.bytes);
-        if (content.damaged > 0) log?.error('the outbox has damaged lines', { folder, number, lines: content.damaged });
+        if (content.damaged > 0) log?.error(DAMAGED, { file: segmentPath(folder, number), lines: content.damaged });
         for (const { line, record } of content.lines) {
           lines.add(idOf(record), line);
           records.push(record);
@@ -205,6 +212,16 @@ export function createOutbox({
       for (const id of ids) lines.done(id);
     },
 
+    discard() {
+      if (closed) return;
+      try {
+        ownership.discard();
+      } catch (error) {
+        const why = reasonAndCausesOf(error);
+        log?.error(UNDELETED, { folder, why });
+      }
+    },
+
     async close() {
       if (closed) return;
       closed = true;
@@ -213,11 +230,19 @@ export function createOutbox({
       await compacting;
       await active?.handle.datasync();
       await active?.handle.close();
-      if (recovered && lines.isEmpty()) await removeSegments(folder, [...segments.keys()]);
-      lock.release();
+      if (recovered && lines.isEmpty() && ownership.isOurs()) await removeSegments(folder, [...segments.keys()]);
+      ownership.release();
     },
   };
 }
+
+const UNSYNCED =
+  'the outbox cannot be synced: kills of the process lose nothing, a power loss may cost everything since the last sync; look at the disk';
+
+const UNDELETED =
+  'the discarded outbox cannot be deleted: while it is there, a kill of the process charges its requests less than they cost; look at the disk';
+const DAMAGED =
+  'the outbox has damaged lines, which were skipped: a hold without its settlement is charged at its size, a request without any line is not charged';
 
 const unrefTimer: Timer = (millis, callback) => {
   const timeout = setTimeout(callback, millis);

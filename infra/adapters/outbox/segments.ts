@@ -11,6 +11,8 @@ const PART = '.part';
 export const segmentPath = (folder: string, number: number): string =>
   join(folder, `outbox-${String(number).padStart(9, '0')}.log`);
 
+export const isSegment = (name: string): boolean => NAME.test(name);
+
 /** The segment numbers in the folder, ascending. Drafts left by a crash are removed. */
 export async function listSegments(folder: string): Promise<number[]> {
   const names = await readdir(folder);

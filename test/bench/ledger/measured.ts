@@ -29,6 +29,7 @@ export const NO_OUTBOX: Outbox = {
   append: async () => undefined,
   recover: async () => [],
   done: () => undefined,
+  discard: () => undefined,
   close: async () => undefined,
 };
 

@@ -9,6 +9,8 @@ const FREEZES = [
 ] as const;
 const HANG = 2500;
 const BACK_AFTER = 200;
+/** A process with a full disk is killed then. */
+const DIES_AFTER = 60;
 const OLDEST_SNAPSHOT = 30;
 /** Clocks are set by so much. */
 const SETS = [-3_600_000, -3000, 25_000, 3_600_000];
@@ -88,15 +90,26 @@ function ofGateway(course: Course, strike: Strike, gateway: Gateway): Option[] {
       });
     }),
   );
-  const vanishes = strike('vanish', `${name} VANISHES WITH ITS DISK`, () => {
-    // Records of earlier processes on the same disk are lost too.
+  // Records of earlier processes on the same disk are lost too.
+  const lose = (): void => {
     for (const one of course.gateways) if (rootOf(one) === rootOf(gateway)) course.vanished.add(one);
+  };
+  const vanishes = strike('vanish', `${name} VANISHES WITH ITS DISK`, () => {
+    lose();
     gateway.folder.records = [];
     die(course, gateway);
+  });
+  const fills = strike('full', `THE DISK OF ${name} IS FULL`, () => {
+    gateway.isFull = true;
+    stage.timerOf(gateway)(DIES_AFTER, () => {
+      lose();
+      die(course, gateway);
+    });
   });
   return [
     ...strike('die', `${name} DIES`, () => die(course, gateway)),
     ...vanishes,
+    ...fills,
     ...(gateway.isFrozen ? [] : freezes),
     ...SETS.flatMap((by) =>
       strike('clock', `THE CLOCK OF ${name} IS SET BY ${by} ms`, () => {

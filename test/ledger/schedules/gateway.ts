@@ -5,6 +5,7 @@ import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import type { AccountBooks } from '#core/ports/account-books.ts';
 import type { AccountCall } from '#core/ports/accounts.ts';
 import type { Metrics } from '#core/ports/clock.ts';
+import type { OutboxRecord } from '#core/ports/outbox.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';
 import type { Process, Stage, Whom } from './stage.ts';
@@ -15,6 +16,8 @@ export interface Gateway extends Process {
   /** Its wall clock is ahead by so much. */
   ahead: number;
   isStopping: boolean;
+  /** Its disk refuses writes. */
+  isFull: boolean;
   /** Limits of the last request of each scope. */
   readonly limits: Map<string, bigint>;
 }
@@ -35,7 +38,15 @@ const START_AGAIN = 300;
 /** Starts immediately, and retries until it succeeds. */
 export function startGateway(shared: Shared, name: string, folder: MemoryFolder): Gateway {
   const { stage, store, database, nextId } = shared;
-  const process = { name, isDead: false, isFrozen: false, ahead: 0, isStopping: false, limits: new Map() };
+  const process = {
+    name,
+    isDead: false,
+    isFrozen: false,
+    ahead: 0,
+    isStopping: false,
+    isFull: false,
+    limits: new Map(),
+  };
   const timer = stage.timerOf(process);
   const ledger = createLedger({
     ...{ instanceUid: 'instance-1', clock: { now: () => stage.now() + process.ahead }, timer, log: createMemoryLog() },
@@ -101,13 +112,17 @@ const countIn = (counted: Map<string, number>): Metrics => ({
   ...{ set: () => undefined, observe: () => undefined, render: () => '' },
 });
 
-function diskOf(stage: Stage, by: Process, folder: MemoryFolder) {
+function refuse(): never {
+  throw new Error('no space left on device');
+}
+
+function diskOf(stage: Stage, by: Process & Pick<Gateway, 'isFull'>, folder: MemoryFolder) {
   const outbox = createMemoryOutbox(folder);
-  const written = through(stage, by, { whom: 'disk', part: outbox });
+  const refusing = { append: async (record: OutboxRecord) => (by.isFull ? refuse() : outbox.append(record)) };
   return {
-    append: written.append,
+    ...through(stage, by, { whom: 'disk', part: refusing }),
     recover: () => outbox.recover(),
     done: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : outbox.done(ids)),
-    close: () => outbox.close(),
+    ...{ discard: outbox.discard, close: outbox.close },
   };
 }

@@ -27,7 +27,7 @@ const MOST_EVENTS = 20_000;
 const IN_SIGHT = 6;
 const MONTH: Millis = 30 * 86_400_000;
 /** Faults after which leases must end, of processes that may sleep for longer than one. */
-const LASTING: ReadonlyArray<Fault> = ['die', 'vanish', 'stop', 'sleep', 'freeze', 'hang', 'lose', 'clock'];
+const LASTING: ReadonlyArray<Fault> = ['die', 'vanish', 'full', 'stop', 'sleep', 'freeze', 'hang', 'lose', 'clock'];
 
 export async function play(scene: Scene, chooser: Chooser): Promise<Played> {
   const course = begin(scene);

@@ -14,6 +14,16 @@ export const SMALL: Omit<Scene, 'faults'> = {
   ],
 };
 
+/** The same with two requests that are in flight until their process dies. */
+export const WITH_STREAMS: typeof SMALL = {
+  ...SMALL,
+  wishes: [
+    ...SMALL.wishes,
+    { by: 0, scopes: [2], amount: 9n, cost: 9n, end: 'never' },
+    { by: 1, scopes: [2], amount: 9n, cost: 9n, end: 'never', known: 7n },
+  ],
+};
+
 const FAULTS: readonly [Fault, ...Fault[]] = [
   ...(['lose', 'wipe', 'restore', 'die', 'vanish', 'stop'] as const),
   ...(['freeze', 'sleep', 'hang', 'clock', 'lower', 'sweep'] as const),

@@ -92,6 +92,7 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
       max += stage === 'new' ? 0n : size > cost ? size : cost;
       if (isForgetful || isUncovered) continue;
       if (stage === 'settled') min += least(known ?? cost, cost);
+      if (stage === 'held' && course.struck.has('full')) min += known ?? size;
     }
     if (charged < min || charged > max)
       wrong.push(`${scopeId}: ${charged} were charged for the gone, which is not between ${min} and ${max}`);

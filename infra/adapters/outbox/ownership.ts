@@ -1,0 +1,49 @@
+// Ownership of an outbox folder: until another process has taken it over, or the outbox is discarded with all its files.
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Log } from '#core/ports/clock.ts';
+import { lockFolder } from './lock.ts';
+import { isSegment } from './segments.ts';
+
+/** Throws `FolderInUse` while another process has the folder. */
+export function takeFolder(folder: string, log: Log | undefined) {
+  const lock = lockFolder(folder);
+  let ended: string | undefined;
+  let isDiscarded = false;
+  let thief: string | undefined;
+  const removeAll = (): void => {
+    for (const name of readdirSync(folder)) if (isSegment(name)) rmSync(join(folder, name), { force: true });
+  };
+  /** Looks at the lock. All files of a folder that was taken over belong to the other process. */
+  const isOurs = (): boolean => {
+    if (thief !== undefined) return false;
+    thief = lock.thief();
+    if (thief === undefined) return true;
+    ended = `${thief} has taken over the outbox in ${folder}`;
+    log?.error(TAKEN, { folder, by: thief });
+    return false;
+  };
+  return {
+    isOurs,
+    /** Why nothing is written any more; undefined: something is. */
+    ended: (): string | undefined => ended,
+    /** Called every second: shows other machines that the owner is alive. */
+    keep(): void {
+      if (!isOurs()) return;
+      // A compaction that was under way has written another file; or the disk did not allow it before.
+      if (isDiscarded) removeAll();
+      lock.touch();
+    },
+    /** Throws where the disk does not allow it. */
+    discard(): void {
+      if (!isOurs()) return;
+      ended = `the outbox in ${folder} was discarded`;
+      isDiscarded = true;
+      removeAll();
+    },
+    release: lock.release,
+  };
+}
+
+const TAKEN =
+  'another process has taken over the outbox: this one writes there no more, and its replies wait for PostgreSQL; stop one of them, or give it another folder';
