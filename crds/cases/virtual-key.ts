@@ -127,6 +127,7 @@ export const virtualKeys: readonly Case[] = [
     'spec.tags': ['prod', 'chat bot'],
     'spec.metadata': { 'cost center': '42', note: '' },
     'spec.budgetWindow': 'Calendar',
+    'spec.budgetTimeZone': 'America/Argentina/Buenos_Aires',
     'spec.deletionPolicy': 'Retain',
     'spec.secretTemplate': {
       name: 'app-credentials',
@@ -148,6 +149,10 @@ export const virtualKeys: readonly Case[] = [
     },
     ['Duplicate', 'spec.budgets[1].budgetDuration'],
   ),
+  refuse('VirtualKey', 'with a time zone that is none', { 'spec.budgetTimeZone': 'Berlin time' }, [
+    'Malformed',
+    'spec.budgetTimeZone',
+  ]),
   refuse('VirtualKey', 'with a further budget of no window', { 'spec.budgets': [{ maxBudget: '1' }] }, [
     'Required',
     'spec.budgets[0].budgetDuration',

@@ -4,7 +4,7 @@ import type { KindName, Schemas } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
 import type { Check, Readable } from './check.ts';
 import * as ofInstance from './checks/instance.ts';
-import { keySecretFree } from './checks/key.ts';
+import { keySecretFree, timeZoneKnown } from './checks/key.ts';
 import * as ofMember from './checks/member.ts';
 import * as ofUser from './checks/user.ts';
 import { type Ask, instanceFacts, keyFacts, teamFacts, userFacts } from './facts.ts';
@@ -41,6 +41,9 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
   VirtualKey: chain('VirtualKey', {
     load: () => import('#crds/virtual-key.ts'),
     gather: keyFacts,
+    alone: [
+      timeZoneKnown, //                  there is a time zone of this name
+    ],
     together: [
       ...OF_MEMBERS,
       keySecretFree, //                  the Secret is not another's

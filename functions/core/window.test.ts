@@ -10,9 +10,9 @@ const rolling = (duration: string, anchor: string): WindowSpec => ({
   alignment: 'Rolling',
   anchor: at(anchor),
 });
-const calendar = (duration: string): WindowSpec => ({
+const calendar = (duration: string, zone?: string): WindowSpec => ({
   duration,
-  alignment: 'Calendar',
+  alignment: zone === undefined ? 'Calendar' : `Calendar ${zone}`,
   anchor: at('2026-03-17T11:22'),
 });
 
@@ -35,6 +35,17 @@ test.each([
   [calendar('1mo'), '2028-02-29T12:00', '2028-02-01T00:00', '2028-03-01T00:00'],
   [calendar('1mo'), '2026-12-31T12:00', '2026-12-01T00:00', '2027-01-01T00:00'],
   [calendar('3mo'), '2026-05-01T00:00', '2026-04-01T00:00', '2026-07-01T00:00'],
+  // Clocks in Berlin go forward on 2026-03-29 at 01:00 UTC, and back on 2026-10-25.
+  [calendar('1mo', 'Europe/Berlin'), '2026-03-31T21:59:59.999', '2026-02-28T23:00', '2026-03-31T22:00'],
+  [calendar('1mo', 'Europe/Berlin'), '2026-10-31T22:59:59.999', '2026-09-30T22:00', '2026-10-31T23:00'],
+  [calendar('1d', 'Europe/Berlin'), '2026-03-29T12:00', '2026-03-28T23:00', '2026-03-29T22:00'],
+  [calendar('1d', 'Europe/Berlin'), '2026-10-25T12:00', '2026-10-24T22:00', '2026-10-25T23:00'],
+  [calendar('1w', 'America/New_York'), '2026-11-02T04:59', '2026-10-26T04:00', '2026-11-02T05:00'],
+  [calendar('1d', 'Asia/Kathmandu'), '2026-05-01T00:00', '2026-04-30T18:15', '2026-05-01T18:15'],
+  // Midnight does not exist where clocks go forward at midnight: the day begins at 01:00.
+  [calendar('1d', 'Africa/Cairo'), '2026-04-24T12:00', '2026-04-23T22:00', '2026-04-24T21:00'],
+  [calendar('1h', 'Asia/Kathmandu'), '2026-05-01T00:30', '2026-05-01T00:00', '2026-05-01T01:00'],
+  [calendar('1d', 'Nowhere/Land'), '2026-05-01T00:30', '2026-05-01T00:00', '2026-05-02T00:00'],
 ])('%o at %s is the window from %s to %s', (spec, now, start, end) => {
   expect(windowAt(spec, at(now))).toEqual({ start: at(start), end: at(end) });
 });
@@ -58,7 +69,10 @@ describe('for every duration, alignment and instant', () => {
     duration: fc
       .tuple(fc.integer({ min: 1, max: 400 }), fc.constantFrom('s', 'm', 'h', 'd', 'w', 'mo'))
       .map(([n, u]) => `${n}${u}`),
-    alignment: fc.constantFrom('Rolling' as const, 'Calendar' as const),
+    alignment: fc.oneof(
+      fc.constantFrom('Rolling' as const, 'Calendar' as const),
+      fc.constantFrom(...Intl.supportedValuesOf('timeZone')).map((zone) => `Calendar ${zone}` as const),
+    ),
     anchor: fc.integer({ min: at('2020-01-01T00:00'), max: at('2040-01-01T00:00') }),
   });
   const instant = fc.integer({ min: at('2020-01-01T00:00'), max: at('2060-01-01T00:00') });

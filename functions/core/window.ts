@@ -2,6 +2,7 @@
 import { DURATION_PATTERN, MAX_DURATION, parseDuration } from './duration.ts';
 import type { Millis, Window } from './ports/money.ts';
 import type { Budget, ScopePolicy } from './ports/policy.ts';
+import { instantOf, offsetAt } from './time-zone.ts';
 
 /** `anchor`: the creation of the scope's claim, where Rolling windows are counted from. */
 export type WindowSpec = Pick<Budget, 'duration' | 'alignment' | 'since'> & Pick<ScopePolicy, 'anchor'>;
@@ -27,10 +28,17 @@ function datesAt(spec: WindowSpec, now: Millis): Window {
   const length = parseDuration(spec.duration);
   if (length === undefined) throw new Error(`not a duration: ${JSON.stringify(spec.duration)}`);
   if (spec.alignment === 'Rolling') return alignedAt(spec.anchor, length, now);
-  const [, count, unit] = DURATION_PATTERN.exec(spec.duration) ?? [];
-  if (unit === 'mo') return monthsAt(Number(count), now);
-  return alignedAt(unit === 'w' ? FIRST_MONDAY : 0, length, now);
+  const [, count, unit = ''] = DURATION_PATTERN.exec(spec.duration) ?? [];
+  const onCalendar = (at: Millis): Window =>
+    unit === 'mo' ? monthsAt(Number(count), at) : alignedAt(unit === 'w' ? FIRST_MONDAY : 0, length, at);
+  const zone = spec.alignment.slice(ZONED.length);
+  // Shorter windows do not depend on midnight.
+  if (zone === '' || !['d', 'w', 'mo'].includes(unit)) return onCalendar(now);
+  const { start, end } = onCalendar(now + offsetAt(zone, now));
+  return { start: instantOf(zone, start), end: instantOf(zone, end) };
 }
+
+const ZONED = 'Calendar ';
 
 /** The window a scope's spend is counted in: its budget's, or its whole life (a hundred years) where it has no budget. */
 export function spendWindow(scope: Pick<ScopePolicy, 'budget' | 'anchor'>, now: Millis): Window {

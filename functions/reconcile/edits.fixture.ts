@@ -178,6 +178,11 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
     tags: optional('tags', ['seven']),
     metadata: optional('metadata', { seven: '7' }),
     budgetWindow: optional('budgetWindow', 'Calendar'),
+    budgetTimeZone: {
+      before: { budgetWindow: 'Calendar' },
+      change: { budgetTimeZone: 'Asia/Tokyo' },
+      clear: { budgetTimeZone: null },
+    },
     'secretTemplate.name': within('secretTemplate', optional('name', 'elsewhere')),
     'secretTemplate.entry': within('secretTemplate', optional('entry', 'TOKEN')),
     'secretTemplate.labels': within('secretTemplate', optional('labels', { seven: '7' })),

@@ -35,6 +35,19 @@ describe('a key', () => {
     });
   });
 
+  test('with a time zone that is not known is refused', async () => {
+    expect((await key({ budgetTimeZone: 'Europe/Belrin' })).refused).toEqual([
+      'spec.budgetTimeZone: Not found: "Europe/Belrin": must be a time zone of the IANA database; write its name, e.g. "Europe/Berlin"',
+    ]);
+    expect((await key({ budgetTimeZone: 'Europe/Berlin' })).refused).toEqual([]);
+  });
+
+  test('with a further window of nothing is warned about', async () => {
+    expect((await key({ budgets: [{ maxBudget: '0', budgetDuration: '1h' }] })).warnings).toEqual([
+      expect.stringContaining('spec.budgets[0].maxBudget: "0": a budget of zero is used up'),
+    ]);
+  });
+
   test('with a budget of zero is warned about', async () => {
     expect((await key({ maxBudget: '0.00' })).warnings).toEqual([
       'spec.maxBudget: "0.00": a budget of zero is used up from the start, so nothing that it pays for works, free models included; raise it',

@@ -15,7 +15,8 @@ export interface Budget {
   readonly limit: string;
   /** `budgetDuration` as written. */
   readonly duration: string;
-  readonly alignment: 'Rolling' | 'Calendar';
+  /** `Calendar Europe/Berlin`: in that time zone. */
+  readonly alignment: 'Rolling' | 'Calendar' | `Calendar ${string}`;
   /** Grows with each change of duration or alignment: the object's generation then, or more. Its windows are new counters: the store may have old figures of the same dates. Absent: never changed. */
   readonly since?: number | undefined;
 }

@@ -15,9 +15,12 @@ export function budgetOf(member: Member): Budget | undefined {
   const { maxBudget, budgetDuration } = member.spec;
   const limit = maxBudget === undefined ? undefined : parseMoney(maxBudget);
   if (limit === undefined) return undefined;
-  const alignment = member.kind === 'VirtualKey' ? member.spec.budgetWindow : 'Rolling';
+  const alignment = member.kind === 'VirtualKey' ? alignmentOf(member) : 'Rolling';
   return { limit: limit.toString(), duration: budgetDuration ?? NEVER_RESETS, alignment };
 }
+
+export const alignmentOf = ({ spec: { budgetWindow, budgetTimeZone } }: VirtualKey): Budget['alignment'] =>
+  budgetWindow === 'Calendar' && budgetTimeZone !== undefined ? `Calendar ${budgetTimeZone}` : budgetWindow;
 
 /** As `budgetOf`, but told from the budget `before` it where that was counted in other windows (`since`). `isNew`: the scope has no policy yet. */
 export function renewedBudget(

@@ -7,7 +7,7 @@ import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { type Action, about, aboutClaim, type ScopeValue } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
-import { budgetOf, renewedBudget } from '../key/budget.ts';
+import { alignmentOf, budgetOf, renewedBudget } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { isLabelled, isOurs } from '../key/secret-shape.ts';
 import {
@@ -166,7 +166,8 @@ const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy
 
 /** Further budgets: for other windows, the shortest text first, and for single models by name; all aligned and anchored as the key's own. */
 function ownScopesOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
-  const { budgets = [], modelMaxBudget = {}, budgetWindow: alignment, keyAlias } = key.spec;
+  const { budgets = [], modelMaxBudget = {}, keyAlias } = key.spec;
+  const alignment = alignmentOf(key);
   const windows = budgets.map((one) => ({ ...one, kind: 'key' as const, name: keyAlias, of: undefined }));
   const models = Object.entries(modelMaxBudget).map(([name, one]) => ({
     ...{ ...one, kind: 'model' as const, name, of: keyAlias },
