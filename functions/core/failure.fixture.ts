@@ -9,6 +9,7 @@ export const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code
   key_blocked: { code: 'key_blocked', kind: 'team' },
   model_access_denied: { code: 'model_access_denied', model: 'gpt', kind: 'key' },
   model_not_found: { code: 'model_not_found', model: 'g"\n' },
+  route_not_served: { code: 'route_not_served', model: 'gpt', path: '/embeddings' },
   model_not_priced: { code: 'model_not_priced', model: 'gpt' },
   budget_exceeded: {
     code: 'budget_exceeded',

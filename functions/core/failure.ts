@@ -11,6 +11,7 @@ export type Failure =
   | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly unpaid?: string }
   | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
   | { readonly code: 'model_not_found'; readonly model: string }
+  | { readonly code: 'route_not_served'; readonly model: string; readonly path: string }
   | { readonly code: 'model_not_priced'; readonly model: string }
   | {
       readonly code: 'budget_exceeded';
@@ -111,6 +112,7 @@ const ROWS: Readonly<Record<FailureCode, Row>> = {
   key_blocked: { status: 403 },
   model_access_denied: { status: 403, param: 'model' },
   model_not_found: { status: 404, param: 'model' },
+  route_not_served: { status: 404, param: 'model' },
   model_not_priced: { status: 403, param: 'model', level: 'warn' },
   budget_exceeded: { status: 429, headers: { 'x-should-retry': 'false' } },
   budget_held: { status: 429, retryAfter: 1 },
@@ -151,6 +153,8 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
     `This ${OWNER[kind]} may not use the model ${quote(model)}. GET /models lists what this key may use; names match exactly.`,
   model_not_found: ({ model }) =>
     `The model ${quote(model)} does not exist here. GET /models lists what does; names match exactly.`,
+  route_not_served: ({ model, path }) =>
+    `The model ${quote(model)} is not served at POST ${path}: none of its providers has that route. Use another route, or another model.`,
   model_not_priced: ({ model }) =>
     `The model ${quote(model)} has no price, so no key can use it. Ask the operator of the gateway to set its prices.`,
   budget_exceeded: budgetExceeded,

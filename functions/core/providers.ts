@@ -2,8 +2,13 @@
 
 export type DialectName = 'openai' | 'anthropic';
 
+/** APIs of the gateway. */
+export type ApiName = 'chat' | 'messages' | 'responses' | 'embeddings';
+
 export interface Provider {
   readonly dialect: DialectName;
+  /** The APIs that its entries serve, some of them by translation. */
+  readonly apis: ReadonlyArray<ApiName>;
   /** The address before `/chat/completions`; `{name}` is the value of that credential. Absent: the entry's `apiBase` is needed. */
   readonly base?: string;
   /** The header that carries the key; `authorization` carries it as a bearer token. */
@@ -18,6 +23,7 @@ export interface Provider {
 
 const OPENAI: Provider = {
   dialect: 'openai',
+  apis: ['chat'],
   auth: 'authorization',
   outputLimit: 'max_completion_tokens',
   streamOptions: true,

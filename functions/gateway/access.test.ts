@@ -7,10 +7,11 @@ import { stage } from '../../test/gateway/stage.ts';
 import { NOW } from '../../test/gateway/time.ts';
 import { createAuthorize } from './access.ts';
 import { createAuthenticate } from './authenticate.ts';
-import type { Chat } from './wire/chat.ts';
+import { chat as api } from './wire/chat/chat.ts';
+import type { ModelRequest } from './wire/request.ts';
 
 const CHAT = { model: 'gpt', messages: [] };
-const chat = { model: 'gpt' } as Chat;
+const chat = { model: 'gpt' } as ModelRequest;
 
 async function callerOf(record: KeyRecord) {
   const deps = { hash: (text: string) => text, clock: { now: () => NOW } };
@@ -21,7 +22,7 @@ async function callerOf(record: KeyRecord) {
 }
 
 test('the access of a key to a model is compiled once, and anew with its next policy or the next snapshot', async () => {
-  const authorize = createAuthorize();
+  const authorize = createAuthorize(new Map(), api);
   const [record, snapshot] = [keyRecord(), snapshotOf([entry('gpt')])];
   const grantOf = async (key: KeyRecord, now: Snapshot) => {
     const grant = authorize(await callerOf(key), chat, now);

@@ -1,4 +1,4 @@
-// Access of a key to a model: who pays, and which entries may serve it. Compiled once for a policy, a snapshot and a model.
+// Access of a key to a model through one API: who pays, and which entries may serve it. Compiled once for a policy, a snapshot and a model.
 import type { Failure } from '#core/failure.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import type { RateLimit } from '#core/ports/rates.ts';
@@ -7,7 +7,9 @@ import { type Provider, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';
-import type { Chat } from './wire/chat.ts';
+import { type Api, codecOf } from './wire/api.ts';
+import type { Codec } from './wire/codec.ts';
+import type { ModelRequest } from './wire/request.ts';
 import { webSearchRefused } from './wire/unmetered-features.ts';
 
 const made: unique symbol = Symbol('Grant');
@@ -16,6 +18,7 @@ const made: unique symbol = Symbol('Grant');
 export interface Candidate {
   readonly entry: SnapshotEntry;
   readonly provider: Provider;
+  readonly codec: Codec;
   readonly price: Price;
   /** Requests and tokens per minute that the entry takes; undefined: as many as come. */
   readonly rate: RateLimit | undefined;
@@ -33,36 +36,47 @@ export interface Access {
 export interface Grant extends Access {
   readonly [made]: true;
   readonly caller: Caller;
-  readonly chat: Chat;
+  readonly request: ModelRequest;
   readonly routing: Snapshot['routing'];
 }
 
-/** Model entries of one snapshot that have a price, and the accesses to them by key, kept as long as the key's present policy. */
+/** Model entries of one snapshot, and the accesses to them by key, kept as long as the key's present policy. */
 interface Served {
-  readonly byModel: ReadonlyMap<string, ReadonlyArray<Candidate>>;
+  readonly byModel: ReadonlyMap<string, Model>;
   readonly byKey: WeakMap<KeyPolicy, Map<string, Access>>;
 }
 
-export type AccessMemory = WeakMap<Snapshot, Served>;
+/** The entries of a model that have the route, and those of them that have a price for it. */
+interface Model {
+  readonly isServed: boolean;
+  readonly candidates: ReadonlyArray<Candidate>;
+}
 
-export function createAuthorize(memory: AccessMemory = new WeakMap()) {
-  return function authorize(caller: Caller, chat: Chat, snapshot: Snapshot): Result<Grant, Failure> {
+/** Entries and accesses by API. */
+export type AccessMemory = Map<Api, WeakMap<Snapshot, Served>>;
+
+export function createAuthorize(memory: AccessMemory, api: Api) {
+  const own = memory.get(api) ?? new WeakMap<Snapshot, Served>();
+  memory.set(api, own);
+
+  return function authorize(caller: Caller, request: ModelRequest, snapshot: Snapshot): Result<Grant, Failure> {
     const served = servedBy(snapshot);
-    const known = served.byKey.get(caller.key)?.get(chat.model);
-    const access = known === undefined ? compile(caller, chat.model, served) : ok(known);
+    const { model, webSearches } = request;
+    const known = served.byKey.get(caller.key)?.get(model);
+    const access = known === undefined ? compile(caller, { model, path: api.path }, served) : ok(known);
     if (!access.ok) return access;
     const { candidates, isLimited, payers } = access.value;
-    const grant: Grant = { [made]: true, caller, chat, routing: snapshot.routing, candidates, isLimited, payers };
-    if (chat.webSearches === undefined) return ok(grant);
+    const grant: Grant = { [made]: true, caller, request, routing: snapshot.routing, candidates, isLimited, payers };
+    if (webSearches === undefined) return ok(grant);
     const priced = candidates.filter(({ price }) => price.webSearch !== undefined);
-    return priced.length === 0 ? err(webSearchRefused(chat.webSearches)) : ok({ ...grant, candidates: priced });
+    return priced.length === 0 ? err(webSearchRefused(webSearches)) : ok({ ...grant, candidates: priced });
   };
 
   function servedBy(snapshot: Snapshot): Served {
-    const known = memory.get(snapshot);
+    const known = own.get(snapshot);
     if (known !== undefined) return known;
-    const served: Served = { byModel: candidatesOf(snapshot), byKey: new WeakMap() };
-    memory.set(snapshot, served);
+    const served: Served = { byModel: modelsThrough(api, snapshot), byKey: new WeakMap() };
+    own.set(snapshot, served);
     return served;
   }
 }
@@ -73,30 +87,44 @@ export function modelsOf({ scopes }: Caller, snapshot: Snapshot): ReadonlyArray<
   return [...names].filter((name) => scopes.every((scope) => admits(scope, name)));
 }
 
-function compile({ key, scopes }: Caller, model: string, { byModel, byKey }: Served): Result<Access, Failure> {
+function compile(
+  { key, scopes }: Caller,
+  { model, path }: { readonly model: string; readonly path: string },
+  { byModel, byKey }: Served,
+): Result<Access, Failure> {
   const denier = scopes.find((scope) => !admits(scope, model));
   if (denier !== undefined) return err({ code: 'model_access_denied', model, kind: denier.kind });
-  const candidates = byModel.get(model);
-  if (candidates === undefined) return err({ code: 'model_not_found', model });
+  const found = byModel.get(model);
+  if (found === undefined) return err({ code: 'model_not_found', model });
+  const { isServed, candidates } = found;
+  if (!isServed) return err({ code: 'route_not_served', model, path });
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
   const own = key.ownScopes?.filter(({ kind, name }) => kind !== 'model' || name === model) ?? [];
   const isLimited = candidates.some(({ rate }) => rate !== undefined);
   const access = { candidates, isLimited, payers: own.length === 0 ? scopes : [...scopes, ...own] };
   // Only accesses to served models are kept, so that there are few.
-  const accesses = byKey.get(key) ?? new Map<string, Access>();
-  byKey.set(key, accesses.set(model, access));
+  const known = byKey.get(key) ?? new Map<string, Access>();
+  byKey.set(key, known.set(model, access));
   return ok(access);
 }
 
-/** Candidates by model. An entry without a price is not a candidate: its use would be free. */
-function candidatesOf({ models }: Snapshot): ReadonlyMap<string, ReadonlyArray<Candidate>> {
-  const byModel = Map.groupBy(models, ({ modelName }) => modelName);
-  return new Map([...byModel].map(([name, entries]) => [name, entries.flatMap(toCandidate)]));
+/** Models by name. An entry without the route, or without a price, is not a candidate: its use would fail, or be free. */
+function modelsThrough(api: Api, { models }: Snapshot): ReadonlyMap<string, Model> {
+  const byName = Map.groupBy(models, ({ modelName }) => modelName);
+  return new Map([...byName].map(([name, entries]) => [name, toModel(api, entries)]));
 }
 
-function toCandidate(entry: SnapshotEntry): ReadonlyArray<Candidate> {
-  const price = toPrice(entry.price, entry.toolCosts);
-  return price === undefined ? [] : [{ entry, provider: providerOf(entry.provider), price, rate: rateOf(entry) }];
+function toModel(api: Api, entries: ReadonlyArray<SnapshotEntry>): Model {
+  const served = entries.flatMap((entry) => {
+    const provider = providerOf(entry.provider);
+    const codec = codecOf(api, provider);
+    return codec === undefined ? [] : [{ entry, provider, codec }];
+  });
+  const candidates = served.flatMap(({ entry, ...how }) => {
+    const price = toPrice(entry.price, entry.toolCosts);
+    return price === undefined ? [] : [{ entry, ...how, price, rate: rateOf(entry) }];
+  });
+  return { isServed: served.length > 0, candidates };
 }
 
 function rateOf({ identifier, rpm, tpm }: SnapshotEntry): RateLimit | undefined {

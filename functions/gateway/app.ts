@@ -4,15 +4,20 @@ import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
+import { createBodies } from './body.ts';
 import { createCooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createHandle, type RequestMemory } from './handle.ts';
 import { createListModels, createOwnKey } from './own-key.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './policy-cache.ts';
 import { contextOf, type RequestContext, refuse, sendJson, sendText } from './respond.ts';
+import type { Api } from './wire/api.ts';
+import { APIS } from './wire/apis.ts';
+import type { ErrorFormat } from './wire/error-format.ts';
 
 interface Route {
   readonly method: 'GET' | 'POST';
+  readonly errors?: ErrorFormat;
   answer(client: HttpExchange, context: RequestContext): Promise<void>;
 }
 
@@ -23,17 +28,17 @@ interface Route {
 export function createMemory(
   deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>,
 ): RequestMemory & { readonly policies: PolicyMemory } {
-  return { policies: createPolicyMemory(), access: new WeakMap(), cooldowns: createCooldowns(deps) };
+  return {
+    policies: createPolicyMemory(),
+    bodies: createBodies(),
+    access: new Map(),
+    cooldowns: createCooldowns(deps),
+  };
 }
 
 /** One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared memory. */
 export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): HttpHandler {
-  const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
-  const routes = withVersion([
-    ['/chat/completions', { method: 'POST', answer: createHandle(deps, authenticate, memory) }],
-    ['/models', { method: 'GET', answer: report(createListModels(deps)) }],
-    ['/key', { method: 'GET', answer: report(createOwnKey(deps)) }],
-  ]);
+  const routes = createRoutes(deps, memory);
 
   return async function gateway(client, path = client.path) {
     if (path === '/healthz') return sendText(client, 200, 'ok');
@@ -41,8 +46,8 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
     if (path === '/readyz') {
       return snapshot === undefined ? sendText(client, 503, 'no configuration yet') : sendText(client, 200, 'ok');
     }
-    const context = contextOf(client, deps.ids, snapshot?.blockedMessage);
     const route = routes.get(path);
+    const context = contextOf(client, deps.ids, { blockedMessage: snapshot?.blockedMessage, errors: route?.errors });
     if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
     if (route.method !== client.method)
       return void refuse(client, { code: 'method_not_allowed', allow: route.method }, context);
@@ -57,6 +62,21 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
       else refuse(client, { code: 'internal_error' }, context);
     }
   };
+}
+
+/** Routes by path, with and without `/v1`: those that spend, each an API, and those that only report. */
+export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): ReadonlyMap<string, Route> {
+  const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
+  const routes: ReadonlyArray<readonly [string, Route]> = [
+    ...APIS.map((api) => [api.path, spending(api)] as const),
+    ['/models', { method: 'GET', answer: report(createListModels(deps)) }],
+    ['/key', { method: 'GET', answer: report(createOwnKey(deps)) }],
+  ];
+  return new Map([...routes, ...routes.map(([path, route]) => [`/v1${path}`, route] as const)]);
+
+  function spending(api: Api): Route {
+    return { method: 'POST', errors: api.errors, answer: createHandle(deps, { ...memory, authenticate }, api) };
+  }
 
   function report(read: (caller: Caller) => Promise<Result<unknown, Failure>>): Route['answer'] {
     return async (client, context) => {
@@ -66,9 +86,4 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
       else refuse(client, answer.failure, context);
     };
   }
-}
-
-/** Routes by path, with and without `/v1`. */
-function withVersion(routes: ReadonlyArray<readonly [string, Route]>): ReadonlyMap<string, Route> {
-  return new Map([...routes, ...routes.map(([path, route]) => [`/v1${path}`, route] as const)]);
 }

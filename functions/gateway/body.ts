@@ -16,7 +16,9 @@ const FAILURES = {
 } as const satisfies Record<string, Failure>;
 
 /** The body of one request. */
-export type Body = ReturnType<ReturnType<typeof createBodies>['open']>;
+export type Body = ReturnType<Bodies['open']>;
+
+export type Bodies = ReturnType<typeof createBodies>;
 
 /** The bodies of one process, which share its room. */
 export function createBodies() {

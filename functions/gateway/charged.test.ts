@@ -1,7 +1,8 @@
-// What is charged for a request, by how it ended: each row of the table in docs/ledger.md, on every path that spends, in both dialects?
+// Charges of a request, by how it ended: each row of the table in docs/ledger.md, on every path that spends, behind every dialect.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { DialectName } from '#core/providers.ts';
 import { COUNT, errorBody, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
@@ -16,46 +17,87 @@ import {
   streamed,
   stuckAfter,
 } from '../../test/gateway/upstream.ts';
+import { createRoutes } from './app.ts';
+import { APIS } from './wire/apis.ts';
 
-type Provider = 'openai' | 'anthropic';
+/** What a provider of one dialect says to a client of one API, at a thousand nano-dollars a token of input and two thousand of output. */
+interface Fixture {
+  readonly body: object;
+  readonly whole: string;
+  readonly cost: bigint;
+  readonly refusal: string;
+  /** Members that ask for work that no usage reports. */
+  readonly unmetered: ReadonlyArray<object>;
+  /** Absent: the API has no streams. */
+  readonly stream?: {
+    readonly whole: string[];
+    readonly begun: string[];
+    readonly cost: bigint;
+    readonly error: string;
+  };
+}
 
-const PATHS = ['/chat/completions', '/v1/chat/completions'] as const;
-const PROVIDERS: readonly Provider[] = ['openai', 'anthropic'];
-const CHAT = { model: 'gpt', messages: MESSAGES };
-/** At a thousand nano-dollars a token of input and two thousand of output. */
-const WHOLE = { openai: completion('hello'), anthropic: message('hello') };
 const COST = 10n * 1000n + 5n * 2000n;
-const STREAM = { openai: streamed(['a', 'b']), anthropic: [START, ...words('a', 'b'), COUNT, STOP] };
 const STREAM_COST = 10n * 1000n + 3n * 2000n;
-const BEGUN = { openai: [chunk({ content: 'a' }), chunk({ content: 'b' })], anthropic: [START, ...words('a', 'b')] };
-const REFUSAL = { openai: '{"error":{"message":"No."}}', anthropic: errorBody('invalid_request_error') };
+const CHAT = { model: 'gpt', messages: MESSAGES };
+const UNMETERED = [{ tools: [{ type: 'code_interpreter' }] }, { service_tier: 'priority' }, { background: true }];
 
-/** A gateway whose provider of this dialect answers so, asked on this path. */
-function open(provider: Provider, path: string, script: Script) {
+const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> = {
+  '/chat/completions': {
+    openai: {
+      ...{ body: CHAT, whole: completion('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      unmetered: UNMETERED,
+      stream: {
+        ...{ whole: streamed(['a', 'b']), cost: STREAM_COST, error: 'upstream_error' },
+        begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
+      },
+    },
+    anthropic: {
+      ...{ body: CHAT, whole: message('hello'), cost: COST, refusal: errorBody('invalid_request_error') },
+      unmetered: UNMETERED,
+      stream: {
+        ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'upstream_error' },
+        begun: [START, ...words('a', 'b')],
+      },
+    },
+  },
+};
+
+/** One path on which money is spent, and the provider behind it. */
+interface Way extends Fixture {
+  readonly path: string;
+  readonly provider: string;
+}
+
+/** A gateway whose provider answers so, asked on this path. */
+function open({ provider, path, body }: Way, script: Script) {
   const world = stage({ snapshot: snapshotOf([entry('gpt', { provider })], { retries: 0 }), script });
   const ask = (more: object = {}, signal?: AbortSignal) =>
-    world.chat({ ...CHAT, ...more }, { path, ...(signal === undefined ? {} : { signal }) });
+    world.chat({ ...body, ...more }, { path, ...(signal === undefined ? {} : { signal }) });
   return { ...world, ask };
 }
 
 const IN_PART = { estimated: true, tokens: { output: expect.any(Number) } };
 const PROMPT = { estimated: true, tokens: { output: 0 } };
 const stream = { stream: true };
+/** The plain request, and the streamed one where there are streams. */
+const kindsOf = (way: Way) => (way.stream === undefined ? [{}] : [{}, stream]);
 
-const ROWS: Readonly<Record<string, (provider: Provider, path: string) => Promise<void>>> = {
-  async completed(provider, path) {
-    const plain = open(provider, path, () => ({ body: WHOLE[provider] }));
+const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
+  async completed(way) {
+    const plain = open(way, () => ({ body: way.whole }));
     await plain.ask();
-    expect(plain.ledger.settled).toMatchObject([{ cost: COST, estimated: false }]);
-    const streaming = open(provider, path, () => ({ headers: SSE, body: STREAM[provider] }));
+    expect(plain.ledger.settled).toMatchObject([{ cost: way.cost, estimated: false }]);
+    if (way.stream === undefined) return;
+    const { whole, cost } = way.stream;
+    const streaming = open(way, () => ({ headers: SSE, body: whole }));
     await (await streaming.ask(stream)).text();
-    expect(streaming.ledger.settled).toMatchObject([{ cost: STREAM_COST, estimated: false }]);
+    expect(streaming.ledger.settled).toMatchObject([{ cost, estimated: false }]);
   },
-  async 'a stream that the client left'(provider, path) {
-    const { ask, ledger, fake } = open(provider, path, () => ({
-      headers: SSE,
-      body: stuckAfter(...BEGUN[provider]),
-    }));
+  async 'a stream that the client left'(way) {
+    if (way.stream === undefined) return;
+    const { begun } = way.stream;
+    const { ask, ledger, fake } = open(way, () => ({ headers: SSE, body: stuckAfter(...begun) }));
     const reader = (await ask(stream)).body?.getReader();
     await reader?.read();
     await reader?.cancel();
@@ -64,29 +106,29 @@ const ROWS: Readonly<Record<string, (provider: Provider, path: string) => Promis
     expect(ledger.settled).toMatchObject([IN_PART]);
     expect(ledger.settled[0]?.cost).toBeGreaterThan(0n);
   },
-  async 'a plain request that the client left'(provider, path) {
+  async 'a plain request that the client left'(way) {
     const client = new AbortController();
     const { promise, resolve } = Promise.withResolvers<{ body: string }>();
-    const { ask, ledger, fake } = open(provider, path, () => promise);
+    const { ask, ledger, fake } = open(way, () => promise);
     const response = ask({}, client.signal);
     await settleDown();
     client.abort();
-    resolve({ body: WHOLE[provider] });
+    resolve({ body: way.whole });
     await response;
     expect(fake.requests[0]?.signal.aborted).toBe(false);
-    expect(ledger.settled).toMatchObject([{ cost: COST, estimated: false }]);
+    expect(ledger.settled).toMatchObject([{ cost: way.cost, estimated: false }]);
   },
-  async 'an upstream that rejected the request, or never received it'(provider, path) {
-    for (const more of [{}, stream]) {
-      const { ask, ledger } = open(provider, path, () => ({ status: 400, body: REFUSAL[provider] }));
+  async 'an upstream that rejected the request, or never received it'(way) {
+    for (const more of kindsOf(way)) {
+      const { ask, ledger } = open(way, () => ({ status: 400, body: way.refusal }));
       expect((await ask(more)).status).toBe(400);
       expect([ledger.settled.length, ledger.released.length, ledger.held()]).toEqual([0, 1, 0]);
     }
   },
-  async 'an upstream that received the request and fell silent or broke off before any reply'(provider, path) {
+  async 'an upstream that received the request and fell silent or broke off before any reply'(way) {
     const scripts: readonly Script[] = [() => new Promise(() => {}), () => ({ body: breaksAfter() })];
-    for (const [script, more] of scripts.flatMap((one) => [[one, {}] as const, [one, stream] as const])) {
-      const { ask, ledger, clock } = open(provider, path, script);
+    for (const [script, more] of scripts.flatMap((one) => kindsOf(way).map((kind) => [one, kind] as const))) {
+      const { ask, ledger, clock } = open(way, script);
       const response = ask(more);
       await settleDown();
       await clock.pass(5_000);
@@ -95,29 +137,38 @@ const ROWS: Readonly<Record<string, (provider: Provider, path: string) => Promis
       expect(ledger.settled[0]?.cost).toBeGreaterThan(0n);
     }
   },
-  async 'an upstream that died in the middle of a stream'(provider, path) {
-    const { ask, ledger } = open(provider, path, () => ({ headers: SSE, body: breaksAfter(...BEGUN[provider]) }));
-    expect(await (await ask(stream)).text()).toContain('upstream_error');
+  async 'an upstream that died in the middle of a stream'(way) {
+    if (way.stream === undefined) return;
+    const { begun, error } = way.stream;
+    const { ask, ledger } = open(way, () => ({ headers: SSE, body: breaksAfter(...begun) }));
+    expect(await (await ask(stream)).text()).toContain(error);
     expect(ledger.settled).toMatchObject([IN_PART]);
     expect(ledger.settled[0]?.tokens.output).toBeGreaterThan(0);
   },
-  async "work that no usage reports (a provider's own tools, priority tiers, background work)"(provider, path) {
-    for (const more of [
-      { tools: [{ type: 'code_interpreter' }] },
-      { service_tier: 'priority' },
-      { background: true },
-    ]) {
-      const { ask, ledger, fake } = open(provider, path, () => ({ body: WHOLE[provider] }));
+  async "work that no usage reports (a provider's own tools, priority tiers, background work)"(way) {
+    for (const more of way.unmetered) {
+      const { ask, ledger, fake } = open(way, () => ({ body: way.whole }));
       expect((await ask(more)).status).toBe(400);
       expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
     }
   },
 };
 
-const cases = PROVIDERS.flatMap((provider) => PATHS.map((path) => [provider, path] as const));
+/** Every path that spends, with and without `/v1`, behind every dialect that serves it. */
+const ways = APIS.flatMap(({ path, codecs }) =>
+  Object.keys(codecs).flatMap((provider) =>
+    [path, `/v1${path}`].map((asked): Way => ({ ...fixtureOf(path, provider), path: asked, provider })),
+  ),
+);
 
-describe.each(cases)('behind %s, on %s', (provider, path) => {
-  test.each(Object.entries(ROWS))('%s', (_, walk) => walk(provider, path));
+function fixtureOf(path: string, provider: string): Fixture {
+  const fixture = Object.entries(FIXTURES[path] ?? {}).find(([dialect]) => dialect === provider)?.[1];
+  if (fixture === undefined) throw new Error(`${path} behind ${provider} spends, and no test says what is charged`);
+  return fixture;
+}
+
+describe.each(ways)('behind $provider, on $path', (way) => {
+  test.each(Object.entries(ROWS))('%s', (_, walk) => walk(way));
 });
 
 test('the table of docs/ledger.md has these rows and no others', () => {
@@ -130,15 +181,21 @@ test('the table of docs/ledger.md has these rows and no others', () => {
   expect(Object.keys(ROWS)).toEqual(rows);
 });
 
-test.each(['/models', '/key', '/healthz', '/readyz', '/metrics', '/nowhere'])(
-  'nothing is charged on %s, whatever is sent there',
-  async (path) => {
-    const { ledger, app, fake } = stage();
-    const headers = { authorization: 'Bearer sk-test-key', 'content-type': 'application/json' };
-    for (const route of [path, `/v1${path}`]) {
-      await app.request(route, { headers });
-      await app.request(route, { method: 'POST', headers, body: JSON.stringify(CHAT) });
-    }
-    expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
-  },
-);
+const FREE = ['/models', '/key', '/healthz', '/readyz', '/metrics', '/nowhere'];
+
+test('every route of the gateway spends as the table says, or is one that charges nothing', () => {
+  const world = stage();
+  const routes = [...createRoutes(world.deps).keys()].filter((path) => !path.startsWith('/v1/'));
+  const spending = APIS.map(({ path }) => path);
+  expect(routes.filter((path) => !spending.includes(path) && !FREE.includes(path))).toEqual([]);
+});
+
+test.each(FREE)('nothing is charged on %s, whatever is sent there', async (path) => {
+  const { ledger, app, fake } = stage();
+  const headers = { authorization: 'Bearer sk-test-key', 'content-type': 'application/json' };
+  for (const route of [path, `/v1${path}`]) {
+    await app.request(route, { headers });
+    await app.request(route, { method: 'POST', headers, body: JSON.stringify(CHAT) });
+  }
+  expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
+});

@@ -2,7 +2,7 @@
 import type { Millis } from '#core/ports/money.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Address } from './wire/dialect.ts';
+import type { Address } from './wire/codec.ts';
 
 /** A failed attempt. */
 interface Failed {

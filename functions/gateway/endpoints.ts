@@ -1,14 +1,18 @@
 // Endpoints of model entries: address and credentials, made again when a mounted value has changed.
 import type { Credentials } from '#core/ports/serving.ts';
-import { type DialectName, ownAddress, partsOf, providerOf } from '#core/providers.ts';
+import { ownAddress, partsOf, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
-import { anthropic } from './wire/anthropic.ts';
-import type { Dialect, Endpoint } from './wire/dialect.ts';
-import { openai } from './wire/openai.ts';
+import type { Codec, Endpoint } from './wire/codec.ts';
 
 /** An endpoint, or why the entry cannot be called. */
 export type Reached = Result<Endpoint, string>;
+
+/** An entry, and the codec of the API for it. */
+interface Callable {
+  readonly entry: SnapshotEntry;
+  readonly codec: Codec;
+}
 
 /** An entry's credentials by name, as they were mounted when its endpoint was made. */
 interface Known {
@@ -20,12 +24,10 @@ interface Known {
   readonly reached: Reached;
 }
 
-const DIALECTS: Readonly<Record<DialectName, Dialect>> = { openai, anthropic };
-
-/** Endpoints of entries, the same object for as long as nothing of an entry changes. */
+/** Endpoints of entries for one API, the same object for as long as nothing of an entry changes. */
 export function createEndpoints(credentials: Credentials) {
   const known = new WeakMap<SnapshotEntry, Known>();
-  return function endpointOf(entry: SnapshotEntry): Reached {
+  return function endpointOf({ entry, codec }: Callable): Reached {
     const before = known.get(entry);
     if (before?.mounted.every(({ secret, entry, value }) => credentials.read(secret, entry) === value)) {
       return before.reached;
@@ -34,16 +36,14 @@ export function createEndpoints(credentials: Credentials) {
       ...ref,
       value: credentials.read(ref.secret, ref.entry),
     }));
-    const reached = reach(
-      entry,
-      mounted.map(({ value }) => value),
-    );
+    const values = mounted.map(({ value }) => value);
+    const reached = reach(entry, codec, values);
     known.set(entry, { mounted, reached });
     return reached;
   };
 }
 
-function reach(entry: SnapshotEntry, values: ReadonlyArray<string | undefined>): Reached {
+function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string | undefined>): Reached {
   const provider = providerOf(entry.provider);
   const credentials: Record<string, string> = {};
   for (const [at, [name, ref]] of Object.entries(entry.credentials).entries()) {
@@ -57,7 +57,6 @@ function reach(entry: SnapshotEntry, values: ReadonlyArray<string | undefined>):
     return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
   if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
     return err('apiBase is not an http address without user name and password');
-  const dialect = DIALECTS[provider.dialect];
   const address = { entry, provider, base: base.replace(/\/+$/, ''), credentials };
-  return ok({ ...address, dialect, route: dialect.routeTo(address) });
+  return ok({ ...address, codec, route: codec.routeTo(address) });
 }

@@ -1,10 +1,10 @@
-// A chat completion on its way through the gateway: each step demands what only the step before it can make.
+// A request that spends on its way through the gateway: each step demands what only the step before it can make.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, type Result } from '#core/result.ts';
 import { type AccessMemory, createAuthorize } from './access.ts';
 import type { Authenticate } from './authenticate.ts';
-import { type Body, createBodies } from './body.ts';
+import type { Bodies, Body } from './body.ts';
 import type { Cooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply.ts';
@@ -14,24 +14,29 @@ import { type RequestContext, refuse } from './respond.ts';
 import { createSettle } from './settle.ts';
 import { createChooseTargets } from './targets.ts';
 import { createCallUpstream } from './upstream.ts';
-import { toChat } from './wire/chat.ts';
+import type { Api } from './wire/api.ts';
 
-/** State that outlives a request. */
+/** State that outlives a request, and that all APIs share. */
 export interface RequestMemory {
+  readonly bodies: Bodies;
   readonly access: AccessMemory;
   readonly cooldowns: Cooldowns;
 }
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
-export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memory: RequestMemory) {
-  const openRequestLog = createRequestLogs(deps, 'chat');
-  const authorize = createAuthorize(memory.access);
+export function createHandle(
+  deps: GatewayDeps,
+  memory: RequestMemory & { readonly authenticate: Authenticate },
+  api: Api,
+) {
+  const { authenticate, bodies } = memory;
+  const openRequestLog = createRequestLogs(deps, api.name);
+  const authorize = createAuthorize(memory.access, api);
   const reserve = createReserve(deps);
   const chooseTargets = createChooseTargets(deps, memory.cooldowns);
   const callUpstream = createCallUpstream(deps, memory.cooldowns);
   const settle = createSettle(deps);
   const reply = createReply(deps, settle);
-  const bodies = createBodies();
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const body = bodies.open();
@@ -62,14 +67,14 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     const isFresh = deps.clock.now() < first.value.freshUntil;
     const caller = isFresh ? first : await authenticate(client, first.value.waited);
     if (!caller.ok) return caller;
-    const chat = toChat(body.value);
-    if (!chat.ok) return chat;
+    const request = api.toRequest(body.value, client);
+    if (!request.ok) return request;
 
     const snapshot = deps.snapshots.current();
-    if (snapshot === undefined) return err({ code: 'no_healthy_target', model: chat.value.model });
-    const grant = authorize(caller.value, chat.value, snapshot);
+    if (snapshot === undefined) return err({ code: 'no_healthy_target', model: request.value.model });
+    const grant = authorize(caller.value, request.value, snapshot);
     if (!grant.ok) return grant;
-    log.model(chat.value.model, chat.value.stream);
+    log.model(request.value.model, request.value.stream);
     return reserve(grant.value, log.context);
   }
 

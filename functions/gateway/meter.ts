@@ -5,7 +5,7 @@ import { costOf, MAX_COST } from '#core/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import type { Candidate } from './access.ts';
 import type { Reservation } from './reserve.ts';
-import type { OutputSize, Piece, Recipient, Reply } from './wire/dialect.ts';
+import type { OutputSize, Piece, Recipient, Reply, StreamEnd } from './wire/codec.ts';
 import { estimateOutput } from './wire/prompt.ts';
 
 /** The entry that was called. */
@@ -20,11 +20,11 @@ const MIN_DELTA_BYTES = 24;
 export class Meter {
   readonly #reservation: Reservation;
   readonly #target: Called;
+  readonly #end: StreamEnd;
   #unread: Piece[] = [];
   #unreadBytes = 0;
   /** Whether each answer has ended, by index. */
   readonly #choices = new Map<number, boolean>();
-  #frame: unknown;
   #deltas = 0;
   #outputBytes = 0;
   #sound = 0;
@@ -34,9 +34,10 @@ export class Meter {
   /** Content has come since the last count. */
   #isBehind = false;
 
-  constructor(reservation: Reservation, target: Called) {
+  constructor(reservation: Reservation, target: Called, end: StreamEnd) {
     this.#reservation = reservation;
     this.#target = target;
+    this.#end = end;
   }
 
   /** Whether the hold may not pay for this piece (of an unread piece: for one of its events). Called before `count`. */
@@ -82,7 +83,7 @@ export class Meter {
     this.#deltas += piece.deltas;
     this.#outputBytes += piece.outputBytes;
     this.#sound += piece.sound;
-    this.#frame ??= piece.frame;
+    this.#end.note(piece);
     for (const { index, finished } of piece.choices) {
       const known = this.#choices.get(index);
       if (known === undefined || finished) this.#choices.set(index, finished);
@@ -113,19 +114,15 @@ export class Meter {
     return this.#choices.size > 0;
   }
 
-  /** Answers that began and have not ended. */
-  get open(): ReadonlyArray<number> {
+  /** The events that end the reply at its hold. */
+  cut(tokens: Settlement['tokens']): ReadonlyArray<Uint8Array> {
     this.#readAll();
-    return [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
+    const open = [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
+    return this.#end.cut(open, tokens);
   }
 
   get counted(): boolean {
     return this.#usage !== undefined && this.#countsAll(this.#usage);
-  }
-
-  get frame(): unknown {
-    this.#readAll();
-    return this.#frame;
   }
 
   /** Whether the count includes all content. A count with the first words does not; nor does one that stays zero until the end. */
@@ -191,16 +188,16 @@ function settlementOf(
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
-  const reported: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
+  const reported: Usage = counted ?? { ...NO_TOKENS, input: grant.request.input.estimate, ...estimated };
   // Searches that were requested and that the provider does not count are charged as one.
-  const isUncounted = grant.chat.webSearches !== undefined && reported.webSearches === undefined;
+  const isUncounted = grant.request.webSearches !== undefined && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
   // The estimate may be too high, or the provider went beyond the limit: the client is never shown more tokens than were allowed.
-  const tokens = counted ?? { ...usage, output: Math.min(usage.output, limit.max * grant.chat.n) };
+  const tokens = counted ?? { ...usage, output: Math.min(usage.output, limit.max * grant.request.n) };
   return {
     cost: smaller(costOf(usage, price), counted === undefined ? hold.amount : MAX_COST),
     tokens: toTokens(tokens),
-    model: grant.chat.model,
+    model: grant.request.model,
     identifier: entry.identifier,
     estimated: counted === undefined || isUncounted,
   };

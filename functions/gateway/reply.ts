@@ -4,12 +4,11 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { GatewayDeps } from './deps.ts';
 import { Meter, settlementOfReply } from './meter.ts';
-import type { RequestLog } from './request-log.ts';
+import type { ReplyEnd, RequestLog } from './request-log.ts';
 import { answerHeaders } from './respond.ts';
 import { type Settle, UNSETTLED } from './settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from './upstream.ts';
-import { NOTHING, type Piece } from './wire/dialect.ts';
-import { endEvents, errorEvent, lengthEnd, type ReplyEnd } from './wire/stream-end.ts';
+import { NOTHING, type Piece, type StreamFormat } from './wire/codec.ts';
 
 /** An upstream is read this long after the end of its reply: for its count, and so that its connection can be reused. */
 const LINGER = 1_000;
@@ -60,8 +59,8 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
   }
 
   function open(exchange: StreamExchange, client: HttpExchange): Running {
-    const { reservation, target, deadline } = exchange;
-    const meter = new Meter(reservation, target);
+    const { reservation, target, deadline, format } = exchange;
+    const meter = new Meter(reservation, target, format.createEnd(reservation.grant.request));
     const running: Running = { exchange, client, meter, end: undefined, wake: () => {}, cancelLinger: () => {} };
     const interrupt = (end: ReplyEnd) => {
       running.end ??= end;
@@ -83,7 +82,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
   /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
   async function finish(running: Running, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
     const { exchange, client, meter, end = 'broken' } = running;
-    const { reservation, deadline } = exchange;
+    const { reservation, deadline, format } = exchange;
     const isWhole = end === 'complete';
     running.cancelLinger();
     if (!isWhole) stop(running);
@@ -93,10 +92,9 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     deadline.close();
     exchange.over(end);
     log.answered(200, durable ? end : 'broken');
-    if (!durable) client.end([errorEvent(UNSETTLED)]);
-    else if (end === 'cut')
-      client.end([...last, ...lengthEnd(meter, settlement.tokens, reservation.grant.chat.includeUsage)]);
-    else client.end(isWhole ? last : [...last, ...endEvents(end)]);
+    if (!durable) client.end([format.errorEvent(UNSETTLED)]);
+    else if (end === 'cut') client.end([...last, ...meter.cut(settlement.tokens)]);
+    else client.end(isWhole ? last : [...last, ...errorEvents(end, format)]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
   }
 
@@ -170,7 +168,7 @@ async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Pie
 /** Counts these pieces and collects those that the client sees. Returns how the reply ends, where it does. */
 function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
   const { meter, exchange } = running;
-  const { includeUsage } = exchange.reservation.grant.chat;
+  const { includeUsage } = exchange.reservation.grant.request;
   for (const [at, piece] of pieces.entries()) {
     // The provider's own message about its failure is not passed on: it may name its account.
     if (piece.error !== undefined) return 'broken';
@@ -188,6 +186,12 @@ function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[
     if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) shown.push(piece.bytes);
   }
   return undefined;
+}
+
+/** The event that reports why the stream ends before its time; none to a client that has left. */
+function errorEvents(end: ReplyEnd, { errorEvent }: StreamFormat): ReadonlyArray<Uint8Array> {
+  if (end === 'broken') return [errorEvent({ code: 'upstream_error' })];
+  return end === 'timeout' ? [errorEvent({ code: 'upstream_timeout' })] : [];
 }
 
 function countLate(meter: Meter, pieces: ReadonlyArray<Piece>): void {

@@ -7,7 +7,9 @@ import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestContext } from './respond.ts';
 import type { AttemptFailure } from './upstream-reply.ts';
-import type { ReplyEnd } from './wire/stream-end.ts';
+
+/** The end of a reply. */
+export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
 
 type Deps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
 type Labels = Readonly<Record<string, string>>;

@@ -8,9 +8,9 @@ import { err, ok, type Result } from '#core/result.ts';
 import type { Candidate, Grant } from './access.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestContext } from './respond.ts';
-import type { Chat } from './wire/chat.ts';
-import type { OutputLimit } from './wire/dialect.ts';
+import type { OutputLimit } from './wire/codec.ts';
 import { growthOf } from './wire/prompt.ts';
+import type { ModelRequest } from './wire/request.ts';
 
 const made: unique symbol = Symbol('Reservation');
 
@@ -43,13 +43,13 @@ const NO_ENTRY_YET = [undefined];
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
   return async function reserve(grant: Grant, context: RequestContext): Promise<Result<Reservation, Failure>> {
-    const { chat, payers, caller, isLimited } = grant;
+    const { request, payers, caller, isLimited } = grant;
     const options = optionsOf(grant);
     const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
     const amount = costliest.maxCost;
-    const minAmount = options.reduce((max, option) => larger(max, minCostOf(option, chat)), 0n);
-    const tokens = tokensOf(chat, options);
-    const money = { scopes: payers, amount, minAmount, model: chat.model, identifier: costliest.entry.identifier };
+    const minAmount = options.reduce((max, option) => larger(max, minCostOf(option, request)), 0n);
+    const tokens = tokensOf(request, options);
+    const money = { scopes: payers, amount, minAmount, model: request.model, identifier: costliest.entry.identifier };
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
     const held = await ledger.hold({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
     if (held.ok) {
@@ -57,61 +57,60 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
       return ok({ [made]: true, grant, options, hold: held.value, isCalled: false, lost: undefined });
     }
     if ('rates' in held.failure) context.rates = held.failure.rates;
-    return err(toFailure(held.failure, chat.model, { money: minAmount, tokens, now: clock.now() }));
+    return err(toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now() }));
   };
 }
 
 /** The output that a target may produce within the rest of the hold. */
 export function outputLimit({ grant, hold, lost }: Reservation, option: Option): OutputLimit {
-  const { chat } = grant;
+  const { request } = grant;
   const { maxOutput } = option;
   const affordable = maxOutputFor(hold.amount - (lost?.cost ?? 0n), option.prompt, option.price);
   if (affordable === undefined) return { max: maxOutput, clamped: false };
-  const perAnswer = Number(affordable / BigInt(chat.n));
+  const perAnswer = Number(affordable / BigInt(request.n));
   if (perAnswer < maxOutput) return { max: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
-  const isUnlimited = chat.limit === undefined;
+  const isUnlimited = request.limit === undefined;
   return { max: maxOutput, ...(isUnlimited ? { send: maxOutput } : {}), clamped: false, cutAt: affordable };
 }
 
-function optionsOf({ chat, candidates }: Grant): ReadonlyArray<Option> {
+function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
   // Computed at most once: all translated requests grow alike.
   let growth: bigint | undefined;
   return candidates.map((candidate) => {
-    const { entry, provider, price, rate } = candidate;
-    const isTranslated = provider.dialect !== 'openai';
-    if (isTranslated) growth ??= BigInt(growthOf(chat.text));
-    const prompt = promptBound(chat, entry.maxInputTokens, isTranslated ? growth : undefined);
-    const maxOutput = maxOutputOf(chat, candidate);
-    const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(chat.n), price), MAX_COST);
-    return { entry, provider, price, rate, prompt, maxOutput, maxCost };
+    const { entry, provider, codec, price, rate } = candidate;
+    if (codec.isTranslated) growth ??= BigInt(growthOf(request.text));
+    const prompt = promptBound(request, entry.maxInputTokens, codec.isTranslated ? growth : undefined);
+    const maxOutput = maxOutputOf(request, candidate);
+    const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(request.n), price), MAX_COST);
+    return { entry, provider, codec, price, rate, prompt, maxOutput, maxCost };
   });
 }
 
-function promptBound({ input, webSearches }: Chat, window: number | undefined, growth = 0n): PromptBound {
+function promptBound({ input, webSearches }: ModelRequest, window: number | undefined, growth = 0n): PromptBound {
   const sent = input.max + growth;
   const maxTokens = window === undefined ? sent : smaller(BigInt(window), sent);
   return { maxTokens, textOnly: input.textOnly, maxWebSearches: webSearches?.max ?? 0 };
 }
 
 /** The prompt and one token of each answer. */
-function minCostOf({ prompt, price, maxCost }: Option, { n }: Chat): Nano {
+function minCostOf({ prompt, price, maxCost }: Option, { n }: ModelRequest): Nano {
   return smaller(maxCostOf(prompt, BigInt(n), price), maxCost);
 }
 
 /** Tokens of one answer, at most. A small model refuses a limit that leaves no room for the prompt: answers get a quarter of its window. */
-function maxOutputOf(chat: Chat, { entry }: Candidate): number {
+function maxOutputOf(request: ModelRequest, { entry }: Candidate): number {
   const window = entry.maxInputTokens;
   const share = window === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(window / 4));
-  return chat.limit ?? entry.maxOutputTokens ?? Math.min(DEFAULT_OUTPUT, share);
+  return request.limit ?? entry.maxOutputTokens ?? Math.min(DEFAULT_OUTPUT, share);
 }
 
 /**
  * About how many tokens the request will use, for limits per minute: the prompt's estimate, and the output that the client
  * asked for at most. A client that names no limit is expected to get a usual reply, not the longest possible one.
  */
-function tokensOf(chat: Chat, options: ReadonlyArray<Option>): number {
+function tokensOf(request: ModelRequest, options: ReadonlyArray<Option>): number {
   const max = Math.max(...options.map(({ maxOutput }) => maxOutput));
-  return chat.input.estimate + Math.min(chat.limit ?? USUAL_OUTPUT, max) * chat.n;
+  return request.input.estimate + Math.min(request.limit ?? USUAL_OUTPUT, max) * request.n;
 }
 
 /** The minimum that the request needs, and when it was refused. */

@@ -1,9 +1,10 @@
-// Replies to clients: our own headers, a few of the provider's, and errors in one envelope.
+// Replies to clients: our own headers, a few of the provider's, and errors in the envelope of each API.
 import { type Failure, type FailureCode, type FailureReply, toReply } from '#core/failure.ts';
 import type { Ids } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { type ErrorFormat, openaiErrors } from './wire/error-format.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
@@ -13,19 +14,31 @@ export interface RequestContext {
   readonly clientRequestId: string | undefined;
   /** `spec.blockedMessage` of the instance. */
   readonly blockedMessage: string | undefined;
+  readonly errors: ErrorFormat;
   /** The remaining rates of the key, once they are known. */
   rates: RateView | undefined;
+}
+
+/** `errors`: absent where no API is asked for. */
+interface ContextOptions {
+  readonly blockedMessage?: string | undefined;
+  readonly errors?: ErrorFormat | undefined;
 }
 
 /** A client's name for its request: printable, and short enough for a header. */
 const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
 
-export function contextOf(client: HttpExchange, ids: Ids, blockedMessage?: string): RequestContext {
+export function contextOf(
+  client: HttpExchange,
+  ids: Ids,
+  { blockedMessage, errors = openaiErrors }: ContextOptions = {},
+): RequestContext {
   const name = client.header('x-client-request-id') ?? client.header('x-request-id');
   return {
     requestId: ids.next(),
     clientRequestId: name !== undefined && CLIENT_NAME.test(name) ? name : undefined,
     blockedMessage,
+    errors,
     rates: undefined,
   };
 }
@@ -35,7 +48,7 @@ export function refuse(client: HttpExchange, failure: Failure, context: RequestC
   const reply = toReply(failure);
   const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
   client.begin(reply.status, { ...JSON_TYPE, ...namesOf(context), ...reply.headers, ...rateHeaders(context.rates) });
-  client.end(JSON.stringify({ error }));
+  client.end(JSON.stringify(context.errors.toBody(error, reply.status)));
   return reply;
 }
 

@@ -46,7 +46,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
 
 /** The charge of a call whose outcome is unknown. */
 function settlementOfHold({ grant, hold }: Reservation): Settlement {
-  const { model } = grant.chat;
+  const { model } = grant.request;
   const identifier = grant.candidates[0]?.entry.identifier ?? '';
   return { cost: hold.amount, tokens: NO_TOKENS, model, identifier, estimated: true };
 }

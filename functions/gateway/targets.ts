@@ -8,7 +8,7 @@ import type { GatewayDeps } from './deps.ts';
 import { createEndpoints } from './endpoints.ts';
 import type { RequestLog } from './request-log.ts';
 import { type Option, outputLimit, type Reservation } from './reserve.ts';
-import type { Recipient } from './wire/dialect.ts';
+import type { Recipient } from './wire/codec.ts';
 
 const made: unique symbol = Symbol('Targets');
 
@@ -33,7 +33,7 @@ export function createChooseTargets(
     const ready: Target[] = [];
     for (const option of options) {
       const { entry } = option;
-      const endpoint = endpointOf(entry);
+      const endpoint = endpointOf(option);
       if (!endpoint.ok) {
         log.skipped(entry.identifier, endpoint.failure);
         continue;
@@ -45,7 +45,7 @@ export function createChooseTargets(
     }
     // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN 10).
     const soonest = cooldowns.soonest(reachable);
-    if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.chat.model });
+    if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
     const { inFlight } = cooldowns;
     const order = inOrder(ready.length > 0 ? ready : [soonest], grant.routing.strategy, { random, inFlight });
     return ok({ [made]: true, reservation, order });

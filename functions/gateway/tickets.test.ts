@@ -7,9 +7,9 @@ import type { createReply } from './reply.ts';
 import type { createReserve, Reservation } from './reserve.ts';
 import type { createChooseTargets, Targets } from './targets.ts';
 import type { createCallUpstream, Exchange } from './upstream.ts';
-import type { Chat } from './wire/chat.ts';
+import type { ModelRequest } from './wire/request.ts';
 
-declare const chat: Chat;
+declare const request: ModelRequest;
 declare const authorize: ReturnType<typeof createAuthorize>;
 declare const reserve: ReturnType<typeof createReserve>;
 declare const chooseTargets: ReturnType<typeof createChooseTargets>;
@@ -24,9 +24,9 @@ function skippingSteps(log: Log, client: Client): void {
   const snapshot = snapshotOf([]);
   const { context } = log;
   // @ts-expect-error A record that was only looked up is no caller.
-  authorize(keyRecord(), chat, snapshot);
+  authorize(keyRecord(), request, snapshot);
   const caller = {} as Caller;
-  authorize(caller, chat, snapshot);
+  authorize(caller, request, snapshot);
   // @ts-expect-error A caller has not been granted anything.
   reserve(caller, context);
   const grant = {} as Grant;

@@ -4,7 +4,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Endpoint, Piece, Reply, StreamReader, WireError } from './wire/dialect.ts';
+import type { Endpoint, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
 import { concat } from './wire/sse.ts';
 
 export interface PlainReply {
@@ -17,6 +17,7 @@ export interface StreamReply {
   readonly type: 'stream';
   readonly first: ReadonlyArray<Piece>;
   readonly reader: StreamReader;
+  readonly format: StreamFormat;
   readonly rest: AsyncIterator<Uint8Array>;
   /** Whether all of `rest` has arrived, where the platform knows. */
   readonly hasEnded: UpstreamResponse['hasEnded'];
@@ -66,24 +67,25 @@ const MAX_ERROR = 64 * 1024;
 
 /** The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any content. */
 export async function openReply(response: UpstreamResponse, origin: Origin): Opened {
-  const { dialect } = origin.endpoint;
+  const { streams, readError } = origin.endpoint.codec;
   if (response.status >= 200 && response.status <= 299) {
-    return isStream(response, origin.stream) ? openStream(response, origin) : readPlain(response, origin);
+    const isStreamed = streams !== undefined && isStream(response, origin.stream);
+    return isStreamed ? openStream(response, origin, streams) : readPlain(response, origin);
   }
   const { bytes } = await read(response, MAX_ERROR);
-  return err(refusalOf(response, dialect.readError(bytes), origin.endpoint));
+  return err(refusalOf(response, readError(bytes), origin.endpoint));
 }
 
-async function readPlain(response: UpstreamResponse, { endpoint: { dialect }, clock }: Origin): Opened {
+async function readPlain(response: UpstreamResponse, { endpoint: { codec }, clock }: Origin): Opened {
   const { bytes, isWhole } = await read(response, MAX_REPLY);
   // A second attempt would be as long.
   if (!isWhole) return err({ ...BROKEN, again: 'never', blameless: true, outputBytes: MAX_REPLY });
-  const reply = dialect.readReply(bytes, secondsOf(clock));
-  return reply === undefined ? err(invalidReply(response, dialect.readError(bytes))) : ok({ type: 'plain', reply });
+  const reply = codec.readReply(bytes, secondsOf(clock));
+  return reply === undefined ? err(invalidReply(response, codec.readError(bytes))) : ok({ type: 'plain', reply });
 }
 
-async function openStream(response: UpstreamResponse, { endpoint, clock }: Origin): Opened {
-  const reader = endpoint.dialect.createReader(secondsOf(clock));
+async function openStream(response: UpstreamResponse, { endpoint, clock }: Origin, format: StreamFormat): Opened {
+  const reader = format.createReader(secondsOf(clock));
   const rest = response.body[Symbol.asyncIterator]();
   const since = clock.now();
   let first: ReadonlyArray<Piece> = [];
@@ -98,7 +100,7 @@ async function openStream(response: UpstreamResponse, { endpoint, clock }: Origi
     await rest.return?.();
     return err(refusalOf({ ...response, status: refused.status ?? 502 }, refused, endpoint));
   }
-  return ok({ type: 'stream', first, reader, rest, hasEnded: response.hasEnded });
+  return ok({ type: 'stream', first, reader, format, rest, hasEnded: response.hasEnded });
 }
 
 function isKept(pieces: ReadonlyArray<Piece>): boolean {
@@ -132,7 +134,7 @@ async function read({ body }: UpstreamResponse, max: number): Promise<{ bytes: U
   return { bytes: concat(pieces), isWhole: length <= max };
 }
 
-/** A 2xx that carries no chat completion: an error in its body, or the page of a proxy. */
+/** A 2xx that carries no reply: an error in its body, or the page of a proxy. */
 function invalidReply(response: UpstreamResponse, error: WireError): AttemptFailure {
   return { failure: { code: 'upstream_error' }, again: 'anywhere', ...reported(response.status, error) };
 }

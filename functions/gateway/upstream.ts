@@ -8,11 +8,10 @@ import type { Cooldowns } from './cooldown.ts';
 import { Deadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import { settlementOfUnheard } from './meter.ts';
-import type { RequestLog } from './request-log.ts';
+import type { ReplyEnd, RequestLog } from './request-log.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
 import type { Target, Targets } from './targets.ts';
 import { type AttemptFailure, failureOf, openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
-import type { ReplyEnd } from './wire/stream-end.ts';
 
 const made: unique symbol = Symbol('Exchange');
 
@@ -68,9 +67,9 @@ export function createCallUpstream(
     client: HttpExchange,
     log: RequestLog,
   ): Promise<Result<Exchange, Failure>> {
-    const { chat, routing } = reservation.grant;
+    const { request, routing } = reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
-    const leaving = chat.stream ? client : undefined;
+    const leaving = request.stream ? client : undefined;
     const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
     const attempts: Attempts = { left: order, failures: new Map(), last: undefined, full: undefined };
     for (let tries = 0; tries <= routing.retries; ) {
@@ -106,7 +105,7 @@ export function createCallUpstream(
     }
     deadline.close();
     if (client.hasLeft()) return err({ code: 'client_left' });
-    return err(attempts.last ?? uncalled(attempts.full, chat.model));
+    return err(attempts.last ?? uncalled(attempts.full, request.model));
   };
 
   /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
@@ -142,12 +141,11 @@ export function createCallUpstream(
 
   async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
     const { reservation, target, deadline } = attempt;
-    const { chat, routing } = reservation.grant;
+    const { request, routing } = reservation.grant;
     const { endpoint } = target;
-    const { dialect, route } = endpoint;
-    const body = dialect.toBody(chat, target);
+    const call = endpoint.codec.toCall(request, target);
     // The dialect of the entry cannot express this request.
-    if (!body.ok) return err({ failure: body.failure, again: 'elsewhere', blameless: true });
+    if (!call.ok) return err({ failure: call.failure, again: 'elsewhere', blameless: true });
     const controller = new AbortController();
     const stop = () => controller.abort();
     const { timeout } = target.entry;
@@ -157,15 +155,9 @@ export function createCallUpstream(
     try {
       const { connect, firstByte, idle, total } = routing.timeouts;
       // A plain reply comes in one piece: its first byte may be its last.
-      const timeouts = chat.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
-      const response = await deps.upstream({
-        url: route.url,
-        headers: chat.stream ? route.headers.stream : route.headers.plain,
-        body: body.value,
-        timeouts,
-        signal: controller.signal,
-      });
-      const opened = await openReply(response, { endpoint, stream: chat.stream, clock: deps.clock });
+      const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
+      const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
+      const opened = await openReply(response, { endpoint, stream: request.stream, clock: deps.clock });
       if (!opened.ok) return opened;
       isOpen = true;
       const { headers } = response;

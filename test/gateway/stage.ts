@@ -86,7 +86,7 @@ export function stage(world: World = {}) {
   };
   const get = (path: string, key: string | null = KEY) =>
     app.request(path, { headers: key === null ? {} : { authorization: `Bearer ${key}` } });
-  return { app, chat, get, ledger, fake, lines, counted, clock, keys, finds };
+  return { app, deps, chat, get, ledger, fake, lines, counted, clock, keys, finds };
 }
 
 /** Every refusal has this envelope, and nothing else in it. */

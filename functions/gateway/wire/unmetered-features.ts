@@ -3,7 +3,8 @@ import type { Failure } from '#core/failure.ts';
 import { countIn, listOf, member } from '#core/json.ts';
 import { elementsOf, type Member, membersOf } from './json-splice.ts';
 
-type Members = Readonly<Record<string, unknown>>;
+/** The members of a body by name. */
+export type Members = Readonly<Record<string, unknown>>;
 
 /** A rule of the chain. The rules run in order; the first failure is the answer. */
 type Rule = (body: Members) => Failure | undefined;

@@ -2,8 +2,8 @@
 
 import { countIn, member, textOf } from '#core/json.ts';
 import type { Usage } from '#core/usage.ts';
-import type { Reply, Seconds, WireError } from './dialect.ts';
-import { bytesIn } from './prompt.ts';
+import type { Reply, Seconds, WireError } from '../codec.ts';
+import { bytesIn } from '../prompt.ts';
 
 const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ['end_turn', 'stop'],

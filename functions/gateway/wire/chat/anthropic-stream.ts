@@ -1,5 +1,8 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
 import { member, parseJson, textOf } from '#core/json.ts';
+import { NOTHING, type Piece, type Seconds, type StreamReader } from '../codec.ts';
+import { bytesIn } from '../prompt.ts';
+import { dataOf, SseSplitter, toComment, toEvent } from '../sse.ts';
 import {
   addUsage,
   anthropicError,
@@ -8,9 +11,6 @@ import {
   toOpenAiUsage,
   toUsage,
 } from './anthropic-reply.ts';
-import { NOTHING, type Piece, type Seconds, type StreamReader } from './dialect.ts';
-import { bytesIn } from './prompt.ts';
-import { dataOf, SseSplitter, toComment, toEvent } from './sse.ts';
 
 /** A tool call that is being streamed. */
 interface Call {

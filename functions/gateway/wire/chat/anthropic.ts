@@ -2,17 +2,22 @@
 import type { Failure } from '#core/failure.ts';
 import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { type Address, type Call, type Codec, type Recipient, type Route, toCall, toRoute } from '../codec.ts';
+import type { ModelRequest } from '../request.ts';
 import { anthropicError, toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
-import type { Chat } from './chat.ts';
-import { type Address, type Dialect, type Recipient, type Route, toRoute } from './dialect.ts';
+import { createEnd, errorEvent } from './stream-end.ts';
 
-export const anthropic: Dialect = {
+export const anthropic: Codec = {
+  isTranslated: true,
   routeTo,
-  toBody,
+  toCall: (chat, to) => {
+    const body = toBody(chat, to);
+    return body.ok ? ok(toCall(chat, to, body.value)) : body;
+  },
   readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
   readError: (bytes) => anthropicError(parseJson(decoder.decode(bytes))),
-  createReader,
+  streams: { createReader, createEnd, errorEvent },
 };
 
 const decoder = new TextDecoder();
@@ -27,7 +32,7 @@ function routeTo({ base, credentials }: Address): Route {
   return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, headers);
 }
 
-function toBody({ text, stream }: Chat, { endpoint, limit }: Recipient): ReturnType<Dialect['toBody']> {
+function toBody({ text, stream }: ModelRequest, { endpoint, limit }: Recipient): Result<Call['body'], Failure> {
   const decided = { model: endpoint.entry.model, maxTokens: limit.max, stream };
   const body = toMessagesBody(parseJson(text), decided);
   if (!body.ok) return body;

@@ -1,30 +1,54 @@
-// A provider's wire format, as the pipeline sees it: how a request is written, and how replies and streams are read.
+// Codecs: how requests of one API are written for providers of one dialect, and how their replies and streams reach the client.
 import type { Failure } from '#core/failure.ts';
+import type { Tokens } from '#core/ports/books.ts';
 import type { UpstreamRequest } from '#core/ports/serving.ts';
 import type { Provider } from '#core/providers.ts';
 import type { Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Usage } from '#core/usage.ts';
-import type { Chat } from './chat.ts';
+import type { ModelRequest } from './request.ts';
 
-export interface Dialect {
+/** Byte for byte where the provider speaks the client's API; by translation elsewhere. */
+export interface Codec {
+  /** The text of a request may grow on its way, because numbers are written again. */
+  readonly isTranslated: boolean;
   /** The part that all requests to an address share. */
   routeTo(address: Address): Route;
-  /** The request's body as it is sent; a failure where the dialect cannot express it. */
-  toBody(chat: Chat, to: Recipient): Result<UpstreamRequest['body'], Failure>;
-  /** A whole reply as the client gets it, and its counts; undefined when it is no chat completion. */
+  /** The request as it is sent; a failure where the dialect cannot express it. */
+  toCall(request: ModelRequest, to: Recipient): Result<Call, Failure>;
+  /** A whole reply as the client gets it, and its counts; undefined when it is no reply of this API. */
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
+  /** Absent: the API has no streams. */
+  readonly streams?: StreamFormat;
+}
+
+/** A request to a provider, without what is the same for all APIs. */
+export type Call = Pick<UpstreamRequest, 'url' | 'headers' | 'body'>;
+
+/** Streams as they come from a provider, and the ends that the gateway gives them. */
+export interface StreamFormat {
   /** Reads one stream from its first byte to its last. */
   createReader(created: Seconds): StreamReader;
+  createEnd(request: ModelRequest): StreamEnd;
+  /** An error in the stream; nothing follows, so that no client takes the reply for a whole one. */
+  errorEvent(failure: Failure): Uint8Array;
+}
+
+/** The end of a stream that has used up its hold. */
+export interface StreamEnd {
+  /** Learns of an event that the client has seen. */
+  note(piece: Piece): void;
+  /** The events that end the reply as at the client's own limit. `open`: answers that began and have not ended. */
+  cut(open: ReadonlyArray<number>, tokens: Tokens): ReadonlyArray<Uint8Array>;
 }
 
 /** An address and its credentials, at which an entry is called. */
 export interface Address {
   readonly entry: SnapshotEntry;
   readonly provider: Provider;
-  /** The address before the dialect's path, without a slash at its end. */
+  /** The address before the API's path, without a slash at its end. */
   readonly base: string;
   /** Values by credential name. */
   readonly credentials: Readonly<Record<string, string>>;
@@ -40,7 +64,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /** An entry that can be called. */
 export interface Endpoint extends Address {
-  readonly dialect: Dialect;
+  readonly codec: Codec;
   readonly route: Route;
 }
 
@@ -134,6 +158,12 @@ export interface WireError {
   readonly code: string | undefined;
   /** The status that an error inside a stream would have had. */
   readonly status: number | undefined;
+}
+
+/** The call of this endpoint with this body. */
+export function toCall({ stream }: ModelRequest, { endpoint }: Recipient, body: Call['body']): Call {
+  const { url, headers } = endpoint.route;
+  return { url, headers: stream ? headers.stream : headers.plain, body };
 }
 
 /** A route with these headers and those of every request to a provider. */

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { runs } from '../../../test/runs.ts';
-import type { Piece } from './dialect.ts';
+import { runs } from '../../../../test/runs.ts';
+import type { Piece } from '../codec.ts';
+import { concat, SseSplitter } from '../sse.ts';
 import { createReader, toPiece } from './openai-stream.ts';
 import { cuts, packetsOf, spoilt, stream } from './random-streams.fixture.ts';
-import { concat, SseSplitter } from './sse.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

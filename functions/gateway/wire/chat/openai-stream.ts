@@ -2,10 +2,10 @@
 
 import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { toUsage } from '#core/usage.ts';
-import { NOTHING, type Piece, type StreamReader, type WireError } from './dialect.ts';
+import { NOTHING, type Piece, type StreamReader, type WireError } from '../codec.ts';
+import { bytesIn } from '../prompt.ts';
+import { dataOf, latin1, SseSplitter } from '../sse.ts';
 import { sizeOf } from './output-size.ts';
-import { bytesIn } from './prompt.ts';
-import { dataOf, latin1, SseSplitter } from './sse.ts';
 
 const BLANK_LINE = '\n\n';
 const DONE = '[DONE]';

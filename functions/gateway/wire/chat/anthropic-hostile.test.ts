@@ -1,8 +1,9 @@
 // Can a provider or a client say anything that makes the translation throw, or count what was not said?
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { runs } from '../../../test/runs.ts';
+import { runs } from '../../../../test/runs.ts';
 import { anthropic, toMessagesBody } from './anthropic.ts';
+import { createReader } from './anthropic-stream.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -78,7 +79,7 @@ test('no stream of events throws, ends twice, or yields an event that is no JSON
   fc.assert(
     fc.property(fc.array(typed, { maxLength: 20 }), fc.integer({ min: 1, max: 40 }), (events, size) => {
       const bytes = encoder.encode(events.map((event) => `event: x\ndata: ${JSON.stringify(event)}\n\n`).join(''));
-      const reader = anthropic.createReader(1);
+      const reader = createReader(1);
       const pieces = [...Array(Math.ceil(bytes.length / size)).keys()].flatMap((at) =>
         reader.push(bytes.subarray(at * size, (at + 1) * size)),
       );

@@ -2,21 +2,31 @@
 import { member, parseJson } from '#core/json.ts';
 import { ok } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
-import { type Chat, LIMIT_NAMES, type LimitName, lookalikesIn, OWN_MEMBERS } from './chat.ts';
-import { type Address, type Dialect, type Recipient, type Reply, type Route, toRoute } from './dialect.ts';
-import { membersOf, type NewValue, splice, spliceBytes } from './json-splice.ts';
+import { type Address, type Codec, type Recipient, type Reply, type Route, toCall, toRoute } from '../codec.ts';
+import { membersOf, type NewValue, splice, spliceBytes } from '../json-splice.ts';
+import { lookalikesIn, type ModelRequest } from '../request.ts';
+import { DECIDING } from '../unmetered-features.ts';
 import { createReader, openaiError } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
+import { createEnd, errorEvent } from './stream-end.ts';
 
 const decoder = new TextDecoder();
 
-export const openai: Dialect = {
+export const openai: Codec = {
+  isTranslated: false,
   routeTo,
-  toBody,
+  toCall: (chat, to) => ok(toCall(chat, to, toBody(chat, to))),
   readReply,
   readError: (bytes) => openaiError(parseJson(decoder.decode(bytes))),
-  createReader,
+  streams: { createReader, createEnd, errorEvent },
 };
+
+type LimitName = 'max_completion_tokens' | 'max_tokens';
+export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', 'max_tokens'];
+
+const READ = ['model', 'messages', 'stream', 'stream_options', 'n'];
+/** Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
+export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING, ...LIMIT_NAMES]);
 
 function routeTo({ base, provider, credentials }: Address): Route {
   const { apiVersion, apiKey, organization } = credentials;
@@ -27,7 +37,7 @@ function routeTo({ base, provider, credentials }: Address): Route {
   return toRoute(`${base}/chat/completions${query}`, headers);
 }
 
-function toBody(chat: Chat, to: Recipient): ReturnType<Dialect['toBody']> {
+function toBody(chat: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
   const { entry, provider } = to.endpoint;
   const set: NewValue[] = [['model', JSON.stringify(entry.model)]];
   const { streamOptions: knowsOptions } = provider;
@@ -35,13 +45,13 @@ function toBody(chat: Chat, to: Recipient): ReturnType<Dialect['toBody']> {
   const names = addLimits(set, chat, to);
   const unknown = knowsOptions ? names : ['stream_options', ...names];
   const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
-  return ok(spliceBytes(chat, chat.object, { set, drop, once: OWN_MEMBERS }));
+  return spliceBytes(chat, chat.object, { set, drop, once: OWN_MEMBERS });
 }
 
 const FORCED: ReadonlySet<string> = new Set(['include_usage']);
 
 /** The client's `stream_options` with usage switched on; its other options stay. */
-function streamOptions(chat: Chat): string {
+function streamOptions(chat: ModelRequest): string {
   const sent = chat.streamOptions;
   if (sent === undefined) return '{"include_usage":true}';
   const options = chat.text.slice(sent.valueStart, sent.end);
@@ -56,7 +66,11 @@ const NEWER_NAME: ReadonlyArray<LimitName> = ['max_completion_tokens'];
  * A limit of ours lowers the fields that the client used, else sets the one that the provider knows. Providers that know only the
  * older name get that one, or they would apply no limit. Returns the name that they must not get.
  */
-function addLimits(set: NewValue[], { limits }: Chat, { limit, endpoint }: Recipient): ReadonlyArray<LimitName> {
+function addLimits(
+  set: NewValue[],
+  { limits }: ModelRequest,
+  { limit, endpoint }: Recipient,
+): ReadonlyArray<LimitName> {
   const { outputLimit } = endpoint.provider;
   const { send } = limit;
   const { max_completion_tokens: newer, max_tokens: older = 0 } = limits;

@@ -1,0 +1,25 @@
+// A client's API, as the pipeline sees it: what of a request is ours to know, which dialects can serve it, and how an error looks.
+import type { Failure } from '#core/failure.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { ApiName, DialectName, Provider } from '#core/providers.ts';
+import type { Result } from '#core/result.ts';
+import type { Codec } from './codec.ts';
+import type { ErrorFormat } from './error-format.ts';
+import type { ModelRequest } from './request.ts';
+
+/** One route that spends. Nothing else differs between two of them. */
+export interface Api {
+  /** The name in log lines and metrics. */
+  readonly name: ApiName;
+  readonly path: string;
+  /** By the dialect of the provider; an entry of another dialect is never a target. */
+  readonly codecs: Readonly<Partial<Record<DialectName, Codec>>>;
+  readonly errors: ErrorFormat;
+  /** Validates a body, and reads the members that decide its maximum cost. */
+  toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header'>): Result<ModelRequest, Failure>;
+}
+
+/** The codec for this provider's entries; undefined where the provider does not have the route. */
+export function codecOf({ name, codecs }: Api, { dialect, apis }: Provider): Codec | undefined {
+  return apis.includes(name) ? codecs[dialect] : undefined;
+}

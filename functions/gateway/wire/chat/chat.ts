@@ -1,0 +1,61 @@
+// The chat completions API: the members of a request that are ours to know, and the codecs of providers that serve it.
+import type { Failure } from '#core/failure.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { Api } from '../api.ts';
+import { openaiErrors } from '../error-format.ts';
+import { measure } from '../prompt.ts';
+import { invalid, isAbsent, isCount, isRecord, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
+import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../unmetered-features.ts';
+import { anthropic } from './anthropic.ts';
+import { LIMIT_NAMES, OWN_MEMBERS, openai } from './openai.ts';
+
+export const chat: Api = {
+  name: 'chat',
+  path: '/chat/completions',
+  codecs: { openai, anthropic },
+  errors: openaiErrors,
+  toRequest: toChat,
+};
+
+/** The maximum number of answers: more than providers give, so that an absurd number does not become money. */
+const MAX_ANSWERS = 1024;
+
+/** Validates a body. A wrong type in a member that decides the cost is refused here, because providers read it in different ways. */
+export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
+  const body = readBody(bytes);
+  if (!body.ok) return body;
+  const { text, object, model, members } = body.value;
+  const { messages, stream, stream_options: options, n } = members;
+  if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
+  if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
+  if (!isAbsent(options) && !isRecord(options)) return invalid('"stream_options" must be an object.', 'stream_options');
+  if (!isAbsent(n) && !(isCount(n) && n <= MAX_ANSWERS)) {
+    return invalid(`"n" must be a whole number from 1 to ${MAX_ANSWERS}.`, 'n');
+  }
+  const wrong = LIMIT_NAMES.find((name) => !isAbsent(members[name]) && !isCount(members[name]));
+  // Zero is no limit to providers that test the member for truth.
+  if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
+  const decides = object.members.some(({ name }) => DECIDING.has(name));
+  const unmetered = decides ? (unmeteredIn(members) ?? ambiguousIn(text, object.members)) : undefined;
+  if (unmetered !== undefined) return err(unmetered);
+  const [newer, older] = [limitOf(members.max_completion_tokens), limitOf(members.max_tokens)];
+  return ok({
+    bytes,
+    text,
+    object,
+    model,
+    stream: stream === true,
+    streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
+    includeUsage: isRecord(options) && options.include_usage === true,
+    n: isCount(n) ? n : 1,
+    limits: { max_completion_tokens: newer, max_tokens: older },
+    limit: newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older),
+    input: measure(bytes.length, messages, members.tools),
+    webSearches: decides ? webSearchesIn(members) : undefined,
+    lookalikes: lookalikesIn(object, OWN_MEMBERS),
+  });
+}
+
+function limitOf(value: unknown): number | undefined {
+  return isCount(value) ? value : undefined;
+}

@@ -1,0 +1,37 @@
+// Ends of chat completion streams that the upstream did not send: an error, or a cut at the hold.
+import { type Failure, toReply } from '#core/failure.ts';
+import { member } from '#core/json.ts';
+import type { StreamEnd } from '../codec.ts';
+import type { ModelRequest } from '../request.ts';
+import { toEvent } from '../sse.ts';
+
+/** An error in the stream; no `[DONE]` follows, so that no client takes the reply for a whole one. */
+export function errorEvent(failure: Failure): Uint8Array {
+  return toEvent(JSON.stringify({ error: toReply(failure).error }));
+}
+
+/** The end of a stream that has used up its hold: every open answer ends by `length`, as at the client's own limit. */
+export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>): StreamEnd {
+  let frame: unknown;
+  return {
+    note: (piece) => {
+      frame ??= piece.frame;
+    },
+    cut: (open, tokens) => {
+      const [id, object, created, model] = ['id', 'object', 'created', 'model'].map((name) => member(frame, name));
+      const shared = { id, object, created, model };
+      const ended = open.length > 0 ? open : [0];
+      const choices = ended.map((index) => ({ index, delta: {}, finish_reason: 'length' }));
+      const usage = {
+        prompt_tokens: tokens.input,
+        completion_tokens: tokens.output,
+        total_tokens: tokens.input + tokens.output,
+      };
+      return [
+        toEvent(JSON.stringify({ ...shared, choices })),
+        ...(includeUsage ? [toEvent(JSON.stringify({ ...shared, choices: [], usage }))] : []),
+        toEvent('[DONE]'),
+      ];
+    },
+  };
+}

@@ -1,0 +1,81 @@
+// Requests of clients: whether a body is one, and the members that decide its maximum cost. The provider reads the others.
+import type { Failure } from '#core/failure.ts';
+import { parseJson } from '#core/json.ts';
+import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import { type Member, membersOf, type ObjectText } from './json-splice.ts';
+import type { Measure } from './prompt.ts';
+import { foldCase, type Members, type WebSearches } from './unmetered-features.ts';
+
+export interface ModelRequest {
+  /** The body as it was sent, and the same as text. */
+  readonly bytes: Uint8Array;
+  readonly text: string;
+  readonly object: ObjectText;
+  readonly model: string;
+  readonly stream: boolean;
+  /** `stream_options` as sent, where it is an object. */
+  readonly streamOptions: Member | undefined;
+  /** The client wants the usage chunk for itself. */
+  readonly includeUsage: boolean;
+  /** Answers that the client asks for. */
+  readonly n: number;
+  /** The client's limits of an answer, by the names it used. */
+  readonly limits: Readonly<Record<string, number | undefined>>;
+  /** The largest of them; zero: the reply has no tokens of its own. */
+  readonly limit: number | undefined;
+  readonly input: Measure;
+  /** Web searches that the request asks its provider for. */
+  readonly webSearches: WebSearches | undefined;
+  /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
+  readonly lookalikes: ReadonlySet<string>;
+}
+
+/** A body that is one JSON object with a model. */
+export interface Body extends Pick<ModelRequest, 'bytes' | 'text' | 'object' | 'model'> {
+  readonly members: Members;
+}
+
+export function readBody(bytes: Uint8Array): Result<Body, Failure> {
+  if (hasTooManyValues(bytes)) return invalid(`The request body holds more than ${MAX_VALUES} values. Send fewer.`);
+  const text = textIn(bytes);
+  const members = parseJson(text);
+  if (!isRecord(members)) return invalid('The request body must be one JSON object in UTF-8.');
+  const { model } = members;
+  if (typeof model !== 'string' || model === '') return invalid('"model" must be the name of a model.', 'model');
+  return ok({ bytes, text, object: membersOf(text), model, members });
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The text of the bytes; empty, which is no JSON, where they are not UTF-8. */
+function textIn(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return '';
+  }
+}
+
+/** Names of members that are equal to one of these when case is ignored. */
+export function lookalikesIn({ members }: ObjectText, own: ReadonlySet<string>): ReadonlySet<string> {
+  const lookalikes = new Set<string>();
+  for (const { name } of members) if (!own.has(name) && own.has(foldCase(name))) lookalikes.add(name);
+  return lookalikes;
+}
+
+export function isRecord(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1;
+}
+
+export function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
+}
+
+export function invalid(message: string, param?: string): Result<never, Failure> {
+  return err({ code: 'invalid_request', message, ...(param === undefined ? {} : { param }) });
+}
