@@ -50,7 +50,9 @@ const GatewayParams = z.object({
   inputCostPerMillionTokens: price(
     'Price in dollars of a million prompt tokens; `"0"` is free. Without any price here, what the provider lists; no key can use a model that has neither.',
   ),
-  outputCostPerMillionTokens: price('Price in dollars of a million completion tokens, reasoning included.'),
+  outputCostPerMillionTokens: price(
+    'Price in dollars of a million completion tokens, reasoning included. Without it, an input price is one of embeddings.',
+  ),
   cachedInputCostPerMillionTokens: price('The same, of tokens read from a cache. Default: the input price.'),
   cacheWriteCostPerMillionTokens: price('The same, of tokens written to a cache. Default: the input price.'),
   toolCosts: ToolCosts.optional().describe('Prices of tools that the provider runs; one without a price is refused.'),

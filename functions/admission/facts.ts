@@ -1,5 +1,6 @@
 // Facts about the objects that an object refers to, gathered once and concurrently: the only file of admission that asks the cluster.
 import { admitsNamespace, needsLabels } from '#core/allowed-namespaces.ts';
+import { namesPrice, type PricedParams } from '#core/entry-model.ts';
 import { keySecretName } from '#core/names.ts';
 import {
   type Cluster,
@@ -44,7 +45,7 @@ export interface InstanceFacts {
   readonly removedModels: ReadonlySet<string>;
   /** Keys of the instance, at most a page of them; none where no model is removed. */
   readonly keys: ReadonlyArray<KubeObject>;
-  /** Indexes of entries that have no price, neither of their own nor a listed one. */
+  /** Indexes of entries that have no price, neither of their own nor a listed one, or half a price of their own. */
   readonly unpriced: ReadonlySet<number>;
 }
 
@@ -230,7 +231,8 @@ async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySe
   );
   if (unsaid.length === 0) return new Set();
   const { entryPrice } = await import('#core/price-list.ts');
-  return new Set(unsaid.filter((index) => entryPrice(models[index]?.gatewayParams ?? {}).price === undefined));
+  const isUnpriced = (params: PricedParams) => namesPrice(params) || entryPrice(params).price === undefined;
+  return new Set(unsaid.filter((index) => isUnpriced(models[index]?.gatewayParams ?? {})));
 }
 
 /** At most one page of objects with these selectable fields, in all namespaces; without those that are being deleted. */

@@ -58,13 +58,13 @@ test('credentials are named, never held; without requiresAuth there are none', (
   });
 });
 
-test('a price is input and output together; zero is a price, half of one is none', () => {
+test('a price is input and output, or of embeddings the input alone; zero is a price', () => {
   const price = (params: object) => first(entry(params))?.price;
   expect(price({ inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' })).toEqual({
     input: '0',
     output: '0',
   });
-  expect(price({ inputCostPerMillionTokens: '1' })).toBeUndefined();
+  expect(price({ outputCostPerMillionTokens: '1' })).toBeUndefined();
   expect(
     price({
       inputCostPerMillionTokens: '1',

@@ -18,12 +18,17 @@ describe('a model entry', () => {
     ).toEqual({ input: '9', output: '0', cachedInput: '1', cacheWrite: '2' });
   });
 
+  test('with an input price alone has a price of embeddings, whatever is listed', () => {
+    const params = { model: 'openai/gpt-4o-mini', inputCostPerMillionTokens: '9' };
+    expect(entryPrice(params).price).toEqual({ input: '9' });
+    expect(entryPrice({ model: 'openai/text-embedding-3-small' }).price).toEqual({ input: '0.02' });
+  });
+
   test.each([
-    { inputCostPerMillionTokens: '9' },
     { outputCostPerMillionTokens: '9' },
     { cachedInputCostPerMillionTokens: '9' },
     { cacheWriteCostPerMillionTokens: '9' },
-  ])('with half a price (%j) has none, also where one is listed', (half) => {
+  ])('without an input price (%j) has none, also where one is listed', (half) => {
     expect(entryPrice({ model: 'openai/gpt-4o-mini', ...half }).price).toBeUndefined();
   });
 
@@ -35,7 +40,7 @@ describe('a model entry', () => {
     ['of a provider that nobody keeps a list of', { model: 'vllm/gpt-4o' }],
     ['that its provider does not list', { model: 'openai/my-finetune' }],
     ['of nobody', {}],
-    ['that is no chat model', { model: 'openai/text-embedding-3-small' }],
+    ['that is billed by the minute', { model: 'groq/whisper-large-v3' }],
   ])('%s has no price', (_, params) => {
     expect(entryPrice(params).price).toBeUndefined();
   });

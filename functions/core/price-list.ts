@@ -18,7 +18,7 @@ type Lists = Readonly<Record<string, { readonly also: ReadonlyArray<string>; rea
 
 const LISTS: Lists = table.lists;
 
-/** The price of an entry. A manifest that names any price is used alone, without the listed price, and half a price is none. */
+/** The price of an entry. A manifest that names any price is used alone, without the listed price. Without an output price it is one of embeddings. */
 export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
   const isNamed = namesPrice(params);
   const { provider, model } = modelOf(params);
@@ -34,7 +34,7 @@ export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 
 function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
   const { inputCostPerMillionTokens: input, outputCostPerMillionTokens: output } = params;
   const { cachedInputCostPerMillionTokens: cachedInput, cacheWriteCostPerMillionTokens: cacheWrite } = params;
-  return input === undefined || output === undefined ? undefined : { input, output, cachedInput, cacheWrite };
+  return input === undefined ? undefined : { input, output, cachedInput, cacheWrite };
 }
 
 /** The row of a model in a provider's list; undefined without a row, or where the model cannot be metered. */

@@ -9,7 +9,7 @@ export interface Provider {
   readonly dialect: DialectName;
   /** The APIs that its entries serve, some of them by translation. */
   readonly apis: ReadonlyArray<ApiName>;
-  /** The address before `/chat/completions`; `{name}` is the value of that credential. Absent: the entry's `apiBase` is needed. */
+  /** The address before the paths of the APIs; `{name}` is the value of that credential. Absent: the entry's `apiBase` is needed. */
   readonly base?: string;
   /** The header that carries the key; `authorization` carries it as a bearer token. */
   readonly auth: 'authorization' | 'api-key';
@@ -23,13 +23,15 @@ export interface Provider {
 
 const OPENAI: Provider = {
   dialect: 'openai',
-  apis: ['chat'],
+  apis: ['chat', 'embeddings'],
   auth: 'authorization',
   outputLimit: 'max_completion_tokens',
   streamOptions: true,
 };
 
 const at = (base: string, differences: Partial<Provider> = {}): Provider => ({ ...OPENAI, base, ...differences });
+/** Providers without embeddings in this dialect. */
+const CHAT_ONLY: Pick<Provider, 'apis'> = { apis: ['chat'] };
 const MAX_TOKENS = { outputLimit: 'max_tokens' } as const;
 
 const VERTEX =
@@ -40,27 +42,30 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['openai', at('https://api.openai.com/v1', { prices: 'openai' })],
   // The v1 API: `https://{resource}.openai.azure.com/openai/v1`; the model is the deployment's name.
   ['azure', { ...OPENAI, auth: 'api-key', prices: 'azure' }],
-  ['groq', at('https://api.groq.com/openai/v1', { prices: 'groq' })],
+  ['groq', at('https://api.groq.com/openai/v1', { ...CHAT_ONLY, prices: 'groq' })],
   ['mistral', at('https://api.mistral.ai/v1', { ...MAX_TOKENS, prices: 'mistral', streamOptions: false })],
-  ['deepseek', at('https://api.deepseek.com/v1', { ...MAX_TOKENS, prices: 'deepseek' })],
+  ['deepseek', at('https://api.deepseek.com/v1', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'deepseek' })],
   ['together', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],
   ['together_ai', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],
   ['fireworks', at('https://api.fireworks.ai/inference/v1', { ...MAX_TOKENS, prices: 'fireworks' })],
   ['fireworks_ai', at('https://api.fireworks.ai/inference/v1', { ...MAX_TOKENS, prices: 'fireworks' })],
   ['openrouter', at('https://openrouter.ai/api/v1', { ...MAX_TOKENS, prices: 'openrouter' })],
-  ['xai', at('https://api.x.ai/v1', { prices: 'x-ai' })],
-  ['perplexity', at('https://api.perplexity.ai', { ...MAX_TOKENS, prices: 'perplexity' })],
-  ['cerebras', at('https://api.cerebras.ai/v1', { prices: 'cerebras' })],
+  ['xai', at('https://api.x.ai/v1', { ...CHAT_ONLY, prices: 'x-ai' })],
+  ['perplexity', at('https://api.perplexity.ai', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'perplexity' })],
+  ['cerebras', at('https://api.cerebras.ai/v1', { ...CHAT_ONLY, prices: 'cerebras' })],
   ['deepinfra', at('https://api.deepinfra.com/v1/openai', MAX_TOKENS)],
   ['nvidia_nim', at('https://integrate.api.nvidia.com/v1', MAX_TOKENS)],
   ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
   ['ollama', at('http://127.0.0.1:11434/v1', MAX_TOKENS)],
   ['vllm', OPENAI],
   // Bedrock's OpenAI-compatible endpoint, with an API key of Bedrock's: requests are not signed.
-  ['bedrock', at('https://bedrock-runtime.{awsRegion}.amazonaws.com/openai/v1', { prices: 'aws' })],
+  ['bedrock', at('https://bedrock-runtime.{awsRegion}.amazonaws.com/openai/v1', { ...CHAT_ONLY, prices: 'aws' })],
   // Vertex AI's OpenAI-compatible endpoint, with an access token as key: tokens are not fetched.
-  ['vertex_ai', at(VERTEX, { prices: 'google' })],
-  ['anthropic', { ...OPENAI, dialect: 'anthropic', base: 'https://api.anthropic.com', prices: 'anthropic' }],
+  ['vertex_ai', at(VERTEX, { ...CHAT_ONLY, prices: 'google' })],
+  [
+    'anthropic',
+    { ...OPENAI, ...CHAT_ONLY, dialect: 'anthropic', base: 'https://api.anthropic.com', prices: 'anthropic' },
+  ],
 ]);
 
 /** The price lists that rows name, each once. */

@@ -2,7 +2,7 @@
 import type { WrittenRates } from './snapshot.ts';
 import type { Usage } from './usage.ts';
 
-type Written = WrittenRates & { readonly cachedInput: string };
+type Written = WrittenRates & { readonly output: string; readonly cachedInput: string };
 
 export interface RandomRequest {
   readonly usage: Usage;

@@ -7,7 +7,8 @@ const Price = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/);
 /** Decimal dollars per million tokens. An absent rate is that of its general kind: cached input, audio and pictures as input, reasoning as output. */
 export const WrittenRates = z.object({
   input: Price,
-  output: Price,
+  /** Absent: the price is one of embeddings, which have no output. */
+  output: Price.optional(),
   cachedInput: Price.optional(),
   /** Written to the provider's cache for minutes, and for an hour. */
   cacheWrite: Price.optional(),
@@ -41,7 +42,7 @@ export const SnapshotEntry = z.object({
   /** Credential name (`apiKey`, `apiBase`, …) → where its value lives. */
   credentials: z.record(z.string(), CredentialRef),
   requiresAuth: z.boolean(),
-  /** Without input and output price the entry has no price. */
+  /** Without an input price the entry has no price. */
   price: WrittenRates.extend({ tiers: z.array(WrittenTier).optional() }).optional(),
   /** Decimal dollars for each use that the provider counts. */
   toolCosts: z.object({ webSearch: Price.optional() }).optional(),

@@ -121,7 +121,8 @@ function toModel(api: Api, entries: ReadonlyArray<SnapshotEntry>): Model {
     return codec === undefined ? [] : [{ entry, provider, codec }];
   });
   const candidates = served.flatMap(({ entry, ...how }) => {
-    const price = toPrice(entry.price, entry.toolCosts);
+    const isHalf = api.hasOutput && entry.price?.output === undefined;
+    const price = isHalf ? undefined : toPrice(entry.price, entry.toolCosts);
     return price === undefined ? [] : [{ entry, ...how, price, rate: rateOf(entry) }];
   });
   return { isServed: served.length > 0, candidates };

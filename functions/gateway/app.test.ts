@@ -199,7 +199,8 @@ describe('the routes', () => {
     ['GET', '/chat/completions', 405, 'method_not_allowed'],
     ['POST', '/models', 405, 'method_not_allowed'],
     ['DELETE', '/v1/key', 405, 'method_not_allowed'],
-    ['POST', '/v1/embeddings', 404, 'not_found'],
+    ['GET', '/v1/embeddings', 405, 'method_not_allowed'],
+    ['POST', '/v1/images/generations', 404, 'not_found'],
     ['GET', '/', 404, 'not_found'],
     ['POST', '/key/generate', 404, 'not_found'],
   ])('%s %s is answered in the same envelope', async (method, path, status, code) => {

@@ -11,6 +11,7 @@ import {
   breaksAfter,
   chunk,
   completion,
+  embedded,
   MESSAGES,
   type Script,
   SSE,
@@ -43,6 +44,13 @@ const CHAT = { model: 'gpt', messages: MESSAGES };
 const UNMETERED = [{ tools: [{ type: 'code_interpreter' }] }, { service_tier: 'priority' }, { background: true }];
 
 const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> = {
+  '/embeddings': {
+    openai: {
+      body: { model: 'gpt', input: ['Say hello.'] },
+      ...{ whole: embedded(10), cost: 10n * 1000n, refusal: '{"error":{"message":"No."}}' },
+      unmetered: [{ service_tier: 'priority' }, { provider: { order: ['dear'] } }],
+    },
+  },
   '/chat/completions': {
     openai: {
       ...{ body: CHAT, whole: completion('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },

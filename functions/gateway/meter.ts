@@ -6,7 +6,7 @@ import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import type { Candidate } from './access.ts';
 import type { Reservation } from './reserve.ts';
 import type { OutputSize, Piece, Recipient, Reply, StreamEnd } from './wire/codec.ts';
-import { estimateOutput } from './wire/prompt.ts';
+import { estimateTokens } from './wire/prompt.ts';
 
 /** The entry that was called. */
 type Called = Candidate & Pick<Recipient, 'limit'>;
@@ -147,14 +147,14 @@ export function settlementOfReply(reservation: Reservation, target: Called, repl
 
 /** The charge of a prompt that was sent and whose answer broke off after this many bytes. */
 export function settlementOfUnheard(reservation: Reservation, target: Called, bytes: number): Settlement {
-  const output = estimateOutput(bytes);
+  const output = estimateTokens(bytes);
   return withLost(reservation, settlementOf(reservation, target, undefined, { output }));
 }
 
 /** About how many tokens an output is: at least `min`. */
 function estimateOf({ outputBytes, sound }: OutputSize, min: number): Pick<Usage, 'output' | 'outputAudio'> {
   const heard = Math.ceil(sound);
-  const output = Math.max(min, estimateOutput(outputBytes) + heard);
+  const output = Math.max(min, estimateTokens(outputBytes) + heard);
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 

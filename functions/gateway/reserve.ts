@@ -88,7 +88,7 @@ function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
 
 function promptBound({ input, webSearches }: ModelRequest, window: number | undefined, growth = 0n): PromptBound {
   const sent = input.max + growth;
-  const maxTokens = window === undefined ? sent : smaller(BigInt(window), sent);
+  const maxTokens = window === undefined ? sent : smaller(BigInt(window) * BigInt(input.prompts), sent);
   return { maxTokens, textOnly: input.textOnly, maxWebSearches: webSearches?.max ?? 0 };
 }
 

@@ -87,7 +87,7 @@ const METERED =
 
 function isMeterable(prices: ModelPrice): boolean {
   const names = Object.keys(prices).filter((name) => prices[name] !== undefined);
-  return names.includes('input_mtok') && names.includes('output_mtok') && names.every((name) => METERED.test(name));
+  return names.includes('input_mtok') && names.every((name) => METERED.test(name));
 }
 
 test('the table that is committed is that of the package that is installed', () => {

@@ -88,11 +88,10 @@ function height({ output_mtok: output, input_mtok: input }: ModelPrice): number 
   return rateAt(output, 0) + rateAt(input, 0);
 }
 
-/** The rates of a chat model; undefined for other models and for prices that we cannot meter: the cost would be a guess. */
+/** The rates of a model, without an output for embeddings; undefined for prices that we cannot meter: the cost would be a guess. */
 function toPrice(prices: ModelPrice): object | undefined {
   const names = Object.keys(prices).filter((name) => prices[name] !== undefined && !OPTIONAL.has(name));
-  const complete = prices.input_mtok !== undefined && prices.output_mtok !== undefined;
-  if (!complete || names.some((name) => !RATES.has(name))) return undefined;
+  if (prices.input_mtok === undefined || names.some((name) => !RATES.has(name))) return undefined;
   const starts = names.flatMap((name) => {
     const price = prices[name];
     return typeof price === 'object' ? price.tiers.map(({ start }) => start) : [];

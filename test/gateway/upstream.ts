@@ -83,6 +83,17 @@ export const DONE = 'data: [DONE]\n\n';
 
 export const SSE = { 'content-type': 'text/event-stream; charset=utf-8' };
 
+/** Embeddings of one input with so many tokens. */
+export function embedded(tokens: number): string {
+  const data = [{ object: 'embedding', index: 0, embedding: [0.5, -0.25] }];
+  return JSON.stringify({
+    object: 'list',
+    data,
+    model: 'real',
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  });
+}
+
 /** The words as a stream of chunks, ended as OpenAI ends it. */
 export function streamed(words: ReadonlyArray<string>): string[] {
   const deltas = words.map((content) => chunk({ content }));

@@ -28,7 +28,7 @@ describe('an instance', () => {
     expect(await instance({ models })).toEqual({
       refused: [],
       warnings: [
-        'spec.models[0].gatewayParams: no key can use "mine" without a price, and half a price is none; set outputCostPerMillionTokens ("0" is free)',
+        'spec.models[0].gatewayParams: without outputCostPerMillionTokens, keys can use "mine" for embeddings only; set it for anything else ("0" is free)',
         'spec.models[0].modelCredentials.keys.apikey: no provider reads a credential of this name; did you mean "apiKey"?',
       ],
     });

@@ -54,13 +54,16 @@ export const prices: InstanceCheck = ({ spec, facts }) =>
     return [{ rule: 'ModelNotPriced', path, value: undefined, message: priceAdvice(entry), effect: 'warn' }];
   });
 
-/** Every key has a budget, and a model without a price is closed to it. */
+/** Every key has a budget, and a model without a price is closed to it. An input price alone is one of embeddings. */
 function priceAdvice({ modelName, gatewayParams: params }: ModelEntry): string {
   const absent = (['inputCostPerMillionTokens', 'outputCostPerMillionTokens'] as const).filter(
     (name) => params[name] === undefined,
   );
+  const named = JSON.stringify(modelName);
+  if (params.inputCostPerMillionTokens !== undefined)
+    return `without outputCostPerMillionTokens, keys can use ${named} for embeddings only; set it for anything else ("0" is free)`;
   const why = namesPrice(params) ? 'half a price is none' : `no price is listed for ${JSON.stringify(params.model)}`;
-  return `no key can use ${JSON.stringify(modelName)} without a price, and ${why}; set ${absent.join(' and ')} ("0" is free)`;
+  return `no key can use ${named} without a price, and ${why}; set ${absent.join(' and ')} ("0" is free)`;
 }
 
 export const credentialNames: InstanceCheck = ({ spec }) =>

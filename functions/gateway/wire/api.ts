@@ -15,6 +15,8 @@ export interface Api {
   /** By the dialect of the provider; an entry of another dialect is never a target. */
   readonly codecs: Readonly<Partial<Record<DialectName, Codec>>>;
   readonly errors: ErrorFormat;
+  /** Replies have tokens of their own, so an entry needs a price for them. */
+  readonly hasOutput: boolean;
   /** Validates a body, and reads the members that decide its maximum cost. */
   toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header'>): Result<ModelRequest, Failure>;
 }

@@ -1,5 +1,6 @@
 // The APIs of a gateway: every route that spends.
 import type { Api } from './api.ts';
 import { chat } from './chat/chat.ts';
+import { embeddings } from './embeddings/embeddings.ts';
 
-export const APIS: ReadonlyArray<Api> = [chat];
+export const APIS: ReadonlyArray<Api> = [chat, embeddings];

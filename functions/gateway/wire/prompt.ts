@@ -4,6 +4,8 @@ import { listOf, member, textOf } from '#core/json.ts';
 export interface Measure {
   /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MAX_PER_PART`. */
   readonly max: bigint;
+  /** Prompts, each of which has the model's whole context window. */
+  readonly prompts: number;
   /** No picture, sound or file is in it. */
   readonly textOnly: boolean;
   /** The charge, in tokens, of a prompt that the provider did not count: about one token for three bytes. Never zero. */
@@ -45,6 +47,7 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
   const text = Math.max(0, bodyBytes - mediaBytes);
   return {
     max: BigInt(text + parts * MAX_PER_PART + (listOf(tools).length > 0 ? MAX_FOR_TOOLS : 0)),
+    prompts: 1,
     textOnly: parts === 0,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + parts * ESTIMATE_PER_PART),
   };
@@ -67,8 +70,8 @@ function mediaOf(part: unknown): string | undefined {
   return carried.find((name) => MEDIA_PARTS.has(name)) ?? carried[0];
 }
 
-/** Estimated tokens of this many bytes of a reply's text. */
-export function estimateOutput(bytes: number): number {
+/** Estimated tokens of this many bytes of text. */
+export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 

@@ -222,6 +222,23 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     expect(stage.ledger.settled.slice(before)).toMatchObject([{ estimated: true }]);
   });
 
+  test('gets embeddings of texts and of tokens, in either encoding, where the provider has them', async () => {
+    const before = settledNow();
+    const ask = (input: string | string[] | number[][], encoding_format?: 'float') =>
+      stage.client.embeddings.create({ model: 'echo', input, ...(encoding_format && { encoding_format }) });
+    if (dialect.provider === 'anthropic') {
+      const error = await refusal(ask('one'));
+      expect([error.status, error.code, settledNow()]).toEqual([404, 'route_not_served', before]);
+      return;
+    }
+    const [encoded, floats] = [await ask(['one two three', 'four']), await ask(['one two three', 'four'], 'float')];
+    expect(encoded.data.map(({ embedding }) => embedding)).toEqual(floats.data.map(({ embedding }) => embedding));
+    expect(encoded.data[0]?.embedding).toHaveLength(8);
+    await ask([[1, 2, 3], [4]]);
+    const counted = { estimated: false, tokens: { input: 5, output: 0 } };
+    expect(stage.ledger.settled.slice(before)).toMatchObject([counted, counted, { tokens: { input: 4 } }]);
+  });
+
   test('lists the models and reads its own key', async () => {
     const models: string[] = [];
     for await (const model of stage.client.models.list()) models.push(model.id);

@@ -7,8 +7,10 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { constants, createGzip } from 'node:zlib';
 import * as z from 'zod';
+import { BEHAVIOURS } from './behaviours.ts';
 import { type Completion, type CompletionRequest, complete } from './completion.ts';
 import { anthropic, type Dialect, openai } from './dialects.ts';
+import { EmbeddingsRequest, embed } from './embeddings.ts';
 
 export type SampleUpstream = Awaited<ReturnType<typeof createSampleUpstream>>;
 
@@ -52,17 +54,29 @@ export async function createSampleUpstream({ port, key }: { readonly port: numbe
     if (key !== undefined && !carries(request, key)) {
       return refuse(401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
     }
-    if (request.method !== 'POST' || !DIALECTS.has(path)) {
+    if (request.method !== 'POST' || !(DIALECTS.has(path) || path === EMBEDDINGS)) {
       return refuse(404, 'not_found', `There is no ${request.method} ${path} here.`);
     }
-    const read = dialect.request.safeParse(parseJson(await text(request)));
+    const body = parseJson(await text(request));
+    if (path === EMBEDDINGS) {
+      const read = EmbeddingsRequest.safeParse(body);
+      if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
+      return answerWithEmbeddings(response, read.data, statsOf(read.data.model));
+    }
+    const read = dialect.request.safeParse(body);
     if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
-    const { model } = read.data;
+    return answer(response, { dialect, request: read.data, stats: statsOf(read.data.model) });
+  }
+
+  function statsOf(model: string): ModelStats {
     const fresh = { requests: 0, reported: 0, promptTokens: 0, completionTokens: 0, abandoned: 0 };
-    models.set(model, models.get(model) ?? fresh);
-    return answer(response, { dialect, request: read.data, stats: models.get(model) ?? fresh });
+    const known = models.get(model) ?? fresh;
+    models.set(model, known);
+    return known;
   }
 }
+
+const EMBEDDINGS = '/embeddings';
 
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
   ['/chat/completions', openai],
@@ -108,6 +122,20 @@ async function answer(response: ServerResponse, { dialect, request, stats }: Ask
     stats.completionTokens += usage.completion_tokens;
   }
   out.end();
+}
+
+function answerWithEmbeddings(response: ServerResponse, request: EmbeddingsRequest, stats: ModelStats) {
+  const { refuse, withoutUsage = false } = BEHAVIOURS.get(request.model) ?? {};
+  stats.requests += 1;
+  if (refuse !== undefined) {
+    return sendJson(response, refuse.status, openai.toError(refuse.status, refuse.code, refuse.message));
+  }
+  const { usage, ...reply } = embed(request);
+  if (!withoutUsage) {
+    stats.reported += 1;
+    stats.promptTokens += usage.prompt_tokens;
+  }
+  sendJson(response, 200, withoutUsage ? reply : { ...reply, usage });
 }
 
 /** A body as it is written, each text after so many milliseconds, and the usage that it reports. */

@@ -12,6 +12,7 @@ import { LIMIT_NAMES, OWN_MEMBERS, openai } from './openai.ts';
 export const chat: Api = {
   name: 'chat',
   path: '/chat/completions',
+  hasOutput: true,
   codecs: { openai, anthropic },
   errors: openaiErrors,
   toRequest: toChat,

@@ -1,8 +1,9 @@
 // Streams of OpenAI's dialect: events that only continue an answer pass unread, all others are parsed one by one.
 
-import { listOf, member, parseJson, textOf } from '#core/json.ts';
+import { listOf, member, parseJson } from '#core/json.ts';
 import { toUsage } from '#core/usage.ts';
-import { NOTHING, type Piece, type StreamReader, type WireError } from '../codec.ts';
+import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { readOpenaiError } from '../openai-dialect.ts';
 import { bytesIn } from '../prompt.ts';
 import { dataOf, latin1, SseSplitter } from '../sse.ts';
 import { sizeOf } from './output-size.ts';
@@ -62,20 +63,6 @@ export function toPiece(event: Uint8Array): Piece {
       finished: typeof member(choice, 'finish_reason') === 'string',
     })),
     frame: Array.isArray(choices) ? chunk : undefined,
-    error: error === undefined || error === null ? undefined : openaiError(chunk),
-  };
-}
-
-/** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
-export function openaiError(body: unknown): WireError {
-  const error = member(body, 'error') ?? body;
-  const message = typeof error === 'string' ? error : (member(error, 'message') ?? member(error, 'detail'));
-  const code = member(error, 'code') ?? member(error, 'type');
-  const status = Number(member(error, 'status') ?? member(error, 'code'));
-  return {
-    message: typeof message === 'string' ? message : message === undefined ? undefined : JSON.stringify(message),
-    param: textOf(member(error, 'param')),
-    code: typeof code === 'number' ? String(code) : textOf(code),
-    status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,
+    error: error === undefined || error === null ? undefined : readOpenaiError(chunk),
   };
 }

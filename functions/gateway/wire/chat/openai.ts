@@ -1,23 +1,22 @@
 // OpenAI's chat completions API: bytes pass through; a few members are changed on the way in and read on the way out.
-import { member, parseJson } from '#core/json.ts';
+import { member } from '#core/json.ts';
 import { ok } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
-import { type Address, type Codec, type Recipient, type Reply, type Route, toCall, toRoute } from '../codec.ts';
+import { type Codec, type Recipient, type Reply, toCall } from '../codec.ts';
 import { membersOf, type NewValue, splice, spliceBytes } from '../json-splice.ts';
+import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
 import { lookalikesIn, type ModelRequest } from '../request.ts';
 import { DECIDING } from '../unmetered-features.ts';
-import { createReader, openaiError } from './openai-stream.ts';
+import { createReader } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
 import { createEnd, errorEvent } from './stream-end.ts';
 
-const decoder = new TextDecoder();
-
 export const openai: Codec = {
   isTranslated: false,
-  routeTo,
+  routeTo: (address) => routeToOpenai(address, '/chat/completions'),
   toCall: (chat, to) => ok(toCall(chat, to, toBody(chat, to))),
   readReply,
-  readError: (bytes) => openaiError(parseJson(decoder.decode(bytes))),
+  readError,
   streams: { createReader, createEnd, errorEvent },
 };
 
@@ -27,15 +26,6 @@ export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', '
 const READ = ['model', 'messages', 'stream', 'stream_options', 'n'];
 /** Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING, ...LIMIT_NAMES]);
-
-function routeTo({ base, provider, credentials }: Address): Route {
-  const { apiVersion, apiKey, organization } = credentials;
-  const query = apiVersion === undefined ? '' : `?api-version=${encodeURIComponent(apiVersion)}`;
-  const headers: Record<string, string> = {};
-  if (apiKey !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${apiKey}` : apiKey;
-  if (organization !== undefined) headers['openai-organization'] = organization;
-  return toRoute(`${base}/chat/completions${query}`, headers);
-}
 
 function toBody(chat: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
   const { entry, provider } = to.endpoint;
@@ -90,18 +80,12 @@ function addLimits(
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {
-  const text = decoder.decode(bytes);
-  const reply = parseJson(text);
+  const { body, reply } = readJson(bytes);
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
   return {
-    body: isSame(text, bytes) ? text : bytes,
+    body,
     usage: toUsage(member(reply, 'usage')),
     size: () => sizeOf(choices, 'message'),
   };
-}
-
-/** Bytes that are no UTF-8 were read as U+FFFD, and a byte order mark as nothing. */
-function isSame(text: string, bytes: Uint8Array): boolean {
-  return bytes[0] !== 0xef && !text.includes('\ufffd');
 }

@@ -1,0 +1,64 @@
+// The embeddings API: texts or tokens in batches, for which only the input is paid. Bytes pass through.
+import type { Failure } from '#core/failure.ts';
+import { countIn, member } from '#core/json.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import { NO_TOKENS, type Usage } from '#core/usage.ts';
+import type { Api } from '../api.ts';
+import { type Codec, type Reply, toCall } from '../codec.ts';
+import { openaiErrors } from '../error-format.ts';
+import { spliceBytes } from '../json-splice.ts';
+import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
+import { invalid, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
+import { DECIDING, unmeteredIn } from '../unmetered-features.ts';
+import { measureInputs } from './inputs.ts';
+
+const codec: Codec = {
+  isTranslated: false,
+  routeTo: (address) => routeToOpenai(address, '/embeddings'),
+  toCall: (request, to) => {
+    const set = [['model', JSON.stringify(to.endpoint.entry.model)]] as const;
+    const changes = { set, drop: request.lookalikes, once: OWN_MEMBERS };
+    return ok(toCall(request, to, spliceBytes(request, request.object, changes)));
+  },
+  readReply,
+  readError,
+};
+
+export const embeddings: Api = {
+  name: 'embeddings',
+  path: '/embeddings',
+  hasOutput: false,
+  codecs: { openai: codec },
+  errors: openaiErrors,
+  toRequest,
+};
+
+const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', ...DECIDING]);
+
+function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
+  const body = readBody(bytes);
+  if (!body.ok) return body;
+  const { members, ...sent } = body.value;
+  const input = measureInputs(members.input);
+  if (input === undefined) return invalid('"input" must be a text, an array of texts, or tokens.', 'input');
+  const unmetered = unmeteredIn(members);
+  if (unmetered !== undefined) return err(unmetered);
+  return ok({
+    ...sent,
+    ...{ stream: false, streamOptions: undefined, includeUsage: false, webSearches: undefined },
+    ...{ n: 1, limits: {}, limit: 0, input },
+    lookalikes: lookalikesIn(sent.object, OWN_MEMBERS),
+  });
+}
+
+function readReply(bytes: Uint8Array): Reply | undefined {
+  const { body, reply } = readJson(bytes);
+  if (!Array.isArray(member(reply, 'data'))) return undefined;
+  return { body, usage: toUsage(member(reply, 'usage')), size: () => ({ outputBytes: 0, sound: 0 }) };
+}
+
+/** Some providers count the total only. */
+function toUsage(usage: unknown): Usage | undefined {
+  const input = countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') ?? countIn(usage, 'input_tokens');
+  return input === undefined ? undefined : { ...NO_TOKENS, input };
+}

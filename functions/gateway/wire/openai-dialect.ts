@@ -1,0 +1,44 @@
+// OpenAI's dialect, as far as all APIs share it: addresses, replies that pass through, and errors.
+import { member, parseJson, textOf } from '#core/json.ts';
+import { type Address, type Reply, type Route, toRoute, type WireError } from './codec.ts';
+
+const decoder = new TextDecoder();
+
+/** `path`: the path of the API behind the provider's address. */
+export function routeToOpenai({ base, provider, credentials }: Address, path: string): Route {
+  const { apiVersion, apiKey, organization } = credentials;
+  const query = apiVersion === undefined ? '' : `?api-version=${encodeURIComponent(apiVersion)}`;
+  const headers: Record<string, string> = {};
+  if (apiKey !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${apiKey}` : apiKey;
+  if (organization !== undefined) headers['openai-organization'] = organization;
+  return toRoute(`${base}${path}${query}`, headers);
+}
+
+/** The parsed reply, and its body as it passes through: as a text where that is equal. */
+export function readJson(bytes: Uint8Array): { readonly body: Reply['body']; readonly reply: unknown } {
+  const text = decoder.decode(bytes);
+  return { body: isSame(text, bytes) ? text : bytes, reply: parseJson(text) };
+}
+
+/** Bytes that are no UTF-8 were read as U+FFFD, and a byte order mark as nothing. */
+function isSame(text: string, bytes: Uint8Array): boolean {
+  return bytes[0] !== 0xef && !text.includes('\ufffd');
+}
+
+export function readError(bytes: Uint8Array): WireError {
+  return readOpenaiError(parseJson(decoder.decode(bytes)));
+}
+
+/** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
+export function readOpenaiError(body: unknown): WireError {
+  const error = member(body, 'error') ?? body;
+  const message = typeof error === 'string' ? error : (member(error, 'message') ?? member(error, 'detail'));
+  const code = member(error, 'code') ?? member(error, 'type');
+  const status = Number(member(error, 'status') ?? member(error, 'code'));
+  return {
+    message: typeof message === 'string' ? message : message === undefined ? undefined : JSON.stringify(message),
+    param: textOf(member(error, 'param')),
+    code: typeof code === 'number' ? String(code) : textOf(code),
+    status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,
+  };
+}
