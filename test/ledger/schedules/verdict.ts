@@ -17,6 +17,13 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
   const waiting = requests.filter(
     ({ stage, gateway }) => /^(new|asked|ending)$/.test(stage) && gateway?.isDead === false,
   );
+  // A stop with the store away books what it cannot tell. A store that has no account of that process learns of it by the audit of a sweep.
+  if (course.struck.has('stop') && course.struck.has('hang')) {
+    void livingOf(course)
+      ?.ledger.maintain()
+      .catch(() => undefined);
+    await calm(3000);
+  }
   return [
     ...wrong,
     ...waiting.map(({ name, stage }) => `${name} is still ${stage}`),
