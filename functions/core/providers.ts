@@ -13,6 +13,8 @@ export interface Provider {
   readonly base?: string;
   /** The header that carries the key; `authorization` carries it as a bearer token. */
   readonly auth: 'authorization' | 'api-key';
+  /** The signature that takes the place of an absent `apiKey`. */
+  readonly signing?: 'aws' | 'google';
   /** The name of the limit of an answer: `max_tokens` where the provider refuses the newer name, or ignores it silently. */
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
   /** The provider's list in the price table; absent: there is none. */
@@ -34,6 +36,7 @@ const at = (base: string, differences: Partial<Provider> = {}): Provider => ({ .
 const CHAT_ONLY: Pick<Provider, 'apis'> = { apis: ['chat'] };
 const MAX_TOKENS = { outputLimit: 'max_tokens' } as const;
 
+const BEDROCK = 'https://bedrock-runtime.{awsRegion}.amazonaws.com/openai/v1';
 const VERTEX =
   'https://{vertexLocation}-aiplatform.googleapis.com/v1/projects/{vertexProject}/locations/{vertexLocation}/endpoints/openapi';
 
@@ -58,10 +61,10 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
   ['ollama', at('http://127.0.0.1:11434/v1', MAX_TOKENS)],
   ['vllm', OPENAI],
-  // Bedrock's OpenAI-compatible endpoint, with an API key of Bedrock's: requests are not signed.
-  ['bedrock', at('https://bedrock-runtime.{awsRegion}.amazonaws.com/openai/v1', { ...CHAT_ONLY, prices: 'aws' })],
-  // Vertex AI's OpenAI-compatible endpoint, with an access token as key: tokens are not fetched.
-  ['vertex_ai', at(VERTEX, { ...CHAT_ONLY, prices: 'google' })],
+  // Bedrock's OpenAI-compatible endpoint.
+  ['bedrock', at(BEDROCK, { ...CHAT_ONLY, prices: 'aws', signing: 'aws' })],
+  // Vertex AI's OpenAI-compatible endpoint.
+  ['vertex_ai', at(VERTEX, { ...CHAT_ONLY, prices: 'google', signing: 'google' })],
   [
     'anthropic',
     { ...OPENAI, ...CHAT_ONLY, dialect: 'anthropic', base: 'https://api.anthropic.com', prices: 'anthropic' },

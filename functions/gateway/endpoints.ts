@@ -3,6 +3,7 @@ import type { Credentials } from '#core/ports/serving.ts';
 import { ownAddress, partsOf, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
+import { signingOf } from './signing.ts';
 import type { Codec, Endpoint } from './wire/codec.ts';
 
 /** An endpoint, or why the entry cannot be called. */
@@ -57,6 +58,8 @@ function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string 
     return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
   if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
     return err('apiBase is not an http address without user name and password');
+  const signing = signingOf(provider, credentials);
+  if (!signing.ok) return signing;
   const address = { entry, provider, base: base.replace(/\/+$/, ''), credentials };
-  return ok({ ...address, codec, route: codec.routeTo(address) });
+  return ok({ ...address, codec, route: codec.routeTo(address), signing: signing.value });
 }

@@ -3,6 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
+import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Endpoint, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
 import { concat } from './wire/sse.ts';
@@ -49,6 +50,7 @@ const LATE: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'el
 const TIMED_OUT: AttemptFailure = { ...LATE, outputBytes: 0 };
 
 const UNSENT: AttemptFailure = { ...LATE, unsent: true };
+const UNSIGNED: AttemptFailure = { ...UNREACHABLE, again: 'elsewhere', unsent: true };
 
 /** The entry that replies, and whether the request is for a stream. */
 interface Origin {
@@ -185,7 +187,8 @@ function retryAfterOf(header: string | undefined): number | undefined {
 /** The failure of a call that broke before there was a reply. */
 export function failureOf(error: unknown, signal: AbortSignal): AttemptFailure {
   const how = error instanceof UpstreamBroke ? error.how : undefined;
-  if (how === 'unsent') return UNSENT;
+  if (how === 'unsent' || (how === 'unsigned' && signal.aborted)) return UNSENT;
+  if (how === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
   if (signal.aborted || how === 'timeout') return TIMED_OUT;
   return how === 'refused' ? UNREACHABLE : BROKEN;
 }

@@ -27,6 +27,7 @@ const metrics = createMetrics();
 const node = workerDependencies();
 const memory = createMemory({ clock: node.clock, log, metrics });
 const storeMemory = createStoreMemory();
+const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
 const snapshots = createMountedText(node.clock, (text) => Snapshot.safeParse(JSON.parse(text)).data);
 
 export default {
@@ -53,7 +54,7 @@ async function answer(
       credentials: { read: (secret, entry) => environment.CREDENTIALS[secret]?.[entry] },
       policies: database.policies(instanceUid),
       ledger,
-      upstream: createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer }),
+      upstream,
       log,
       metrics,
     },

@@ -5,9 +5,33 @@ export interface Credentials {
   read(secret: string, entry: string): string | undefined;
 }
 
+/**
+ * The authorization of requests that a fixed header cannot give: a signature of AWS (SigV4) over the whole request, or a short-lived access token
+ * that Google gives for a service account.
+ */
+export type Signing =
+  | {
+      readonly by: 'aws';
+      readonly service: string;
+      readonly region: string;
+      readonly accessKeyId: string;
+      readonly secretAccessKey: string;
+      readonly sessionToken?: string;
+    }
+  | {
+      readonly by: 'google';
+      readonly clientEmail: string;
+      /** PKCS #8 in PEM. */
+      readonly privateKey: string;
+      readonly privateKeyId: string | undefined;
+      readonly tokenUri: string;
+    };
+
 export interface UpstreamRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Absent: the headers say all. */
+  readonly signing?: Signing | undefined;
   /** The parts of the body, in order; a text stands for its bytes in UTF-8. */
   readonly body: ReadonlyArray<Uint8Array | string>;
   /** Milliseconds to the connection, to the first byte of the response, between two bytes. */
@@ -30,8 +54,9 @@ export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 /**
  * `unsent`: stopped, or out of time, before there was a connection, so that no byte of the request can have left. Where a platform does not tell
  * when it connects (fetch), only a call that was stopped before it began is; any other may have been read, and is `broken` or `refused`.
+ * `unsigned`: not sent, because no signature or token could be made.
  */
-export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent';
+export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned';
 
 export class UpstreamBroke extends Error {
   override readonly name = 'UpstreamBroke';

@@ -1,7 +1,7 @@
 // Codecs: how requests of one API are written for providers of one dialect, and how their replies and streams reach the client.
 import type { Failure } from '#core/failure.ts';
 import type { Tokens } from '#core/ports/books.ts';
-import type { UpstreamRequest } from '#core/ports/serving.ts';
+import type { Signing, UpstreamRequest } from '#core/ports/serving.ts';
 import type { Provider } from '#core/providers.ts';
 import type { Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
@@ -25,7 +25,7 @@ export interface Codec {
 }
 
 /** A request to a provider, without what is the same for all APIs. */
-export type Call = Pick<UpstreamRequest, 'url' | 'headers' | 'body'>;
+export type Call = Pick<UpstreamRequest, 'url' | 'headers' | 'body' | 'signing'>;
 
 /** Streams as they come from a provider, and the ends that the gateway gives them. */
 export interface StreamFormat {
@@ -66,6 +66,7 @@ type Headers = Readonly<Record<string, string>>;
 export interface Endpoint extends Address {
   readonly codec: Codec;
   readonly route: Route;
+  readonly signing: Signing | undefined;
 }
 
 /** An entry as a request is written for it. */
@@ -163,7 +164,7 @@ export interface WireError {
 /** The call of this endpoint with this body. */
 export function toCall({ stream }: ModelRequest, { endpoint }: Recipient, body: Call['body']): Call {
   const { url, headers } = endpoint.route;
-  return { url, headers: stream ? headers.stream : headers.plain, body };
+  return { url, headers: stream ? headers.stream : headers.plain, body, signing: endpoint.signing };
 }
 
 /** A route with these headers and those of every request to a provider. */

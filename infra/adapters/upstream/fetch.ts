@@ -1,9 +1,17 @@
 // The upstream of a Worker: fetch, with the timeouts that fetch lacks.
 import type { Timer } from '#core/ports/platform.ts';
-import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
+import { toBytes } from './body.ts';
+import { withSigning } from './signed.ts';
 
-export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis.fetch; timer: Timer }): Upstream {
-  return async ({ url, headers, body, timeouts, signal }) => {
+interface Deps {
+  readonly fetch: typeof globalThis.fetch;
+  readonly timer: Timer;
+  readonly now?: () => number;
+}
+
+export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Upstream {
+  const send: Upstream = async ({ url, headers, body, timeouts, signal }) => {
     // After this point it is unknown whether anything was sent.
     if (signal.aborted) throw new UpstreamBroke('unsent', 'the request was aborted');
     const late = new AbortController();
@@ -21,7 +29,7 @@ export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis
       const response = await fetch(url, {
         method: 'POST',
         headers,
-        body: joined(body),
+        body: toBytes(body),
         redirect: 'manual',
         signal: AbortSignal.any([signal, late.signal]),
       });
@@ -51,18 +59,5 @@ export function createFetchUpstream({ fetch, timer }: { fetch: typeof globalThis
       }
     }
   };
-}
-
-const encoder = new TextEncoder();
-
-/** The parts in one piece, by what every platform has: workerd has Node's buffers only where it is told to. */
-function joined(parts: UpstreamRequest['body']): Uint8Array<ArrayBuffer> {
-  const pieces = parts.map((part) => (typeof part === 'string' ? encoder.encode(part) : part));
-  const body = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    body.set(piece, at);
-    at += piece.length;
-  }
-  return body;
+  return withSigning(send, { fetch, now });
 }

@@ -3,6 +3,7 @@ import { Pool } from 'undici';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
 import { createTurn } from '../turn.ts';
 import { ask, type Route, toBroken } from './answer.ts';
+import { withSigning } from './signed.ts';
 
 interface KnownRoute extends Route {
   readonly connect: number;
@@ -11,13 +12,13 @@ interface KnownRoute extends Route {
 /** A bound on cached URLs: one per model entry, plus those of edited entries. */
 const MAX_ROUTES = 10_000;
 
-export function createUpstream() {
+export function createUpstream({ fetch = globalThis.fetch, now = Date.now } = {}) {
   const turn = createTurn();
   const pools = new Map<string, Pool>();
   /** Routes by URL: a look-up costs less than parsing it. */
   const routes = new Map<string, KnownRoute>();
 
-  const upstream: Upstream = (request) => {
+  const send: Upstream = (request) => {
     try {
       return ask(routeOf(request), request, turn);
     } catch (error) {
@@ -45,7 +46,7 @@ export function createUpstream() {
     return pool;
   }
 
-  return Object.assign(upstream, {
+  return Object.assign(withSigning(send, { fetch, now }), {
     /** Closes every connection and breaks running calls. */
     close: async () => {
       await Promise.all([...pools.values()].map((pool) => pool.destroy()));

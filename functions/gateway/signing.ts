@@ -1,0 +1,42 @@
+// The signing of an entry's requests, from its credentials: keys of AWS, or a service account of Google, where there is no `apiKey`.
+import { member, parseJson, textOf } from '#core/json.ts';
+import type { Signing } from '#core/ports/serving.ts';
+import type { Provider } from '#core/providers.ts';
+import { err, ok, type Result } from '#core/result.ts';
+
+type Credentials = Readonly<Record<string, string>>;
+
+/** Undefined: nothing is signed. A failure says which credential is missing or wrong, never its value. */
+export function signingOf({ signing }: Provider, credentials: Credentials): Result<Signing | undefined, string> {
+  if (credentials.apiKey !== undefined) return ok(undefined);
+  if (signing === 'aws') return signingOfAws(credentials);
+  const { vertexCredentials } = credentials;
+  return signing === 'google' && vertexCredentials !== undefined ? signingOfGoogle(vertexCredentials) : ok(undefined);
+}
+
+function signingOfAws(credentials: Credentials): Result<Signing | undefined, string> {
+  const { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsRegion: region } = credentials;
+  if (accessKeyId === undefined && secretAccessKey === undefined) return ok(undefined);
+  if (accessKeyId === undefined) return err('credential awsAccessKeyId is missing beside awsSecretAccessKey');
+  if (secretAccessKey === undefined) return err('credential awsSecretAccessKey is missing beside awsAccessKeyId');
+  if (region === undefined) return err('credential awsRegion is missing: requests are signed for a region');
+  const { awsSessionToken: sessionToken } = credentials;
+  const session = sessionToken === undefined ? {} : { sessionToken };
+  return ok({ by: 'aws', service: 'bedrock', region, accessKeyId, secretAccessKey, ...session });
+}
+
+/** Google's own address, or one of this machine, as tests and proxies have: the key file decides who sees a signed assertion. */
+const TOKEN_URI = /^(https:\/\/([a-z0-9-]+\.)*googleapis\.com|http:\/\/127\.0\.0\.1:\d+)\//;
+
+function signingOfGoogle(text: string): Result<Signing, string> {
+  const file = parseJson(text);
+  const [clientEmail, privateKey] = [textOf(member(file, 'client_email')), textOf(member(file, 'private_key'))];
+  if (clientEmail === undefined || privateKey === undefined)
+    return err(
+      'credential vertexCredentials must be the JSON key of a service account, with client_email and private_key',
+    );
+  const tokenUri = textOf(member(file, 'token_uri')) ?? 'https://oauth2.googleapis.com/token';
+  if (!TOKEN_URI.test(tokenUri))
+    return err('credential vertexCredentials: token_uri must be an address of googleapis.com');
+  return ok({ by: 'google', clientEmail, privateKey, privateKeyId: textOf(member(file, 'private_key_id')), tokenUri });
+}
