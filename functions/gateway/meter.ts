@@ -188,16 +188,17 @@ function settlementOf(
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
-  const reported: Usage = counted ?? { ...NO_TOKENS, input: grant.request.input.estimate, ...estimated };
+  const { request } = grant;
+  const { input, output = 0, ...rest } = { input: request.input.estimate, ...estimated };
+  // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were allowed.
+  const reported = counted ?? { ...NO_TOKENS, ...rest, input, output: Math.min(output, limit.max * request.n) };
   // Searches that were requested and that the provider does not count are charged as one.
-  const isUncounted = grant.request.webSearches !== undefined && reported.webSearches === undefined;
+  const isUncounted = request.webSearches !== undefined && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
-  // The estimate may be too high, or the provider went beyond the limit: the client is never shown more tokens than were allowed.
-  const tokens = counted ?? { ...usage, output: Math.min(usage.output, limit.max * grant.request.n) };
   return {
     cost: smaller(costOf(usage, price), counted === undefined ? hold.amount : MAX_COST),
-    tokens: toTokens(tokens),
-    model: grant.request.model,
+    tokens: toTokens(usage),
+    model: request.model,
     identifier: entry.identifier,
     estimated: counted === undefined || isUncounted,
   };

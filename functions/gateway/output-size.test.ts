@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
-import { chunk, MESSAGES, SSE } from '../../test/gateway/upstream.ts';
+import { chunk, completion, MESSAGES, SSE } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, stream: true };
 const WORDS = 'nine bytes '.repeat(20);
@@ -72,6 +72,20 @@ test('a reply that was spoken and that nobody counted is charged for its sound',
   const world = stage({ script: () => ({ body }) });
   await world.chat({ ...CHAT, stream: false });
   expect(world.ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 22 } }]);
+});
+
+const NOTHING = { tokens: { input: 0, output: 0 }, cost: 0n, estimated: false };
+
+test.each([
+  ['a reply', { stream: false }, { body: completion(WORDS, null) }],
+  ['a stream', { stream: true }, { headers: SSE, body: [chunk({ content: WORDS }), 'data: [DONE]\n\n'] }],
+])('%s without usage that is longer than its limit is charged and shown as long as that', async (_, how, reply) => {
+  // A hold pays for each byte of the prompt, more than the prompt costs.
+  const price = { input: '1', output: '1' };
+  const world = stage({ snapshot: snapshotOf([entry('gpt', { price })]), script: () => reply });
+  await (await world.chat({ ...CHAT, ...how, max_tokens: 7 })).text();
+  const [{ tokens, cost, estimated } = NOTHING] = world.ledger.settled;
+  expect([tokens.output, cost, estimated]).toEqual([7, BigInt(tokens.input + 7) * 1000n, true]);
 });
 
 test('parts within parts without end are counted, and end no stream', async () => {

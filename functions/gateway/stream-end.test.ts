@@ -161,7 +161,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       });
     });
 
-    test('says and books no more tokens than it announced, however long the words were, and charges the whole hold', async () => {
+    test('says, books and charges no more tokens than it announced, however long the words were', async () => {
       const long = words.map((word) => word.repeat(10));
       const { chat, ledger } = stage({ keys: tight(ASKING), script: plays(streamed(long)) });
       const response = await chat(ASKING);
@@ -171,7 +171,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       const { input, output } = ledger.settled[0]?.tokens ?? {};
       expect(usage).toMatchObject({ completion_tokens: 10, prompt_tokens: input, total_tokens: (input ?? 0) + 10 });
       expect(output).toBe(10);
-      expect(ledger.settled[0]?.cost).toBe(BigInt(JSON.stringify(ASKING).length + 20) * 1000n);
+      expect(ledger.settled[0]?.cost).toBe(BigInt((input ?? 0) + 20) * 1000n);
     });
 
     test('is not cut when the provider keeps to the limit', async () => {
