@@ -77,8 +77,8 @@ async function observeAll(store: StoreKind, gateways: number, by?: 'a Worker'): 
       ]);
     }
     all.push(...(await recovered(harness, harness.keys)));
-    const { wrong } = await verify(harness, all);
-    if (wrong.length > 0) throw new Error(wrong.join('\n'));
+    const { wrong } = await verify(harness, all, by === undefined ? 'process' : 'Worker');
+    if (wrong.length > 0) throw new Error(`${by ?? 'processes'} with the store in ${store}: ${wrong.join('\n')}`);
     return rows;
   } finally {
     await worker?.stop();

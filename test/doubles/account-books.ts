@@ -35,9 +35,9 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     return isClosed && account.batch > booked ? 'closed' : 'booked';
   };
 
-  const close = ({ account, ...closing }: Closing): AccountRow => {
+  const close = ({ account, ...closing }: Closing) => {
     const row = rows.get(account) ?? NEW;
-    if (row.isClosed) return row;
+    if (row.isClosed) return { row, charged: [] };
     const entries = expiredEntries({ account, ...closing }, row.booked, drawn);
     books.insert(entries);
     epochs.record(closing.epoch, closing.calls);
@@ -47,7 +47,7 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     );
     const closed = { ...row, isClosed: true, isCharged: epochs.current().isOpen };
     rows.set(account, closed);
-    return closed;
+    return { row: closed, charged: entries };
   };
 
   return {
@@ -70,7 +70,7 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
       if (epoch !== closing.epoch || (isOpen && closing.isRebuild === true)) return { outcome: 'epoch' };
       const { isClosed, number } = rows.get(closing.account) ?? NEW;
       if (!isClosed && number > (closing.number ?? number)) return { outcome: 'behind' };
-      return { outcome: 'closed', row: close(closing) };
+      return { outcome: 'closed', ...close(closing) };
     },
     async rows(accounts) {
       return new Map(accounts.flatMap((account) => (rows.has(account) ? [[account, rows.get(account) ?? NEW]] : [])));

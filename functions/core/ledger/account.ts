@@ -84,8 +84,9 @@ export interface Account {
   /** When the last answered call was sent: on the clock of intervals, and on the wall clock. */
   sentAt: Millis;
   sentAtWall: Millis;
-  /** When the store last answered. */
+  /** When the store last answered; and why the last call failed: empty, where it did not. */
   heardAt: Millis;
+  storeFailure: string;
   /** Live accounts, as last answered. */
   accounts: number;
   readonly store: StoreMemory;
@@ -134,7 +135,14 @@ export const createStoreMemory = (ahead: Millis = 0): StoreMemory => ({ epoch: 0
 
 /** `store`: by default the wall clock is the best guess at the store's. */
 export const createAccount = (clock: Clock, store: StoreMemory): Account => ({
-  ...{ ...unused(), epoch: 0, accounts: 1, heardAt: Number.NEGATIVE_INFINITY, opened: Promise.withResolvers() },
+  ...{
+    ...unused(),
+    epoch: 0,
+    accounts: 1,
+    heardAt: Number.NEGATIVE_INFINITY,
+    storeFailure: '',
+    opened: Promise.withResolvers(),
+  },
   ...{ why: 'the ledger starts', isRebuilding: false, isDiskless: false, isStopping: false, isOver: false },
   ...{ joined: 0, lostIn: undefined, storeEpoch: 0 },
   ...{ store, counters: createCounters(), live: [], uses: new Map(), changed: new Set(), earlier: new Map() },

@@ -4,6 +4,7 @@ import type { Batch, BatchOutcome } from '../ports/account-books.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, unbookedOf } from './account.ts';
 import type { Context } from './context.ts';
+import { forgetEarlier } from './earlier.ts';
 import { longer, pause } from './timeout.ts';
 
 /** Entries of many ticks share a transaction. */
@@ -115,17 +116,6 @@ export async function book(context: Context, batch: Omit<Batch, 'calls'>): Promi
   }
   outbox.done(batch.entries.map(({ id }) => id));
   return outcome;
-}
-
-/** The outbox forgets earlier accounts whose corrections are booked. */
-export function forgetEarlier({ account, outbox }: Context): void {
-  if (account.earlier.size === 0) return;
-  const unbooked = new Set(unbookedOf(account).map(({ entry }) => entry));
-  for (const [id, corrections] of account.earlier) {
-    if (corrections === undefined || corrections.some(({ entry }) => unbooked.has(entry))) continue;
-    account.earlier.delete(id);
-    outbox.done([id]);
-  }
 }
 
 /** Whether new requests are refused. */

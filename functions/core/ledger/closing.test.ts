@@ -22,6 +22,8 @@ beforeEach(async () => {
 });
 
 const booked = () => scene.entries.entries().map(({ kind, cost }) => [kind, cost]);
+const logged = () =>
+  scene.log.lines.map(({ level, fields: { instance: _, account: __, accounts: ___, ...rest } }) => [level, rest]);
 const sum = (): bigint => scene.entries.entries().reduce((all, { cost }) => all + cost, 0n);
 const outcomeOf = async (ledger: StartableLedger, amount: bigint): Promise<string> =>
   (await scene.tryHold(ledger, requestOf(amount, key))).outcome;
@@ -37,6 +39,7 @@ describe('a process that died with its disk', () => {
     expect(booked()).toEqual([]);
     await scene.time.advance(10 * SECOND);
     expect(booked()).toEqual([['expired', 30n]]);
+    expect(logged()).toEqual([['warn', { entries: 1, sum: '30' }]]);
     expect(await outcomeOf(one, 71n)).toBe('exceeded');
     expect(await outcomeOf(one, 70n)).toBe('held');
   });
@@ -124,6 +127,11 @@ describe('a process that slept while its lease ended', () => {
     expect(booked()).toEqual([['expired', 60n]]);
     sleeper.is.frozen = false;
     await scene.time.advance(2 * SECOND);
+    expect(logged()).toEqual([
+      ['warn', { entries: 1, sum: '60' }],
+      ['warn', { live: 1, unbooked: 0 }],
+      ['info', { corrections: 1, sum: '-60' }],
+    ]);
     await two.settle(hold, settlementOf(20n));
     await scene.time.advance(SECOND);
     expect(booked().toSorted()).toEqual([

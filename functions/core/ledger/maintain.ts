@@ -71,7 +71,10 @@ type ToClose = Parameters<Accounts['mark']>[2] & { readonly epoch: number; reado
  * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws when store or database are away;
  * may be repeated, by any number of processes.
  */
-export async function closeAccount({ accounts, books, store }: StoreContext, { epoch, account, ...how }: ToClose) {
+export async function closeAccount(
+  { accounts, books, store, log, instanceUid: instance }: StoreContext,
+  { epoch, account, ...how }: ToClose,
+) {
   const known = store.epoch === epoch ? store.calls : 0;
   let marked = await accounts.mark(epoch, account, how);
   if (marked.outcome === 'absent') {
@@ -87,6 +90,12 @@ export async function closeAccount({ accounts, books, store }: StoreContext, { e
   const { calls, now: at } = marked;
   const closed = await books.close({ epoch, account, figures, number, calls, at, isRebuild: how.isRebuild });
   if (closed.outcome === 'epoch') return undefined;
+  if (closed.outcome === 'closed' && closed.charged.length > 0 && !how.isOwn) {
+    const sum = closed.charged.reduce((all, { cost }) => all + cost, 0n);
+    const message =
+      'an account was closed after its lease: what it had in flight and unbooked is charged, an entry per counter';
+    log.warn(message, { instance, account, entries: closed.charged.length, sum: `${sum}` });
+  }
   return closed.outcome === 'closed' ? { ...closed, figures, number } : closed;
 }
 

@@ -6,13 +6,13 @@ import type { EpochState } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonOf } from '../reason.ts';
-import { type Ended, type Loss, learnCalls, leave, oweAgain, take, unbookedOf } from './account.ts';
+import { type Loss, learnCalls, leave, oweAgain, take } from './account.ts';
 import { applyDone, toCall, toLine } from './account-call.ts';
-import { book, forgetEarlier } from './booking.ts';
+import { book, sizeOf } from './booking.ts';
 import type { Context } from './context.ts';
-import { replay, toCorrection } from './entries.ts';
+import { closeEarlier, forgetEarlier, isElsewhere, oweCorrections } from './earlier.ts';
+import { replay } from './entries.ts';
 import { load } from './loads.ts';
-import { closeAccount } from './maintain.ts';
 import { pause } from './timeout.ts';
 
 /** A process that has not joined by then is not waited for. */
@@ -23,7 +23,7 @@ const TRY_AGAIN: Millis = 200;
 export type Membership = ReturnType<typeof createMembership>;
 
 export function createMembership(context: Context, on: { left(): void; open(): void }) {
-  const { account, outbox, epochs, ids, process, timer, isolate, log } = context;
+  const { account, outbox, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
   let isRead = false;
   let hasBeaten = false;
   let joining: Promise<void> | undefined;
@@ -59,7 +59,12 @@ export function createMembership(context: Context, on: { left(): void; open(): v
     Object.assign(account, { isOpen: false, opened: Promise.withResolvers(), isRebuilding: loss !== 'closed' });
     account.joined = 0;
     if (loss === 'behind') account.lostIn = account.epoch;
-    if (loss === 'closed') for (const { lost } of account.live) lost?.();
+    if (loss === 'closed') {
+      const message =
+        'another process has closed the account: this one was silent for a lease, and takes back what it was charged';
+      log.warn(message, { instance, account: account.id, live: account.live.length, unbooked: sizeOf(account) });
+      for (const { lost } of account.live) lost?.();
+    }
     on.left();
     rejoin();
   };
@@ -151,7 +156,7 @@ async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Pr
   if (!isOpen) {
     // The epoch was raised: the store starts empty.
     const storeEpoch = await accounts.begin(epoch);
-    if (storeEpoch !== epoch) return isElsewhere(context, epoch, storeEpoch);
+    if (storeEpoch !== epoch) return isElsewhere(account, epoch, storeEpoch);
   }
   Object.assign(store, { epoch, calls: store.epoch === epoch ? Math.max(store.calls, calls) : calls });
   const ends = await closeEarlier(context, epoch, !isOpen);
@@ -165,43 +170,6 @@ async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Pr
   if (await tellAll(context, isOpen, ends)) return true;
   abandon(context);
   return false;
-}
-
-/** The store is in another epoch than PostgreSQL, unless that was raised meanwhile. */
-function isElsewhere({ account }: Context, epoch: number, storeEpoch: number): false {
-  account.storeEpoch = storeEpoch;
-  account.lostIn = epoch;
-  return false;
-}
-
-/** Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's call ends them. */
-async function closeEarlier(context: Context, epoch: number, isRebuild: boolean): Promise<string[] | undefined> {
-  const ends: string[] = [];
-  for (const account of context.account.earlier.keys()) {
-    const closed = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
-    if (closed?.outcome === 'epoch') isElsewhere(context, epoch, closed.epoch);
-    if (closed?.outcome === 'behind') context.account.lostIn = epoch;
-    if (closed?.outcome !== 'closed') return undefined;
-    if (closed.figures === undefined) continue;
-    // Charges from before an epoch is open are in the sums that are loaded then.
-    if (isRebuild) await context.accounts.finish(epoch, account, false);
-    // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended accounts.
-    else if (closed.row.isCharged) ends.push(account);
-  }
-  return ends;
-}
-
-/** Charges in the name of earlier accounts are taken back: their requests are booked by their ids. */
-async function oweCorrections({ account, books, clock }: Context): Promise<void> {
-  const { earlier } = account;
-  if (earlier.size === 0) return;
-  const charges = await books.charges([...earlier.keys()]);
-  const owed = (): Ended[] => unbookedOf(account).filter(({ entry }) => entry.kind === 'correction');
-  const known = new Set(owed().map(({ entry }) => entry.id));
-  for (const charge of charges)
-    if (!known.has(charge.id)) oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });
-  const corrections = owed();
-  for (const id of earlier.keys()) earlier.set(id, corrections);
 }
 
 /**
@@ -252,7 +220,7 @@ async function tellAll(context: Context, isOpen: boolean, ends: ReadonlyArray<st
       await load(context, account.epoch, absent);
       rest.unshift(...counters);
     } else {
-      if (reply.outcome === 'epoch') isElsewhere(context, account.epoch, reply.epoch);
+      if (reply.outcome === 'epoch') isElsewhere(account, account.epoch, reply.epoch);
       if (reply.outcome === 'stale' && reply.why === 'behind') account.lostIn = account.epoch;
       return false;
     }

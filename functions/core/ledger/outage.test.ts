@@ -98,6 +98,19 @@ describe('a store that', () => {
     expect(costs()).toHaveLength(1001);
   });
 
+  test('answers with an error (out of memory, say) is named by refusals, and by one line until it is back', async () => {
+    scene.store.behaviour = 'refuses';
+    await scene.time.advance(2000);
+    const { value } = await scene.tryHold(ledger, requestOf(1n, key));
+    expect(value).toMatchObject({ failure: { reason: 'unavailable', why: 'the store fails: refused' } });
+    scene.store.behaviour = 'up';
+    await scene.time.advance(2000);
+    expect(scene.log.lines.map(({ message }) => message)).toEqual([
+      'a call to the store failed, and is repeated',
+      'the store answers calls again',
+    ]);
+  });
+
   test('does not answer makes spend unavailable too, never zero', async () => {
     scene.store.behaviour = 'hangs';
     const { value, millis } = await scene.ended(ledger.spend([key]));

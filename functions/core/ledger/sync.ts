@@ -2,6 +2,7 @@
 
 import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
+import { reasonAndCausesOf } from '../reason.ts';
 import { change, learnCalls } from './account.ts';
 import { applyDone, applyRefused, compose, type Done, type Pending } from './account-call.ts';
 import type { Context } from './context.ts';
@@ -30,7 +31,7 @@ interface Answers {
 }
 
 export function createSync(context: Context, waiting: Waiting, answers: Answers) {
-  const { account, accounts, clock, wall, timer, tick = afterPromises, metrics } = context;
+  const { account, accounts, clock, wall, timer, tick = afterPromises, metrics, log, instanceUid: instance } = context;
   let pending: Pending | undefined;
   let isSending = false;
   let isRenewal = false;
@@ -80,6 +81,9 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       if (pending !== sending) return;
       isSending = false;
       metrics.add('gateway_operator_ledger_store_failures_total');
+      const why = reasonAndCausesOf(cause);
+      if (account.storeFailure === '') log.warn('a call to the store failed, and is repeated', { instance, why });
+      account.storeFailure = why;
       for (const { reject } of flushing.splice(0)) reject(cause);
       notBefore = clock.now() + pause;
       pause = longer(pause);
@@ -92,6 +96,8 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
     metrics.add('gateway_operator_ledger_store_calls_total');
     const reply = await accounts.call(call);
     account.heardAt = clock.now();
+    if (account.storeFailure !== '') log.info('the store answers calls again', { instance });
+    account.storeFailure = '';
     account.store.ahead = Math.round(reply.now - (sentAt + account.heardAt) / 2);
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.

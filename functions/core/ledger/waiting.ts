@@ -154,6 +154,8 @@ function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
 function verdictOf(account: Account, { busyIn, charges, view }: Waiter, now: Millis): HoldRefusal {
   const scope = busyIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(busyIn)];
   if (scope !== undefined && now - account.heardAt <= ALIVE) return { reason: 'busy', scope, ...view };
-  const why = 'store or database did not answer in time';
-  return { reason: 'unavailable', why: account.isOpen ? why : `${why}: ${account.why}` };
+  const { isOpen, why, storeFailure } = account;
+  if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the store fails: ${storeFailure}` };
+  const late = 'store or database did not answer in time';
+  return { reason: 'unavailable', why: isOpen ? late : `${late}: ${why}` };
 }

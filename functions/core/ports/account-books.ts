@@ -55,12 +55,12 @@ export interface AccountBooks extends Reading {
   bookBatch(batch: Batch): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }>;
   /**
    * Closes an account, once: one `expired` entry per counter for risk and unbooked spend beyond the batches that PostgreSQL has. Closed before: changes nothing.
-   * Answers the row. `epoch`: the closing is of another epoch, or came too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the store has gone back. Then nothing was done.
+   * Answers the row, and the entries of this closing: none where it was closed before. `epoch`: the closing is of another epoch, or came too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the store has gone back. Then nothing was done.
    */
   close(
     closing: Closing,
   ): Promise<
-    | { readonly outcome: 'closed'; readonly row: AccountRow }
+    | { readonly outcome: 'closed'; readonly row: AccountRow; readonly charged: ReadonlyArray<Entry> }
     | { readonly outcome: 'epoch' }
     | { readonly outcome: 'behind' }
   >;

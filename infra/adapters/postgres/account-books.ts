@@ -107,14 +107,14 @@ async function close(
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
   if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
   const [closed] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
+  const entries = closed === undefined ? [] : expiredEntries(closing, Number(closed.booked), random);
   if (closed !== undefined) {
-    const entries = expiredEntries(closing, Number(closed.booked), random);
     await insertBatch(booking, instanceUid, { entries, epoch, calls: closing.calls });
     await query(CHARGED, [instanceUid, account, entries.map(({ id }) => id)]);
   }
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
   if (row === undefined) throw new Error(`the account ${account} was not closed`);
-  return row.isClosed ? { outcome: 'closed', row } : { outcome: 'behind' };
+  return row.isClosed ? { outcome: 'closed', row, charged: entries } : { outcome: 'behind' };
 }
 
 /** Answers the last batch where nobody has closed the account: neither another process nor the entry of its request. */

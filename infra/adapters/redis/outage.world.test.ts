@@ -12,7 +12,8 @@ import { probeRedis } from './probe.ts';
 import { openRedis } from './tcp.ts';
 
 const missing = whyNoRedis();
-const counters = [{ scopeId: 'key', window: { start: 0, end: 10 ** 15 } }];
+const COUNTER = { scopeId: 'key', window: { start: 0, end: 10 ** 15 } };
+const counters = [COUNTER];
 
 /** Whether the work failed, within the time limit. */
 const failed = (work: Promise<unknown>): Promise<boolean> =>
@@ -77,6 +78,18 @@ describeUnless(missing, 'a Redis', () => {
       (has) => !has,
     );
     await redis.close();
+  });
+
+  test('that is out of memory fails calls and its probe with those words', async () => {
+    const full = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction']);
+    onTestFinished(full.stop);
+    const redis = openRedis(full.connection, { log: createMemoryLog() });
+    onTestFinished(redis.close);
+    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    await accounts.begin(1);
+    await expect(accounts.load(1, [{ ...COUNTER, spent: 1n }])).rejects.toThrow(/^OOM command not allowed/);
+    const health = await probeRedis(full.connection, 'instance-1');
+    expect(health).toMatchObject({ ok: false, message: expect.stringMatching(/OOM.*more memory/) });
   });
 
   test('that became a replica is replaced by the server that its name resolves to now', async () => {

@@ -55,7 +55,8 @@ function toAdvice(reason: string): string {
   if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason)) {
     return `${reason}: check the password entry of the store Secret`;
   }
-  if (/^(READONLY|MOVED|NOPERM|OOM|MISCONF)/.test(reason)) {
+  if (reason.startsWith('OOM')) return `${reason}: give the store more memory`;
+  if (/^(READONLY|MOVED|NOPERM|MISCONF)/.test(reason)) {
     return `${reason}: the ledger needs one primary on which this user may run scripts and write`;
   }
   return `${reason}: check the host and port entries of the store Secret, whether it speaks TLS (\`rediss://name\`), and that nothing stands between`;

@@ -5,6 +5,7 @@ import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import type { Scene, Wish } from './course.ts';
+import { WITH_STREAMS } from './scenes.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
@@ -17,8 +18,8 @@ export interface Edit {
 
 type Search = typeof import('./search.ts');
 
-/** The search over the code with these edits. Throws where a line does not occur exactly once: then name another. */
-export async function searchIn(edits: ReadonlyArray<Edit>): Promise<{ readonly search: Search; remove(): void }> {
+/** The texts of the files with these edits. Throws where a line does not occur exactly once: then name another. */
+export function broken(edits: ReadonlyArray<Edit>): ReadonlyMap<string, string> {
   const texts = new Map<string, string>();
   for (const { file, line, becomes } of edits) {
     const text = texts.get(file) ?? readFileSync(join(ROOT, file), 'utf8');
@@ -29,6 +30,12 @@ export async function searchIn(edits: ReadonlyArray<Edit>): Promise<{ readonly s
       text.replace(line, () => becomes),
     );
   }
+  return texts;
+}
+
+/** The search over the code with these edits. */
+export async function searchIn(edits: ReadonlyArray<Edit>): Promise<{ readonly search: Search; remove(): void }> {
+  const texts = broken(edits);
   const breaking: Plugin = {
     name: 'breaking',
     setup({ onLoad }) {
@@ -185,8 +192,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { die: 1 } },
     edits: [
       {
-        file: `${CORE}/membership.ts`,
-        line: 'if (!known.has(charge.id)) oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });',
+        file: `${CORE}/earlier.ts`,
+        line: 'oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });',
         becomes: ';',
       },
     ],
@@ -205,7 +212,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a reply that ends before the store could charge it',
     scene: { wishes: ALIKE, faults: { vanish: 1, hang: 1 } },
-    edits: [{ file: `${CORE}/ends.ts`, line: 'await covered(', becomes: 'void covered(' }],
+    edits: [{ file: `${CORE}/ends.ts`, line: '(isWritten ? covered(counters) :', becomes: '(isWritten ? undefined :' }],
   },
   {
     name: 'a release that is told as spend',
@@ -221,12 +228,23 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a settlement that is not written before the reply ends',
     scene: { faults: { die: 1 } },
-    edits: [{ file: `${CORE}/ends.ts`, line: '      await written;', becomes: '      void written;' }],
+    edits: [
+      {
+        file: `${CORE}/ends.ts`,
+        line: "const isWritten = await write({ type: 'settle', entry });",
+        becomes: "const isWritten = true;\n    void write({ type: 'settle', entry });",
+      },
+    ],
   },
   {
     name: 'a restart that does not read the outbox',
     scene: { faults: { die: 1 } },
     edits: [{ file: `${CORE}/membership.ts`, line: 'await outbox.recover()', becomes: '[]' }],
+  },
+  {
+    name: 'an outbox that lacks records and stays',
+    scene: { wishes: WITH_STREAMS.wishes, faults: { full: 1 } },
+    edits: [{ file: `${CORE}/ledger.ts`, line: '  outbox.discard();', becomes: '' }],
   },
   {
     name: 'a request that waits over the stop and is admitted',
@@ -319,7 +337,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'two closers that charge an account',
     scene: { faults: { clock: 1, sweep: 1 } },
-    edits: [{ file: `${DOUBLES}/account-books.ts`, line: 'if (row.isClosed) return row;', becomes: '' }],
+    edits: [
+      { file: `${DOUBLES}/account-books.ts`, line: 'if (row.isClosed) return { row, charged: [] };', becomes: '' },
+    ],
   },
   {
     name: 'accounts of the dead that nobody closes',
