@@ -11,6 +11,9 @@ import type { Gateway } from './gateway.ts';
 /** Faults after which an audit may find what to repair: an old snapshot; an account that its process closed with the store away. */
 const REPAIRED: ReadonlyArray<Fault> = ['restore', 'stop'];
 
+/** Faults after which the store may have no account of a process that stops. */
+const UNTOLD: ReadonlyArray<Fault> = ['hang', 'wipe', 'restore'];
+
 /** Violations as sentences; empty: all is right. `calm` lets time pass without faults. */
 export async function verify(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
   const { requests, wrong } = course;
@@ -18,7 +21,7 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
     ({ stage, gateway }) => /^(new|asked|ending)$/.test(stage) && gateway?.isDead === false,
   );
   // A stop with the store away books what it cannot tell. A store that has no account of that process learns of it by the audit of a sweep.
-  if (course.struck.has('stop') && course.struck.has('hang')) {
+  if (course.struck.has('stop') && UNTOLD.some((fault) => course.struck.has(fault))) {
     void livingOf(course)
       ?.ledger.maintain()
       .catch(() => undefined);
