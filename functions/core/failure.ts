@@ -43,6 +43,8 @@ export type Failure =
       readonly code: 'upstream_refused';
       readonly status: 400 | 413 | 422;
       readonly message: string;
+      /** The provider's whole refusal, where its API is that of the client. */
+      readonly body?: string | undefined;
       readonly param?: string | undefined;
     }
   | { readonly code: 'upstream_rate_limited'; readonly retryAfter: number }

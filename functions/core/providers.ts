@@ -67,7 +67,13 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['vertex_ai', at(VERTEX, { ...CHAT_ONLY, prices: 'google', signing: 'google' })],
   [
     'anthropic',
-    { ...OPENAI, ...CHAT_ONLY, dialect: 'anthropic', base: 'https://api.anthropic.com', prices: 'anthropic' },
+    {
+      ...OPENAI,
+      apis: ['chat', 'messages'],
+      dialect: 'anthropic',
+      base: 'https://api.anthropic.com',
+      prices: 'anthropic',
+    },
   ],
 ]);
 

@@ -3,7 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import type { RateLimit } from '#core/ports/rates.ts';
 import { type Price, toPrice } from '#core/price.ts';
-import { type Provider, providerOf } from '#core/providers.ts';
+import { type ApiName, type Provider, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';
@@ -53,11 +53,11 @@ interface Model {
 }
 
 /** Entries and accesses by API. */
-export type AccessMemory = Map<Api, WeakMap<Snapshot, Served>>;
+export type AccessMemory = Map<ApiName, WeakMap<Snapshot, Served>>;
 
 export function createAuthorize(memory: AccessMemory, api: Api) {
-  const own = memory.get(api) ?? new WeakMap<Snapshot, Served>();
-  memory.set(api, own);
+  const own = memory.get(api.name) ?? new WeakMap<Snapshot, Served>();
+  memory.set(api.name, own);
 
   return function authorize(caller: Caller, request: ModelRequest, snapshot: Snapshot): Result<Grant, Failure> {
     const served = servedBy(snapshot);

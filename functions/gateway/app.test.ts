@@ -161,7 +161,12 @@ describe('a model', () => {
       const response = await get(path);
       expect(await response.json()).toEqual({
         object: 'list',
-        data: [{ id: 'gpt', object: 'model', created: 0, owned_by: 'gateway-operator' }],
+        data: [
+          {
+            ...{ id: 'gpt', object: 'model', created: 0, owned_by: 'gateway-operator' },
+            pricing: { unit: 'dollars per million tokens', input: '1', output: '2' },
+          },
+        ],
       });
     }
   });

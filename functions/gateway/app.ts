@@ -3,22 +3,26 @@ import type { Failure } from '#core/failure.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
+import type { RequestMemory } from './admit.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
 import { createBodies } from './body.ts';
 import { createCooldowns } from './cooldown.ts';
+import { createCountTokens } from './count-tokens.ts';
 import type { GatewayDeps } from './deps.ts';
-import { createHandle, type RequestMemory } from './handle.ts';
-import { createListModels, createOwnKey } from './own-key.ts';
+import { createHandle } from './handle.ts';
+import { createModels } from './models.ts';
+import { createOwnKey } from './own-key.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './policy-cache.ts';
 import { contextOf, type RequestContext, refuse, sendJson, sendText } from './respond.ts';
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
-import type { ErrorFormat } from './wire/error-format.ts';
+import { anthropicErrors, type ErrorFormat, openaiErrors } from './wire/error-format.ts';
 
 interface Route {
   readonly method: 'GET' | 'POST';
   readonly errors?: ErrorFormat;
-  answer(client: HttpExchange, context: RequestContext): Promise<void>;
+  /** `path`: below the address of the gateway. */
+  answer(client: HttpExchange, context: RequestContext, path: string): Promise<void>;
 }
 
 /**
@@ -46,13 +50,16 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
     if (path === '/readyz') {
       return snapshot === undefined ? sendText(client, 503, 'no configuration yet') : sendText(client, 200, 'ok');
     }
-    const route = routes.get(path);
-    const context = contextOf(client, deps.ids, { blockedMessage: snapshot?.blockedMessage, errors: route?.errors });
+    const route = routeAt(routes, path);
+    const context = contextOf(client, deps.ids, {
+      blockedMessage: snapshot?.blockedMessage,
+      errors: route?.errors ?? errorsFor(client),
+    });
     if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
     if (route.method !== client.method)
       return void refuse(client, { code: 'method_not_allowed', allow: route.method }, context);
     try {
-      await route.answer(client, context);
+      await route.answer(client, context, path);
     } catch (error) {
       const { requestId } = context;
       const stack = error instanceof Error ? error.stack : undefined;
@@ -64,26 +71,71 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
   };
 }
 
-/** Routes by path, with and without `/v1`: those that spend, each an API, and those that only report. */
+/** Errors outside of an API: Anthropic's clients name their version in every request. */
+function errorsFor(client: HttpExchange): ErrorFormat {
+  return client.header('anthropic-version') === undefined ? openaiErrors : anthropicErrors;
+}
+
+/** Routes by path, with and without `/v1`: those that spend, each an API, and those that are free. */
 export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): ReadonlyMap<string, Route> {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
+  const shared = { ...memory, authenticate };
+  const models = createModels(deps);
   const routes: ReadonlyArray<readonly [string, Route]> = [
-    ...APIS.map((api) => [api.path, spending(api)] as const),
-    ['/models', { method: 'GET', answer: report(createListModels(deps)) }],
+    ...APIS.flatMap((api) => routesOf(api)),
+    ['/models', { method: 'GET', answer: report((caller, client) => models(caller, client)) }],
+    [ONE_MODEL, { method: 'GET', answer: report((caller, client, path) => models(caller, client, modelIn(path))) }],
     ['/key', { method: 'GET', answer: report(createOwnKey(deps)) }],
   ];
   return new Map([...routes, ...routes.map(([path, route]) => [`/v1${path}`, route] as const)]);
 
-  function spending(api: Api): Route {
-    return { method: 'POST', errors: api.errors, answer: createHandle(deps, { ...memory, authenticate }, api) };
+  function routesOf(api: Api): ReadonlyArray<readonly [string, Route]> {
+    const { path, errors, counting } = api;
+    const handle = lazy(() => createHandle(deps, shared, api));
+    const spending: Route = { method: 'POST', errors, answer: (client, context) => handle()(client, context) };
+    if (counting === undefined) return [[path, spending]];
+    const count = lazy(() => createCountTokens(deps, shared, { ...api, counting }));
+    return [
+      [path, spending],
+      [path + counting.path, { method: 'POST', errors, answer: (client, context) => count()(client, context) }],
+    ];
   }
 
-  function report(read: (caller: Caller) => Promise<Result<unknown, Failure>>): Route['answer'] {
-    return async (client, context) => {
+  function report(
+    read: (caller: Caller, client: HttpExchange, path: string) => Promise<Result<unknown, Failure>>,
+  ): Route['answer'] {
+    return async (client, context, path) => {
       const caller = await authenticate(client);
-      const answer = caller.ok ? await read(caller.value) : caller;
+      const answer = caller.ok ? await read(caller.value, client, path) : caller;
       if (answer.ok) sendJson(client, context, answer.value);
       else refuse(client, answer.failure, context);
     };
+  }
+}
+
+/** Made when it is needed: on Workers a request needs one route. */
+function lazy<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+/** The beginning of the path of one model: names may hold slashes. */
+const ONE_MODEL = '/models/';
+
+function routeAt(routes: ReadonlyMap<string, Route>, path: string): Route | undefined {
+  const [beginning] = /^(\/v1)?\/models\/(?=.)/.exec(path) ?? [path];
+  return routes.get(beginning);
+}
+
+/** The model that a path names; as it is written where its escapes are broken. */
+function modelIn(path: string): string {
+  const name = path.slice(path.indexOf(ONE_MODEL) + ONE_MODEL.length);
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
   }
 }

@@ -37,26 +37,28 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     client: Pick<HttpExchange, 'header'>,
     before: Millis = 0,
   ): Promise<Result<Caller, Failure>> {
-    const bearer = bearerOf(client.header('authorization'));
-    if (bearer === undefined) return err({ code: 'invalid_api_key' });
+    const key = keyIn(client);
+    if (key === undefined) return err({ code: 'invalid_api_key' });
     const asked = deps.clock.now();
-    const found = await findPolicy(deps.hash(bearer));
+    const found = await findPolicy(deps.hash(key));
     const now = deps.clock.now();
     if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
     const { record, freshUntil } = found.value;
     if (record === undefined) return err({ code: 'invalid_api_key' });
     const refused = refusalOf(record, now);
     if (refused !== undefined) return err(refused);
-    const { key, scopes } = record;
-    const until = Math.min(freshUntil, key.expiresAt ?? freshUntil);
-    return ok({ [made]: true, key, scopes, freshUntil: until, waited: before + now - asked });
+    const { scopes } = record;
+    const until = Math.min(freshUntil, record.key.expiresAt ?? freshUntil);
+    return ok({ [made]: true, key: record.key, scopes, freshUntil: until, waited: before + now - asked });
   };
 }
 
-/** The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1). */
-function bearerOf(header: string | undefined): string | undefined {
-  const [, key] = /^\s*bearer\s+(\S+)\s*$/i.exec(header ?? '') ?? [];
-  return key === undefined || key.length > MAX_KEY ? undefined : key;
+/** The bearer's key; without a bearer that of `x-api-key`, which Anthropic's clients send, some of them beside another bearer. */
+function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
+  // The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1).
+  const [, bearer] = /^\s*bearer\s+(\S+)\s*$/i.exec(client.header('authorization') ?? '') ?? [];
+  const key = bearer ?? client.header('x-api-key')?.trim();
+  return key === undefined || key === '' || key.length > MAX_KEY ? undefined : key;
 }
 
 function refusalOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {

@@ -44,6 +44,20 @@ const CHAT = { model: 'gpt', messages: MESSAGES };
 const UNMETERED = [{ tools: [{ type: 'code_interpreter' }] }, { service_tier: 'priority' }, { background: true }];
 
 const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> = {
+  '/messages': {
+    anthropic: {
+      body: { ...CHAT, max_tokens: 100 },
+      ...{ whole: message('hello'), cost: COST, refusal: errorBody('invalid_request_error') },
+      unmetered: [
+        { tools: [{ type: 'code_execution_20250825', name: 'code_execution' }] },
+        ...[{ speed: 'fast' }, { mcp_servers: [{ type: 'url' }] }, { inference_geo: 'us' }],
+      ],
+      stream: {
+        ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'api_error' },
+        begun: [START, ...words('a', 'b')],
+      },
+    },
+  },
   '/embeddings': {
     openai: {
       body: { model: 'gpt', input: ['Say hello.'] },
@@ -189,13 +203,26 @@ test('the table of docs/ledger.md has these rows and no others', () => {
   expect(Object.keys(ROWS)).toEqual(rows);
 });
 
-const FREE = ['/models', '/key', '/healthz', '/readyz', '/metrics', '/nowhere'];
+/** Paths that count tokens for nothing. */
+const COUNTING = APIS.flatMap(({ path, counting }) => (counting === undefined ? [] : [path + counting.path]));
+const FREE = ['/models', '/models/gpt', '/key', '/healthz', '/readyz', '/metrics', '/nowhere'];
 
 test('every route of the gateway spends as the table says, or is one that charges nothing', () => {
   const world = stage();
   const routes = [...createRoutes(world.deps).keys()].filter((path) => !path.startsWith('/v1/'));
   const spending = APIS.map(({ path }) => path);
-  expect(routes.filter((path) => !spending.includes(path) && !FREE.includes(path))).toEqual([]);
+  const free = [...FREE, ...COUNTING, '/models/'];
+  expect(routes.filter((path) => !spending.includes(path) && !free.includes(path))).toEqual([]);
+});
+
+test.each(COUNTING)('nothing is charged and nothing is held on %s, though a provider is asked', async (path) => {
+  const { ledger, chat, fake } = stage({
+    snapshot: snapshotOf([entry('gpt', { provider: path.startsWith('/messages') ? 'anthropic' : 'openai' })]),
+    script: () => ({ body: '{"input_tokens":7}' }),
+  });
+  for (const route of [path, `/v1${path}`])
+    expect((await chat({ ...CHAT, input: 'a' }, { path: route })).status).toBe(200);
+  expect([ledger.asked.length, ledger.settled.length, fake.requests.length]).toEqual([0, 0, 2]);
 });
 
 test.each(FREE)('nothing is charged on %s, whatever is sent there', async (path) => {

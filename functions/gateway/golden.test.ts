@@ -1,4 +1,4 @@
-// What do streams look like to a client that did not ask for usage, and what are they charged? `golden/*.upstream.txt` in, `*.client.golden.txt` out.
+// Streams as clients get them that did not ask for usage, and their charges: `golden/*.upstream.txt` in, `*.client.golden.txt` out.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,28 +7,39 @@ import { stage } from '../../test/gateway/stage.ts';
 import { MESSAGES, SSE } from '../../test/gateway/upstream.ts';
 
 const folder = join(import.meta.dirname, 'golden');
+const recorded = globSync('*.upstream.txt', { cwd: folder }).sort();
+const ofAnthropic = recorded.filter((file) => file.startsWith('anthropic'));
 
-test.each(globSync('*.upstream.txt', { cwd: folder }).sort())(
-  'a stream like %s is understood, however it is cut',
-  async (file) => {
-    const bytes = readFileSync(join(folder, file));
-    const play = createPlay(file.startsWith('anthropic') ? 'anthropic' : 'openai');
-    const whole = await play([bytes]);
-    await expect(whole).toMatchFileSnapshot(join(folder, file.replace('.upstream.', '.client.golden.')));
-    for (const size of [1, 7, 100]) {
-      const packets = [...Array(Math.ceil(bytes.length / size)).keys()].map((at) =>
-        bytes.subarray(at * size, (at + 1) * size),
-      );
-      expect(await play(packets)).toBe(whole);
-    }
-  },
-);
+const cases = [
+  ...recorded.map((file) => ({ file, path: '/chat/completions', golden: '.client.golden.' })),
+  ...ofAnthropic.map((file) => ({ file, path: '/messages', golden: '.messages.golden.' })),
+];
 
-function createPlay(provider: string) {
+test.each(cases)('a stream like $file is understood on $path, however it is cut', async ({ file, path, golden }) => {
+  const bytes = readFileSync(join(folder, file));
+  const play = createPlay(file.startsWith('anthropic') ? 'anthropic' : 'openai', path);
+  const whole = await play([bytes]);
+  await expect(whole).toMatchFileSnapshot(join(folder, file.replace('.upstream.', golden)));
+  for (const size of [1, 7, 100]) {
+    const packets = [...Array(Math.ceil(bytes.length / size)).keys()].map((at) =>
+      bytes.subarray(at * size, (at + 1) * size),
+    );
+    expect(await play(packets)).toBe(whole);
+  }
+});
+
+test.each(ofAnthropic)('what Anthropic says in %s reaches its own clients byte for byte', async (file) => {
+  const bytes = readFileSync(join(folder, file), 'utf8');
+  const [text = ''] = (await createPlay('anthropic', '/messages')([Buffer.from(bytes)])).split('\n--- charged');
+  const [shown = ''] = text.split(/event: (?:error|message_stop)\n/);
+  expect(bytes).toContain(shown);
+});
+
+function createPlay(provider: string, path: string) {
   return async function play(packets: ReadonlyArray<Uint8Array>): Promise<string> {
     const snapshot = snapshotOf([entry('gpt', { provider })]);
     const { chat, ledger } = stage({ snapshot, script: () => ({ headers: SSE, body: packets }) });
-    const text = await (await chat({ model: 'gpt', messages: MESSAGES, stream: true })).text();
+    const text = await (await chat({ model: 'gpt', messages: MESSAGES, stream: true }, { path })).text();
     const [settled] = ledger.settled;
     const { cost, tokens, estimated } = settled ?? {};
     const charged = JSON.stringify({ cost: String(cost), tokens, estimated });

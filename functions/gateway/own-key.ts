@@ -1,9 +1,8 @@
-// The view that a key has of itself: its alias, budgets and dates (DESIGN 10, GET key), and the models that it may use.
+// The view that a key has of itself: its alias, budgets and dates (DESIGN 10, GET key).
 import type { Failure } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { modelsOf } from './access.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
 
@@ -29,19 +28,6 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
         budgets.every(({ policy, budget }) => policy.kind === 'model' || budget.remaining !== '0') &&
         (key.models.length === 0 || !key.models.every(spent)),
       scopes: budgets.map(({ policy: { kind, name, alias }, budget }) => ({ kind, name, alias, ...budget })),
-    });
-  };
-}
-
-/** The models in the form of OpenAI's list, without the providers that serve them. */
-export function createListModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
-  return async function listModels(caller: Caller) {
-    const snapshot = snapshots.current();
-    const names = snapshot === undefined ? [] : modelsOf(caller, snapshot);
-    // Clients require a date; the instance keeps none per model.
-    return ok({
-      object: 'list',
-      data: names.map((id) => ({ id, object: 'model', created: 0, owned_by: 'gateway-operator' })),
     });
   };
 }

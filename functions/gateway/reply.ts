@@ -10,6 +10,8 @@ import { type Settle, UNSETTLED } from './settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from './upstream.ts';
 import { NOTHING, type Piece, type StreamFormat } from './wire/codec.ts';
 
+/** A stream in which the provider is silent for so long gets a sign of life, where its API has one. */
+const KEEP_ALIVE = 15_000;
 /** An upstream is read this long after the end of its reply: for its count, and so that its connection can be reused. */
 const LINGER = 1_000;
 
@@ -22,6 +24,9 @@ interface Running {
   end: ReplyEnd | undefined;
   /** Ends the wait for room in the client's connection. */
   wake: () => void;
+  /** Something has gone out since the last look. */
+  hasSpoken: boolean;
+  cancelKeepAlive: () => void;
   /** Cancels the timer that bounds the wait for the count after the client has left. */
   cancelLinger: () => void;
 }
@@ -61,7 +66,9 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
   function open(exchange: StreamExchange, client: HttpExchange): Running {
     const { reservation, target, deadline, format } = exchange;
     const meter = new Meter(reservation, target, format.createEnd(reservation.grant.request));
-    const running: Running = { exchange, client, meter, end: undefined, wake: () => {}, cancelLinger: () => {} };
+    const idle = { wake: () => {}, cancelLinger: () => {}, cancelKeepAlive: () => {} };
+    const running: Running = { exchange, client, meter, end: undefined, hasSpoken: false, ...idle };
+    if (format.keepAlive !== undefined) keepAlive(running, format.keepAlive);
     const interrupt = (end: ReplyEnd) => {
       running.end ??= end;
       stop(running);
@@ -79,12 +86,23 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     return running;
   }
 
+  /** Looks every while whether the client has heard anything. */
+  function keepAlive(running: Running, event: Uint8Array): void {
+    running.cancelKeepAlive = deps.timer(KEEP_ALIVE, () => {
+      if (running.end !== undefined) return;
+      if (!running.hasSpoken) running.client.write([event]);
+      running.hasSpoken = false;
+      keepAlive(running, event);
+    });
+  }
+
   /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
   async function finish(running: Running, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
     const { exchange, client, meter, end = 'broken' } = running;
     const { reservation, deadline, format } = exchange;
     const isWhole = end === 'complete';
     running.cancelLinger();
+    running.cancelKeepAlive();
     if (!isWhole) stop(running);
     else if (!meter.counted) await drain(running);
     const settlement = meter.settlement();
@@ -102,6 +120,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
   async function abandon(running: Running): Promise<void> {
     const { exchange, meter } = running;
     running.cancelLinger();
+    running.cancelKeepAlive();
     stop(running);
     exchange.deadline.close();
     exchange.over('broken');
@@ -128,7 +147,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
 /** Passes pieces on until the reply ends. Returns the last bytes, which wait for the settlement. */
 async function pass(running: Running): Promise<ReadonlyArray<Uint8Array>> {
   const { exchange, client } = running;
-  let hasSpoken = false;
+  let hasFlushed = false;
   let pieces: ReadonlyArray<Piece> | undefined = exchange.first;
   while (running.end === undefined && pieces !== undefined) {
     const shown: Uint8Array[] = [];
@@ -136,8 +155,9 @@ async function pass(running: Running): Promise<ReadonlyArray<Uint8Array>> {
     if (running.end !== undefined) return shown;
     const isFull = shown.length > 0 && !client.write(shown);
     // The first packet shows the client nothing, and the next may take long: the client gets the head now.
-    if (shown.length === 0 && !hasSpoken) client.flush();
-    hasSpoken = true;
+    if (shown.length === 0 && !hasFlushed) client.flush();
+    hasFlushed = true;
+    running.hasSpoken ||= shown.length > 0;
     if (isFull) await roomIn(running);
     if (running.end === undefined) pieces = await next(exchange);
   }

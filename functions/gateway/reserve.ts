@@ -92,9 +92,9 @@ function promptBound({ input, webSearches }: ModelRequest, window: number | unde
   return { maxTokens, textOnly: input.textOnly, maxWebSearches: webSearches?.max ?? 0 };
 }
 
-/** The prompt and one token of each answer. */
-function minCostOf({ prompt, price, maxCost }: Option, { n }: ModelRequest): Nano {
-  return smaller(maxCostOf(prompt, BigInt(n), price), maxCost);
+/** The prompt and the shortest answers of use. */
+function minCostOf({ prompt, price, maxCost }: Option, { n, minOutput }: ModelRequest): Nano {
+  return smaller(maxCostOf(prompt, BigInt(n) * BigInt(minOutput), price), maxCost);
 }
 
 /** Tokens of one answer, at most. A small model refuses a limit that leaves no room for the prompt: answers get a quarter of its window. */

@@ -46,9 +46,12 @@ export function contextOf(
 /** Sends the refusal and returns it, for the log. */
 export function refuse(client: HttpExchange, failure: Failure, context: RequestContext): FailureReply {
   const reply = toReply(failure);
+  const { errors, rates } = context;
+  const headers = { ...JSON_TYPE, ...namesOf(context), ...reply.headers, ...errors.headersOf?.(reply.status) };
+  client.begin(reply.status, { ...headers, ...rateHeaders(rates) });
   const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
-  client.begin(reply.status, { ...JSON_TYPE, ...namesOf(context), ...reply.headers, ...rateHeaders(context.rates) });
-  client.end(JSON.stringify(context.errors.toBody(error, reply.status)));
+  const own = failure.code === 'upstream_refused' ? failure.body : undefined;
+  client.end(own ?? JSON.stringify(errors.toBody(error, reply.status)));
   return reply;
 }
 

@@ -150,8 +150,9 @@ function refusalOf(
   const { status } = response;
   const about = reported(status, error);
   if (status === 400 || status === 413 || status === 422) {
-    const message = withoutSecrets(error.message ?? 'The provider refused the request.', target);
-    const failure: Failure = { code: 'upstream_refused', status, message, param: error.param };
+    const message = withoutSecrets(error.message ?? 'The provider refused the request.', target).slice(0, MAX_MESSAGE);
+    const body = error.body === undefined ? undefined : withoutSecrets(error.body, target);
+    const failure: Failure = { code: 'upstream_refused', status, message, param: error.param, body };
     return { failure, again: 'never', blameless: true, ...about };
   }
   if (status === 429) {
@@ -170,10 +171,10 @@ function reported(status: number, error: WireError): Pick<AttemptFailure, 'statu
 const MAX_MESSAGE = 4096;
 const MIN_SECRET = 8;
 
-/** A provider's message without our credentials. */
-function withoutSecrets(message: string, { credentials }: Endpoint): string {
+/** A provider's words without our credentials. */
+function withoutSecrets(words: string, { credentials }: Endpoint): string {
   const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
-  return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), message).slice(0, MAX_MESSAGE);
+  return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
 }
 
 /** Whole seconds of a retry-after. A date is not parsed: a provider that sends one is called again in a minute. */

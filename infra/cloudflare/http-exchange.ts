@@ -12,6 +12,7 @@ export function toExchange(request: Request, room = 16): { exchange: HttpExchang
 class WebExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
+  readonly query: string;
   readonly #request: Request;
   readonly #respond: (response: Response) => void;
   readonly #room: number;
@@ -27,7 +28,9 @@ class WebExchange implements HttpExchange {
     this.#respond = respond;
     this.#room = room;
     this.method = request.method;
-    this.path = new URL(request.url).pathname;
+    const { pathname, search } = new URL(request.url);
+    this.path = pathname;
+    this.query = search;
     if (request.signal.aborted) this.#hasLeft = true;
     else request.signal.addEventListener('abort', () => this.#leave(), { once: true });
   }

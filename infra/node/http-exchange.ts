@@ -13,6 +13,7 @@ const NOTHING = new Uint8Array(0);
 export class NodeExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
+  readonly query: string;
   readonly #incoming: IncomingMessage;
   readonly #outgoing: ServerResponse;
   /** The head, until it is written: a body that follows immediately goes out in one piece with it. */
@@ -22,7 +23,9 @@ export class NodeExchange implements HttpExchange {
     this.#incoming = incoming;
     this.#outgoing = outgoing;
     this.method = incoming.method ?? 'GET';
-    this.path = pathOf(incoming.url ?? '/');
+    const url = incoming.url ?? '/';
+    this.path = pathOf(url);
+    this.query = queryOf(url);
   }
 
   header(name: string): string | undefined {
@@ -132,6 +135,11 @@ function pathOf(url: string): string {
   const path = end === -1 ? url : url.slice(0, end);
   // A client of a proxy sends the whole address.
   return path.startsWith('/') ? path : path.replace(/^[a-z]+:\/\/[^/]*/i, '') || '/';
+}
+
+function queryOf(url: string): string {
+  const start = url.indexOf('?');
+  return start === -1 ? '' : url.slice(start).replace(/#.*$/s, '');
 }
 
 /** The pieces in one: each alone would be a chunk of the transfer. */

@@ -25,7 +25,7 @@ type Send = (request: Request) => Promise<Response>;
 const ROUTES = {
   admission: ['/mutate', '/validate'],
   reconcile: ['/'],
-  gateway: ['/chat/completions'],
+  gateway: ['/chat/completions', '/messages', '/messages/count_tokens', '/responses', '/embeddings'],
 };
 
 /** Milliseconds. The SDK drops spans beyond 2048 that wait: a collector that is away costs no memory. */

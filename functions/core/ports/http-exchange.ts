@@ -13,6 +13,8 @@ export interface HttpExchange {
   readonly method: string;
   /** The path without the query. */
   readonly path: string;
+  /** The query with its question mark; empty where there is none. */
+  readonly query: string;
   /** A header of the request by its name in lower case. */
   header(name: string): string | undefined;
   /** Reads the body. May be called once. */

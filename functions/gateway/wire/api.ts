@@ -15,10 +15,12 @@ export interface Api {
   /** By the dialect of the provider; an entry of another dialect is never a target. */
   readonly codecs: Readonly<Partial<Record<DialectName, Codec>>>;
   readonly errors: ErrorFormat;
+  /** The route below this one that counts the tokens of a prompt; absent: there is none. */
+  readonly counting?: { readonly path: string; toReply(tokens: number): object };
   /** Replies have tokens of their own, so an entry needs a price for them. */
   readonly hasOutput: boolean;
   /** Validates a body, and reads the members that decide its maximum cost. */
-  toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header'>): Result<ModelRequest, Failure>;
+  toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure>;
 }
 
 /** The codec for this provider's entries; undefined where the provider does not have the route. */

@@ -2,5 +2,6 @@
 import type { Api } from './api.ts';
 import { chat } from './chat/chat.ts';
 import { embeddings } from './embeddings/embeddings.ts';
+import { messages } from './messages/messages.ts';
 
-export const APIS: ReadonlyArray<Api> = [chat, embeddings];
+export const APIS: ReadonlyArray<Api> = [chat, messages, embeddings];

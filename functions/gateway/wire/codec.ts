@@ -32,6 +32,8 @@ export interface StreamFormat {
   /** Reads one stream from its first byte to its last. */
   createReader(created: Seconds): StreamReader;
   createEnd(request: ModelRequest): StreamEnd;
+  /** An event that the client ignores, for the time in which the provider is silent; absent: there is none. */
+  readonly keepAlive?: Uint8Array;
   /** An error in the stream; nothing follows, so that no client takes the reply for a whole one. */
   errorEvent(failure: Failure): Uint8Array;
 }
@@ -131,7 +133,7 @@ export interface Piece extends OutputSize {
   readonly usageOnly: boolean;
   /** Answers that this piece begins or continues, and whether they end. */
   readonly choices: ReadonlyArray<{ readonly index: number; readonly finished: boolean }>;
-  /** A chunk with the members that all chunks of a stream share. One piece with it is enough. */
+  /** The parsed event, for the end of the stream; absent: the event is no part of an answer. */
   readonly frame: unknown;
   readonly error: WireError | undefined;
 }
@@ -159,12 +161,17 @@ export interface WireError {
   readonly code: string | undefined;
   /** The status that an error inside a stream would have had. */
   readonly status: number | undefined;
+  /** The whole refusal, where clients of the API read it as it is; absent: they get one of ours. */
+  readonly body?: string | undefined;
 }
 
 /** The call of this endpoint with this body. */
-export function toCall({ stream }: ModelRequest, { endpoint }: Recipient, body: Call['body']): Call {
-  const { url, headers } = endpoint.route;
-  return { url, headers: stream ? headers.stream : headers.plain, body, signing: endpoint.signing };
+export function toCall({ stream, forwarded }: ModelRequest, { endpoint }: Recipient, body: Call['body']): Call {
+  const { route, signing } = endpoint;
+  const { url, headers } = route;
+  const shared = stream ? headers.stream : headers.plain;
+  if (forwarded === undefined) return { url, headers: shared, body, signing };
+  return { url: url + forwarded.query, headers: { ...shared, ...forwarded.headers }, body, signing };
 }
 
 /** A route with these headers and those of every request to a provider. */

@@ -4,6 +4,31 @@ import type { FailureReply } from '#core/failure.ts';
 export interface ErrorFormat {
   /** The body of a refusal. */
   toBody(error: FailureReply['error'], status: number): object;
+  /** Headers of a refusal with this status, beside those of all APIs. */
+  headersOf?(status: number): Readonly<Record<string, string>>;
 }
 
 export const openaiErrors: ErrorFormat = { toBody: (error) => ({ error }) };
+
+/** Anthropic's envelope, with our code beside its type (platform.claude.com/docs/en/api/errors). */
+export const anthropicErrors: ErrorFormat = {
+  toBody: ({ message, code, resets_at }, status) => ({
+    type: 'error',
+    error: { type: code === 'budget_exceeded' ? 'billing_error' : toType(status), message, code, resets_at },
+  }),
+  // Claude Code repeats a request with a wrong key for minutes.
+  headersOf: (status) => (status === 401 ? { 'x-should-retry': 'false' } : {}),
+};
+
+function toType(status: number): string {
+  return TYPES.get(status) ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
+}
+
+const TYPES: ReadonlyMap<number, string> = new Map([
+  [401, 'authentication_error'],
+  [403, 'permission_error'],
+  [404, 'not_found_error'],
+  [413, 'request_too_large'],
+  [429, 'rate_limit_error'],
+  [503, 'overloaded_error'],
+]);

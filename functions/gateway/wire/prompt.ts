@@ -12,7 +12,7 @@ export interface Measure {
   readonly estimate: number;
 }
 
-const MAX_PER_PART = 100_000;
+export const MAX_PER_PART = 100_000;
 /** Tokens that providers add to a prompt with tools, so that the model knows how to call them: Anthropic some 300 to 700. */
 const MAX_FOR_TOOLS = 1_000;
 const ESTIMATE_PER_PART = 1_000;
@@ -50,6 +50,43 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
     prompts: 1,
     textOnly: parts === 0,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + parts * ESTIMATE_PER_PART),
+  };
+}
+
+/** A part of a prompt, as far as it is not the text that it is written in. */
+export interface Part {
+  /** Bytes of it that are encoded media, and the tokens that stand for them at most; absent: it is text. */
+  readonly media?: { readonly bytes: number; readonly maxTokens: number };
+  /** Lists of parts inside of it. */
+  readonly inner?: ReadonlyArray<unknown>;
+}
+
+/** Measures a body of any API. `read`: reads one element of the lists of parts. */
+export function measureParts(
+  bodyBytes: number,
+  { lists, tools }: { readonly lists: ReadonlyArray<unknown>; readonly tools: ReadonlyArray<unknown> },
+  read: (part: unknown) => Part,
+): Measure {
+  let mediaBytes = 0;
+  let maxTokens = 0;
+  let count = 0;
+  const left = [...lists];
+  for (let list = left.pop(); list !== undefined; list = left.pop()) {
+    for (const part of listOf(list)) {
+      const { media, inner = [] } = read(part);
+      for (const one of inner) if (Array.isArray(one)) left.push(one);
+      if (media === undefined) continue;
+      count += 1;
+      mediaBytes += media.bytes;
+      maxTokens += media.maxTokens;
+    }
+  }
+  const text = Math.max(0, bodyBytes - mediaBytes);
+  return {
+    max: BigInt(text + maxTokens + tools.length * MAX_FOR_TOOLS),
+    prompts: 1,
+    textOnly: count === 0,
+    estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + count * ESTIMATE_PER_PART),
   };
 }
 

@@ -24,11 +24,20 @@ export interface ModelRequest {
   readonly limits: Readonly<Record<string, number | undefined>>;
   /** The largest of them; zero: the reply has no tokens of its own. */
   readonly limit: number | undefined;
+  /** Tokens of the shortest answer of use. */
+  readonly minOutput: number;
   readonly input: Measure;
   /** Web searches that the request asks its provider for. */
   readonly webSearches: WebSearches | undefined;
   /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
   readonly lookalikes: ReadonlySet<string>;
+  /** Parts of the request beside its body that reach a provider of the same API as they are; absent: none. */
+  readonly forwarded?: Forwarded;
+}
+
+export interface Forwarded {
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** A body that is one JSON object with a model. */

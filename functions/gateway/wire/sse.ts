@@ -21,6 +21,11 @@ export function toEvent(data: string): Uint8Array {
   return encoder.encode(`data: ${data}\n\n`);
 }
 
+/** One event with its name, which stands in its data as well. */
+export function toNamedEvent(type: string, more: object): Uint8Array {
+  return encoder.encode(`event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`);
+}
+
 /** A comment: clients ignore the line, and the connection stays alive. */
 export function toComment(text: string): Uint8Array {
   return encoder.encode(`: ${text}\n\n`);

@@ -7,7 +7,7 @@ import { elementsOf, type Member, membersOf } from './json-splice.ts';
 export type Members = Readonly<Record<string, unknown>>;
 
 /** A rule of the chain. The rules run in order; the first failure is the answer. */
-type Rule = (body: Members) => Failure | undefined;
+export type Rule = (body: Members) => Failure | undefined;
 
 /** Service tiers at the listed price or less; `auto` is the tier that the operator has chosen at the provider. */
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
@@ -19,9 +19,16 @@ const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template'];
 const LATER = ['background', 'deferred'];
 const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
 /** Other servers' names for the limit of an answer, which they apply before the one that the hold was made for. */
-const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
+export const OTHER_LIMITS = [
+  'n_predict',
+  'num_predict',
+  'max_new_tokens',
+  'max_output_tokens',
+  'max_gen_len',
+  'max_length',
+];
 /** Members that name other models to answer: neither the price of the requested model nor the key's list would hold. */
-const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
+export const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
 /** Members whose objects contain deciding members, which must stand once and in one spelling. */
 const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ['tools', ['type', 'max_uses']],
@@ -37,9 +44,17 @@ export const DECIDING: ReadonlySet<string> = new Set([
   ...[...REFUSED, ...OTHER_MODELS, ...OTHER_LIMITS],
 ]);
 
+/** A request is for one model, which its key may use. */
+export const oneModel: Rule = absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.');
+
+/** OpenRouter's options that choose a provider may choose a more expensive one. */
+export const anyProvider: Rule = ({ provider }) =>
+  hasOnly(provider, ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'])
+    ? undefined
+    : refusal('provider', 'must not choose who answers: another may be dearer.');
+
 const RULES: ReadonlyArray<Rule> = [
-  // A request is for one model, which its key may use.
-  absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.'),
+  oneModel,
   // Another tier may cost more than the listed price.
   ({ service_tier: tier }) =>
     isAsked(tier) && !LISTED_TIERS.has(tier)
@@ -63,16 +78,12 @@ const RULES: ReadonlyArray<Rule> = [
     !isAsked(plugins) || (Array.isArray(plugins) && plugins.every((plugin) => member(plugin, 'id') === 'web'))
       ? undefined
       : refusal('plugins', 'must be web searches: no usage tells what others cost.'),
-  // OpenRouter's options that choose a provider may choose a more expensive one.
-  ({ provider }) =>
-    hasOnly(provider, ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'])
-      ? undefined
-      : refusal('provider', 'must not choose who answers: another may be dearer.'),
+  anyProvider,
 ];
 
 /** The refusal of the request, whatever the entry. */
-export function unmeteredIn(body: Members): Failure | undefined {
-  for (const rule of RULES) {
+export function unmeteredIn(body: Members, rules: ReadonlyArray<Rule> = RULES): Failure | undefined {
+  for (const rule of rules) {
     const failure = rule(body);
     if (failure !== undefined) return failure;
   }
@@ -83,9 +94,9 @@ export function unmeteredIn(body: Members): Failure | undefined {
  * A member whose objects contain a deciding name twice or in another spelling: a parser that takes the first of two names, or ignores
  * case as Go's does, would read another tool than we do.
  */
-export function ambiguousIn(text: string, members: ReadonlyArray<Member>): Failure | undefined {
+export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested = NESTED): Failure | undefined {
   for (const { name, valueStart } of members) {
-    const deciding = NESTED.get(name);
+    const deciding = nested.get(name);
     if (deciding !== undefined && elementsOf(text, valueStart).some((start) => isAmbiguous(text, start, deciding))) {
       return refusal(name, 'must name each member once, and in lower case.');
     }
@@ -114,7 +125,7 @@ export interface WebSearches {
 }
 
 /** Searches of one request that names no limit of its own. */
-const USUAL_SEARCHES = 10;
+export const USUAL_SEARCHES = 10;
 
 export function webSearchesIn(body: Members): WebSearches | undefined {
   const { web_search_options: options, search_parameters: parameters, plugins, tools } = body;
@@ -139,23 +150,23 @@ function isOwnTool(tool: unknown): boolean {
 }
 
 /** `web_search`, and with a date behind it (Anthropic's) or a router's name before it. */
-function isWebSearch(tool: unknown): boolean {
+export function isWebSearch(tool: unknown): boolean {
   const type = member(tool, 'type');
   return typeof type === 'string' && /^(openrouter:)?web_search(_preview)?(_\d+)*$/.test(type);
 }
 
-function absent(names: ReadonlyArray<string>, message: string): Rule {
+export function absent(names: ReadonlyArray<string>, message: string): Rule {
   return (body) => {
     const name = names.find((name) => isAsked(body[name]));
     return name === undefined ? undefined : refusal(name, message);
   };
 }
 
-function refusal(param: string, message: string): Failure {
+export function refusal(param: string, message: string): Failure {
   return { code: 'invalid_request', param, message: `"${param}" ${message}` };
 }
 
-function isAsked(value: unknown): boolean {
+export function isAsked(value: unknown): boolean {
   return value !== undefined && value !== null && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 

@@ -48,13 +48,14 @@ export async function createSampleUpstream({ port, key }: { readonly port: numbe
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');
-    const dialect = DIALECTS.get(path) ?? openai;
+    const dialect = DIALECTS.get(path) ?? (path === COUNT_TOKENS ? anthropic : openai);
     const refuse = (status: number, code: string, message: string) =>
       sendJson(response, status, dialect.toError(status, code, message));
     if (key !== undefined && !carries(request, key)) {
       return refuse(401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
     }
-    if (request.method !== 'POST' || !(DIALECTS.has(path) || path === EMBEDDINGS)) {
+    const known = DIALECTS.has(path) || path === EMBEDDINGS || path === COUNT_TOKENS;
+    if (request.method !== 'POST' || !known) {
       return refuse(404, 'not_found', `There is no ${request.method} ${path} here.`);
     }
     const body = parseJson(await text(request));
@@ -62,6 +63,12 @@ export async function createSampleUpstream({ port, key }: { readonly port: numbe
       const read = EmbeddingsRequest.safeParse(body);
       if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
       return answerWithEmbeddings(response, read.data, statsOf(read.data.model));
+    }
+    if (path === COUNT_TOKENS) {
+      const read = anthropic.request.safeParse({ max_tokens: 1, ...Object(body) });
+      if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
+      const { usage } = complete({ ...read.data, model: 'count' }, 0);
+      return sendJson(response, 200, { input_tokens: usage?.prompt_tokens ?? 0 });
     }
     const read = dialect.request.safeParse(body);
     if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
@@ -77,6 +84,7 @@ export async function createSampleUpstream({ port, key }: { readonly port: numbe
 }
 
 const EMBEDDINGS = '/embeddings';
+const COUNT_TOKENS = '/messages/count_tokens';
 
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
   ['/chat/completions', openai],

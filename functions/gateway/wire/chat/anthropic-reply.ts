@@ -1,8 +1,9 @@
-// Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons, counts of tokens and errors.
+// Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons and counts of tokens.
 
-import { countIn, member, textOf } from '#core/json.ts';
+import { member, textOf } from '#core/json.ts';
 import type { Usage } from '#core/usage.ts';
-import type { Reply, Seconds, WireError } from '../codec.ts';
+import { addUsage, toUsage } from '../anthropic-dialect.ts';
+import type { Reply, Seconds } from '../codec.ts';
 import { bytesIn } from '../prompt.ts';
 
 const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
@@ -74,35 +75,6 @@ function toToolCall(block: unknown) {
   };
 }
 
-/** Counts so far. A stream sends some of them first and others last; the last value of each counts. */
-export type MessagesUsage = {
-  readonly [side in 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWriteLong' | 'output']?: number | undefined;
-};
-
-/** Known counts, and those that this `usage` object adds or replaces. */
-export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
-  return {
-    input: countIn(usage, 'input_tokens') ?? known.input,
-    cacheRead: countIn(usage, 'cache_read_input_tokens') ?? known.cacheRead,
-    cacheWrite: countIn(usage, 'cache_creation_input_tokens') ?? known.cacheWrite,
-    cacheWriteLong: countIn(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens') ?? known.cacheWriteLong,
-    output: countIn(usage, 'output_tokens') ?? known.output,
-  };
-}
-
-/** Undefined until both sides were counted. */
-export function toUsage(counted: MessagesUsage): Usage | undefined {
-  const { input, output, cacheRead = 0, cacheWrite = 0, cacheWriteLong = 0 } = counted;
-  if (input === undefined || output === undefined) return undefined;
-  return {
-    input: input + cacheRead + cacheWrite,
-    output,
-    cachedInput: cacheRead,
-    cacheWrite,
-    cacheWriteLong: cacheWriteLong || undefined,
-  };
-}
-
 /** The `usage` object that a client of OpenAI's API expects. */
 export function toOpenAiUsage({ input, output, cachedInput, cacheWrite }: Usage): object {
   return {
@@ -110,31 +82,5 @@ export function toOpenAiUsage({ input, output, cachedInput, cacheWrite }: Usage)
     completion_tokens: output,
     total_tokens: input + output,
     prompt_tokens_details: { cached_tokens: cachedInput, cache_write_tokens: cacheWrite },
-  };
-}
-
-/** The status each kind of error has outside of a stream (platform.claude.com/docs/en/api/errors). */
-const ANTHROPIC_STATUSES: ReadonlyMap<string, number> = new Map([
-  ['invalid_request_error', 400],
-  ['authentication_error', 401],
-  ['billing_error', 402],
-  ['permission_error', 403],
-  ['not_found_error', 404],
-  ['request_too_large', 413],
-  ['rate_limit_error', 429],
-  ['api_error', 500],
-  ['timeout_error', 504],
-  ['overloaded_error', 529],
-]);
-
-/** `{"type": "error", "error": {"type", "message"}}`. Total: a proxy's error page is an error without words. */
-export function anthropicError(body: unknown): WireError {
-  const error = member(body, 'error');
-  const code = textOf(member(error, 'type'));
-  return {
-    message: textOf(member(error, 'message')) ?? textOf(error),
-    param: undefined,
-    code,
-    status: code === undefined ? undefined : ANTHROPIC_STATUSES.get(code),
   };
 }

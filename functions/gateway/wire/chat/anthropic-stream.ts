@@ -1,16 +1,10 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
 import { member, parseJson, textOf } from '#core/json.ts';
+import { addUsage, anthropicError, isOutputCounted, type MessagesUsage, toUsage } from '../anthropic-dialect.ts';
 import { NOTHING, type Piece, type Seconds, type StreamReader } from '../codec.ts';
 import { bytesIn } from '../prompt.ts';
 import { dataOf, SseSplitter, toComment, toEvent } from '../sse.ts';
-import {
-  addUsage,
-  anthropicError,
-  type MessagesUsage,
-  toFinishReason,
-  toOpenAiUsage,
-  toUsage,
-} from './anthropic-reply.ts';
+import { toFinishReason, toOpenAiUsage } from './anthropic-reply.ts';
 
 /** A tool call that is being streamed. */
 interface Call {
@@ -107,7 +101,7 @@ export function createReader(created: Seconds): StreamReader {
 
   function finish(stopReason: string | undefined, counted: unknown): ReadonlyArray<Piece> {
     counts = addUsage(counts, counted);
-    const usage = toUsage(counts);
+    const usage = isOutputCounted(counted) ? toUsage(counts) : undefined;
     if (stopReason === undefined) return usage === undefined ? [] : [piece(new Uint8Array(0), { usage })];
     finished = true;
     return [chunk({}, { usage, finishReason: toFinishReason(stopReason) })];

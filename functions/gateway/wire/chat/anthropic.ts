@@ -2,15 +2,16 @@
 import type { Failure } from '#core/failure.ts';
 import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type Address, type Call, type Codec, type Recipient, type Route, toCall, toRoute } from '../codec.ts';
+import { anthropicError, routeToAnthropic } from '../anthropic-dialect.ts';
+import { type Call, type Codec, type Recipient, toCall } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
-import { anthropicError, toCompletion } from './anthropic-reply.ts';
+import { toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
 import { createEnd, errorEvent } from './stream-end.ts';
 
 export const anthropic: Codec = {
   isTranslated: true,
-  routeTo,
+  routeTo: routeToAnthropic,
   toCall: (chat, to) => {
     const body = toBody(chat, to);
     return body.ok ? ok(toCall(chat, to, body.value)) : body;
@@ -21,16 +22,6 @@ export const anthropic: Codec = {
 };
 
 const decoder = new TextDecoder();
-
-/** The version of the API that this dialect was written against; the credential `apiVersion` names another. */
-const API_VERSION = '2023-06-01';
-
-function routeTo({ base, credentials }: Address): Route {
-  const { apiKey, apiVersion = API_VERSION } = credentials;
-  const version = { 'anthropic-version': apiVersion };
-  const headers = apiKey === undefined ? version : { ...version, 'x-api-key': apiKey };
-  return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, headers);
-}
 
 function toBody({ text, stream }: ModelRequest, { endpoint, limit }: Recipient): Result<Call['body'], Failure> {
   const decided = { model: endpoint.entry.model, maxTokens: limit.max, stream };

@@ -51,6 +51,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     n: isCount(n) ? n : 1,
     limits: { max_completion_tokens: newer, max_tokens: older },
     limit: newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older),
+    minOutput: 1,
     input: measure(bytes.length, messages, members.tools),
     webSearches: decides ? webSearchesIn(members) : undefined,
     lookalikes: lookalikesIn(object, OWN_MEMBERS),

@@ -46,7 +46,7 @@ function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
   return ok({
     ...sent,
     ...{ stream: false, streamOptions: undefined, includeUsage: false, webSearches: undefined },
-    ...{ n: 1, limits: {}, limit: 0, input },
+    ...{ n: 1, limits: {}, limit: 0, minOutput: 0, input },
     lookalikes: lookalikesIn(sent.object, OWN_MEMBERS),
   });
 }

@@ -1,0 +1,52 @@
+// Requests admitted to a model: caller, body and grant, in this order. The first refusal is the answer.
+import type { Failure } from '#core/failure.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import { err, type Result } from '#core/result.ts';
+import { type AccessMemory, createAuthorize, type Grant } from './access.ts';
+import type { Authenticate } from './authenticate.ts';
+import type { Bodies, Body } from './body.ts';
+import type { Cooldowns } from './cooldown.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { RequestLog } from './request-log.ts';
+import type { Api } from './wire/api.ts';
+
+/** State that outlives a request, and that all APIs share. */
+export interface RequestMemory {
+  readonly bodies: Bodies;
+  readonly access: AccessMemory;
+  readonly cooldowns: Cooldowns;
+}
+
+export interface Shared extends RequestMemory {
+  readonly authenticate: Authenticate;
+}
+
+export function createAdmit(
+  deps: Pick<GatewayDeps, 'clock' | 'snapshots'>,
+  { authenticate, access }: Pick<Shared, 'authenticate' | 'access'>,
+  api: Api,
+) {
+  const authorize = createAuthorize(access, api);
+
+  return async function admit(client: HttpExchange, log: RequestLog, sent: Body): Promise<Result<Grant, Failure>> {
+    const first = await authenticate(client);
+    if (!first.ok) return first;
+    log.caller(first.value);
+
+    const body = await sent.read(client);
+    if (!body.ok) return body;
+    // A client may take minutes to send the body: then the key's policy is read again, and counts as it is now.
+    const isFresh = deps.clock.now() < first.value.freshUntil;
+    const caller = isFresh ? first : await authenticate(client, first.value.waited);
+    if (!caller.ok) return caller;
+    const request = api.toRequest(body.value, client);
+    if (!request.ok) return request;
+
+    const { model, stream } = request.value;
+    const snapshot = deps.snapshots.current();
+    if (snapshot === undefined) return err({ code: 'no_healthy_target', model });
+    const grant = authorize(caller.value, request.value, snapshot);
+    if (grant.ok) log.model(model, stream);
+    return grant;
+  };
+}

@@ -1,0 +1,130 @@
+// Counts of a prompt's tokens before it is sent: asked of the provider, else estimated. Free: no hold, no rate.
+import type { Failure } from '#core/failure.ts';
+import { countIn, parseJson } from '#core/json.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { Grant } from './access.ts';
+import { createAdmit, type Shared } from './admit.ts';
+import type { Body } from './body.ts';
+import type { GatewayDeps } from './deps.ts';
+import { createEndpoints } from './endpoints.ts';
+import { createRequestLogs, type RequestLog } from './request-log.ts';
+import { answerHeaders, type RequestContext, refuse } from './respond.ts';
+import { inOrder } from './targets.ts';
+import { failureOf, openReply } from './upstream-reply.ts';
+import type { Api } from './wire/api.ts';
+import type { Codec, Endpoint, Recipient } from './wire/codec.ts';
+
+interface Count {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+}
+
+/** Marks a count that no provider made. */
+const ESTIMATED = { 'x-gateway-estimated': 'true' };
+/** Agents ask while a person waits, and an estimate is at hand. */
+const MAX_WAIT: Millis = 10_000;
+
+export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & Required<Pick<Api, 'counting'>>) {
+  const openRequestLog = createRequestLogs(deps, `${api.name}${api.counting.path}`);
+  // A count searches nothing, so it needs no price of searches.
+  const toRequest: Api['toRequest'] = (bytes, client) => {
+    const request = api.toRequest(bytes, client);
+    return request.ok ? ok({ ...request.value, stream: false, webSearches: undefined }) : request;
+  };
+  const admit = createAdmit(deps, shared, { ...api, toRequest });
+  const endpointOf = createEndpoints(deps.credentials);
+  const { cooldowns } = shared;
+
+  return async function countTokens(client: HttpExchange, context: RequestContext): Promise<void> {
+    const body = shared.bodies.open();
+    const log = openRequestLog(context);
+    try {
+      const counted = await count(client, log, body);
+      if (!counted.ok) return log.refused(counted.failure, refuse(client, counted.failure, context));
+      log.answered(200, 'complete');
+      client.begin(200, counted.value.headers);
+      client.end(typeof counted.value.body === 'string' ? counted.value.body : [counted.value.body]);
+    } finally {
+      body.close();
+    }
+  };
+
+  async function count(client: HttpExchange, log: RequestLog, body: Body): Promise<Result<Count, Failure>> {
+    const grant = await admit(client, log, body);
+    if (!grant.ok) return grant;
+    const endpoint = chooseEndpoint(grant.value);
+    const counted = endpoint === undefined ? undefined : await ask(grant.value, endpoint, log);
+    if (counted !== undefined) return counted;
+    const estimate = api.counting.toReply(grant.value.request.input.estimate);
+    return ok({
+      headers: { ...answerHeaders({}, log.context, undefined), ...ESTIMATED },
+      body: JSON.stringify(estimate),
+    });
+  }
+
+  function chooseEndpoint({ candidates, routing }: Grant): Endpoint | undefined {
+    const reachable = candidates.flatMap((candidate) => {
+      const endpoint = endpointOf(candidate);
+      return endpoint.ok && cooldowns.of(endpoint.value) === undefined ? [endpoint.value] : [];
+    });
+    return inOrder(reachable, routing.strategy, { random: deps.random, inFlight: cooldowns.inFlight })[0];
+  }
+
+  /** The provider's count, or its refusal of the request; undefined where it has neither. */
+  async function ask(
+    { request, routing }: Grant,
+    endpoint: Endpoint,
+    log: RequestLog,
+  ): Promise<Result<Count, Failure> | undefined> {
+    const to: Recipient = { endpoint, limit: { max: 0, clamped: false } };
+    const call = endpoint.codec.toCall(request, to);
+    if (!call.ok) return call;
+    const controller = new AbortController();
+    const cancel = deps.timer(MAX_WAIT, () => controller.abort());
+    const { identifier } = endpoint.entry;
+    try {
+      const timeouts = { ...routing.timeouts, firstByte: MAX_WAIT };
+      const url = withPath(call.value.url, api.counting.path);
+      const response = await deps.upstream({ ...call.value, url, timeouts, signal: controller.signal });
+      const origin = {
+        endpoint: { ...endpoint, codec: countingCodec(endpoint.codec) },
+        stream: false,
+        clock: deps.clock,
+      };
+      const opened = await openReply(response, origin);
+      log.attempt(identifier, opened.ok ? undefined : opened.failure);
+      if (opened.ok && opened.value.type === 'plain') {
+        return ok({ headers: answerHeaders(response.headers, log.context, undefined), body: opened.value.reply.body });
+      }
+      const refused = opened.ok || opened.failure.failure.code !== 'upstream_refused' ? undefined : opened.failure;
+      return refused === undefined ? undefined : err(refused.failure);
+    } catch (error) {
+      log.attempt(identifier, failureOf(error, controller.signal));
+      return undefined;
+    } finally {
+      cancel();
+      controller.abort();
+    }
+  }
+}
+
+const decoder = new TextDecoder();
+
+/** Replies of counts: any object with a number of input tokens. */
+function countingCodec({ streams: _, ...codec }: Codec): Codec {
+  return {
+    ...codec,
+    readReply: (bytes) => {
+      const isCount = countIn(parseJson(decoder.decode(bytes)), 'input_tokens') !== undefined;
+      return isCount ? { body: bytes, usage: undefined, size: () => ({ outputBytes: 0, sound: 0 }) } : undefined;
+    },
+  };
+}
+
+/** The address with this path behind its own, before its query. */
+function withPath(url: string, path: string): string {
+  const end = url.indexOf('?');
+  return end === -1 ? url + path : url.slice(0, end) + path + url.slice(end);
+}

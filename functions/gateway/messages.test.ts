@@ -1,0 +1,411 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { COUNT, errorBody, event, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage, WAYS } from '../../test/gateway/stage.ts';
+import { MESSAGES, type Script, SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
+import { runs } from '../../test/runs.ts';
+
+const ASK = { model: 'claude', max_tokens: 100, messages: MESSAGES };
+
+interface Options {
+  readonly script?: Script;
+  readonly limit?: string;
+  readonly room?: number | undefined;
+  readonly entry?: object;
+}
+
+/** A gateway in front of Anthropic, asked as its clients ask. A token costs a thousand nano-dollars, one of output two thousand. */
+function open({ script = () => ({ body: message('hello') }), limit = '1', room, ...more }: Options = {}) {
+  const models = [entry('claude', { provider: 'anthropic', ...more.entry })];
+  const keys = { [KEY]: keyRecord({ limit }) };
+  const world = stage({ snapshot: snapshotOf(models, { retries: 0 }), keys, script, room });
+  const ask = (body: unknown, headers: Record<string, string> = { 'x-api-key': KEY }, query = '') =>
+    world.app.request(`/v1/messages${query}`, {
+      ...{ method: 'POST', headers: { 'anthropic-version': '2023-06-01', ...headers } },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+  return { ...world, ask };
+}
+
+const errorOf = async (response: Response) => {
+  const { type, error } = (await response.json()) as { type: string; error: { type: string; code?: string } };
+  return [response.status, type, error.type, error.code];
+};
+
+describe('a message', () => {
+  test('passes byte for byte in both directions, with its query and the headers that choose features', async () => {
+    const reply = ` ${message('hello', { context_management: { applied_edits: [] }, big: 1 })}\n`;
+    const { ask, fake } = open({ script: () => ({ body: reply }) });
+    const body =
+      '{"model":"claude","system":[{"type":"text","text":"x-anthropic-billing-header: a=1"},{"type":"text","text":"\\u00e9","cache_control":{"type":"ephemeral","ttl":"1h"}}],"max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"system","content":"mid","output_config":{"effort":"low"}}],"safeguards":{"a":12345678901234567890},"thinking":{"type":"adaptive"},"Model":"dear"}';
+    const beta = 'claude-code-20250219, interleaved-thinking-2025-05-14,x';
+    const response = await ask(
+      body,
+      { authorization: `Bearer ${KEY}`, 'anthropic-beta': beta, 'x-app': 'cli' },
+      '?beta=true',
+    );
+    expect(await response.text()).toBe(reply);
+    const [sent] = fake.requests;
+    expect(sent?.url).toBe('https://api.anthropic.com/v1/messages?beta=true');
+    expect(sentText(sent)).toBe(body.replace('"claude"', '"real-claude"').replace(',"Model":"dear"', ''));
+    expect(sent?.headers).toMatchObject({
+      ...{ 'x-api-key': 'value-of-claude-secret-key', 'anthropic-beta': beta, 'anthropic-version': '2023-06-01' },
+    });
+    expect(Object.keys(sent?.headers ?? {})).not.toContain('x-app');
+  });
+
+  test.each([
+    ['a bearer', { authorization: `Bearer ${KEY}` }, 200],
+    ['x-api-key', { 'x-api-key': KEY }, 200],
+    [
+      'a bearer beside the key of another account',
+      { authorization: `Bearer ${KEY}`, 'x-api-key': 'sk-ant-other' },
+      200,
+    ],
+    ['a bearer that is no key, beside one', { authorization: 'Bearer sk-other', 'x-api-key': KEY }, 401],
+    ['no key', {}, 401],
+  ])('is asked for with %s', async (_, headers, status) => {
+    const { ask } = open();
+    const response = await ask(ASK, headers);
+    expect(response.status).toBe(status);
+    if (status === 401) expect(response.headers.get('x-should-retry')).toBe('false');
+  });
+
+  test('is charged by its counts, each kind at its own price', async () => {
+    const usage = {
+      ...{ input_tokens: 10, cache_read_input_tokens: 1000, cache_creation_input_tokens: 300, output_tokens: 5 },
+      cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+      server_tool_use: { web_search_requests: 2 },
+    };
+    const price = { input: '1', output: '2', cachedInput: '0.1', cacheWrite: '1.25', cacheWriteLong: '2' };
+    const script = () => ({ body: message('hello', { usage }) });
+    const { ask, ledger } = open({ script, entry: { price, toolCosts: { webSearch: '0.01' } } });
+    await ask({ ...ASK, tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }] });
+    const cost = 10n * 1000n + 1000n * 100n + 100n * 1250n + 200n * 2000n + 5n * 2000n + 2n * 10_000_000n;
+    expect(ledger.settled).toMatchObject([
+      { cost, estimated: false, tokens: { input: 1310, output: 5, cachedInput: 1000, cacheWrite: 300 } },
+    ]);
+  });
+
+  test('that was sampled more than once is charged for every time', async () => {
+    const once = { input_tokens: 100, output_tokens: 50 };
+    const usage = { ...once, iterations: [{ type: 'compaction', input_tokens: 900, output_tokens: 70 }, once] };
+    const { ask, ledger } = open({ script: () => ({ body: message('hello', { usage }) }) });
+    await ask(ASK);
+    expect(ledger.settled).toMatchObject([{ tokens: { input: 1000, output: 120 } }]);
+  });
+
+  test('without a count is estimated', async () => {
+    const { ask, ledger } = open({ script: () => ({ body: message('hello hello', { usage: null }) }) });
+    await ask(ASK);
+    expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
+  });
+});
+
+describe('the hold of a message', () => {
+  const holdOf = async (more: object) => {
+    const { ask, ledger } = open({ limit: '1000000' });
+    const body = JSON.stringify({ ...ASK, ...more });
+    await ask(body);
+    return Number((ledger.asked[0]?.amount ?? 0n) / 1000n) - 200 - body.length;
+  };
+  const image = (data: string) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } });
+
+  test.each([
+    [
+      'text, calls, results and thoughts are their bytes',
+      0,
+      (data: string) => [
+        {
+          role: 'assistant',
+          content: [
+            { type: 'thinking', thinking: 'a', signature: data },
+            { type: 'tool_use', id: 't', name: 'n', input: { data } },
+          ],
+        },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'text', text: data }] }] },
+      ],
+    ],
+    ['a picture is its bound', 8_000 - 3000, (data: string) => [{ role: 'user', content: [image(data)] }]],
+    [
+      'a picture in a result is too',
+      8_000 - 3000,
+      (data: string) => [
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [image(data)] }] },
+      ],
+    ],
+    [
+      'a file is a hundred thousand',
+      100_000 - 3000,
+      (data: string) => [
+        {
+          role: 'user',
+          content: [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data } }],
+        },
+      ],
+    ],
+    [
+      'a file of text is its bytes',
+      0,
+      (data: string) => [
+        { role: 'user', content: [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data } }] },
+      ],
+    ],
+    [
+      'a file elsewhere is a hundred thousand',
+      100_000,
+      () => [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }],
+    ],
+    [
+      'a block that is new to us is its bytes and a file',
+      100_000,
+      (data: string) => [{ role: 'user', content: [{ type: 'hologram', data }] }],
+    ],
+  ])('%s', async (_, more, messages) => {
+    expect(await holdOf({ messages: messages('a'.repeat(3000)) })).toBe(more);
+  });
+
+  test('has room for what tools add to the prompt', async () => {
+    expect(await holdOf({ tools: [{ name: 'a', input_schema: {} }] })).toBe(1000);
+    expect(await holdOf({ tools: [{ name: 'a' }, { name: 'b' }, { type: 'bash_20250124', name: 'bash' }] })).toBe(2000);
+  });
+});
+
+describe('a limit', () => {
+  test('that the budget cannot pay is lowered, and a header says so', async () => {
+    const { ask, fake } = open({ limit: '0.0002' });
+    const response = await ask(ASK);
+    const lowered = Number(response.headers.get('x-gateway-clamped-to'));
+    expect(lowered).toBeGreaterThan(0);
+    expect(lowered).toBeLessThan(100);
+    expect(fake.sent()).toEqual({ ...ASK, model: 'real-claude', max_tokens: lowered });
+  });
+
+  test('is never lowered to less than the budget of thinking: the request is refused', async () => {
+    const { ask, fake } = open({ limit: '0.0003' });
+    const thinking = { type: 'enabled', budget_tokens: 90 };
+    expect(await errorOf(await ask({ ...ASK, thinking }))).toEqual([429, 'error', 'billing_error', 'budget_exceeded']);
+    expect(fake.requests).toEqual([]);
+  });
+
+  test('that is absent is that of the hold', async () => {
+    const { ask, fake } = open();
+    const { max_tokens: _, ...body } = ASK;
+    await ask(body);
+    expect(fake.sent()).toMatchObject({ max_tokens: 16_384 });
+  });
+});
+
+describe('a refusal', () => {
+  test('of a spent budget ends a run at once, with the reset', async () => {
+    const { ask } = open({ limit: '0.00001' });
+    const spent = await ask(ASK);
+    expect(spent.headers.get('x-should-retry')).toBe('false');
+    expect(spent.headers.get('retry-after')).toBeNull();
+    expect(await spent.json()).toMatchObject({
+      type: 'error',
+      error: { type: 'billing_error', code: 'budget_exceeded', message: expect.stringContaining('key "billing"') },
+    });
+  });
+
+  test.each([400, 413, 422])('of the provider with %d reaches the client as it is', async (status) => {
+    const body = errorBody('invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum');
+    const { ask, ledger } = open({ script: () => ({ status, body }) });
+    const response = await ask(ASK);
+    expect([response.status, await response.text()]).toEqual([status, body]);
+    expect([ledger.settled.length, ledger.held()]).toEqual([0, 0]);
+  });
+
+  test('of a proxy, which is no error of Anthropic, is one of ours, and ours never tell a credential', async () => {
+    const page = open({ script: () => ({ status: 400, body: '<html>value-of-claude-secret-key' }) });
+    expect(await errorOf(await page.ask(ASK))).toEqual([400, 'error', 'invalid_request_error', 'upstream_refused']);
+    const told = open({ script: () => ({ status: 400, body: errorBody('x', 'no value-of-claude-secret-key here') }) });
+    expect(await (await told.ask(ASK)).text()).not.toContain('value-of');
+  });
+
+  test.each([
+    [429, 'rate_limit_error', 429, 'rate_limit_error', 'upstream_rate_limited'],
+    [529, 'overloaded_error', 502, 'api_error', 'upstream_error'],
+    [401, 'authentication_error', 502, 'api_error', 'upstream_error'],
+  ])('of the provider with %d %s is ours to tell', async (status, type, ours, ourType, code) => {
+    const { ask } = open({ script: () => ({ status, body: errorBody(type) }) });
+    expect(await errorOf(await ask(ASK))).toEqual([ours, 'error', ourType, code]);
+  });
+
+  test.each([
+    ['no messages', { messages: undefined }],
+    ['a limit of zero', { max_tokens: 0 }],
+    ['a limit below zero', { max_tokens: -5 }],
+    ['a limit beyond counting', { max_tokens: 1e300 }],
+    ['a stream that is a text', { stream: 'true' }],
+    ['another model to fall back to', { fallbacks: ['dear'] }],
+    ['compaction', { context_management: { edits: [{ type: 'compact_20260112' }] } }],
+    ['a search without a price', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
+    [
+      'a tool by two types',
+      '{"model":"claude","messages":[],"tools":[{"type":"custom","Type":"code_execution_20250825"}]}',
+    ],
+  ])('of %s is in the envelope of Anthropic, before anybody is called or pays', async (_, more) => {
+    const { ask, ledger, fake } = open();
+    const response = await ask(typeof more === 'string' ? more : { ...ASK, ...more });
+    expect(await errorOf(response)).toEqual([400, 'error', 'invalid_request_error', 'invalid_request']);
+    expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
+  });
+
+  test('of a path that is not there reads like one of Anthropic to its clients', async () => {
+    const { app } = open();
+    const response = await app.request('/v1/messages/batches', {
+      method: 'POST',
+      headers: { 'anthropic-version': 'x' },
+    });
+    expect(await errorOf(response)).toEqual([404, 'error', 'not_found_error', 'not_found']);
+  });
+});
+
+describe('tools that the client runs, and members that cost nothing more,', () => {
+  test.each([
+    [
+      {
+        tools: [
+          { type: 'bash_20250124', name: 'bash' },
+          { type: 'custom', name: 'a', defer_loading: true },
+        ],
+      },
+    ],
+    [
+      {
+        tools: [
+          { type: 'text_editor_20250728', name: 'edit' },
+          { type: 'computer_20251124', name: 'c' },
+        ],
+      },
+    ],
+    [{ tools: [{ type: 'tool_search_tool_regex_20251119', name: 'search' }] }],
+    [{ service_tier: 'auto', speed: 'standard', inference_geo: 'global' }],
+    [{ context_management: { edits: [{ type: 'clear_thinking_20251015' }] }, output_config: { effort: 'high' } }],
+    [{ thinking: { type: 'disabled' }, metadata: { user_id: '{"device_id":"a"}' } }],
+  ])('pass: %j', async (more) => {
+    const { ask, fake } = open();
+    expect((await ask({ ...ASK, ...more })).status).toBe(200);
+    expect(fake.sent()).toMatchObject(more);
+  });
+});
+
+describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
+  const streaming = { ...ASK, stream: true };
+  const BLOCK = event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } });
+  const PING = event('ping');
+
+  test('passes event by event, pings and events that are new to us too, and is charged by its last counts', async () => {
+    const events = [START, PING, BLOCK, ': comment\n\n', event('novelty', { a: 1 }), ...words('a', 'b'), COUNT, STOP];
+    const { ask, ledger } = open({ script: () => ({ headers: SSE, body: events }), room });
+    expect(await (await ask(streaming)).text()).toBe(events.join(''));
+    expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
+  });
+
+  test('is cut at its hold, with its blocks closed and a proper end', async () => {
+    const body = [START, BLOCK, ...words(...Array(200).fill('word'))];
+    const { ask, ledger, fake } = open({ script: () => ({ headers: SSE, body: stuckAfter(...body) }), room });
+    const text = await (await ask({ ...streaming, max_tokens: 5 })).text();
+    const end = text.slice(text.lastIndexOf('event: content_block_delta')).split('\n\n').slice(1).join('\n\n');
+    expect(text.match(/text_delta/g)).toHaveLength(Number(ledger.settled[0]?.tokens.output));
+    expect(end).toBe(
+      event('content_block_stop', { index: 0 }) +
+        event('message_delta', {
+          delta: { stop_reason: 'max_tokens', stop_sequence: null },
+          usage: { output_tokens: ledger.settled[0]?.tokens.output },
+        }) +
+        STOP,
+    );
+    expect(fake.requests[0]?.signal.aborted).toBe(true);
+  });
+
+  test('whose last event is missing gets one; one that breaks off gets an error and no end', async () => {
+    const whole = open({ script: () => ({ headers: SSE, body: [START, ...words('a'), COUNT] }), room });
+    expect(await (await whole.ask(streaming)).text()).toBe([START, ...words('a'), COUNT, STOP].join(''));
+    const broken = open({ script: () => ({ headers: SSE, body: [START, ...words('a')] }), room });
+    const text = await (await broken.ask(streaming)).text();
+    expect(text).toContain('event: error\ndata: {"type":"error","error":{"type":"api_error"');
+    expect(text).not.toContain('message_stop');
+    expect(broken.ledger.settled).toMatchObject([{ estimated: true, tokens: { input: 10, output: 1 } }]);
+  });
+
+  test('whose counts lie, come twice or never is charged what came, and ends', async () => {
+    const lie = event('message_delta', { delta: { stop_reason: null }, usage: { output_tokens: 1 } });
+    const { ask, ledger } = open({
+      script: () => ({ headers: SSE, body: [START, ...words('a', 'b'), lie, COUNT, COUNT, STOP] }),
+      room,
+    });
+    await (await ask(streaming)).text();
+    expect(ledger.settled).toMatchObject([{ tokens: { output: 3 }, estimated: false }]);
+    const without = open({
+      script: () => ({
+        headers: SSE,
+        body: [START, ...words('a', 'b'), event('message_delta', { delta: { stop_reason: 'end_turn' } }), STOP],
+      }),
+      room,
+    });
+    await (await without.ask(streaming)).text();
+    expect(without.ledger.settled).toMatchObject([{ tokens: { input: 10, output: 2 }, estimated: true }]);
+  });
+});
+
+test('a client that is silent for long hears a ping every fifteen seconds', async () => {
+  const models = [entry('claude', { provider: 'anthropic' })];
+  const timeouts = { connect: 100, firstByte: 1000, idle: 100_000, total: 600_000 };
+  const script: Script = () => ({ headers: SSE, body: stuckAfter(START) });
+  const { app, clock } = stage({ snapshot: snapshotOf(models, { timeouts }), script });
+  const init = { method: 'POST', headers: { 'x-api-key': KEY }, body: JSON.stringify({ ...ASK, stream: true }) };
+  const reader = (await app.request('/messages', init)).body?.getReader();
+  const read = async () => new TextDecoder().decode((await reader?.read())?.value);
+  expect(await read()).toBe(START);
+  await clock.pass(15_000);
+  for (const _ of [1, 2, 3]) {
+    await clock.pass(15_000);
+    expect(await read()).toBe(event('ping'));
+  }
+});
+
+test('no body makes the gateway fail or keep money, whatever it holds', async () => {
+  const { ask, ledger } = open({ limit: '1000000' });
+  const names = fc.constantFrom(
+    'model',
+    'messages',
+    'system',
+    'tools',
+    'thinking',
+    'stream',
+    'max_tokens',
+    'context_management',
+    'metadata',
+    'container',
+    'speed',
+    'type',
+    'content',
+    'source',
+    'data',
+  );
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small' },
+      fc.oneof(
+        fc.string(),
+        fc.integer(),
+        fc.boolean(),
+        fc.constant(null),
+        fc.constantFrom('image', 'document', 'base64', 'text', 'tool_result'),
+      ),
+      fc.array(tie('value'), { maxLength: 4 }),
+      fc.dictionary(names, tie('value'), { maxKeys: 5 }),
+    ),
+  }));
+  await fc.assert(
+    fc.asyncProperty(fc.dictionary(names, value), async (body) => {
+      const { status } = await ask({ ...body, model: 'claude' });
+      expect([200, 400, 429]).toContain(status);
+      expect(ledger.held()).toBe(0);
+    }),
+    { numRuns: runs(300) },
+  );
+});

@@ -1,0 +1,58 @@
+// Messages for providers that speak them: bytes pass through; the model is changed on the way in, and a limit lowered.
+import { member, parseJson, textOf } from '#core/json.ts';
+import { ok } from '#core/result.ts';
+import { addUsage, anthropicError, routeToAnthropic, toUsage } from '../anthropic-dialect.ts';
+import { type Codec, type Recipient, type Reply, toCall } from '../codec.ts';
+import { type NewValue, spliceBytes } from '../json-splice.ts';
+import { readJson } from '../openai-dialect.ts';
+import { bytesIn } from '../prompt.ts';
+import type { ModelRequest } from '../request.ts';
+import { toNamedEvent } from '../sse.ts';
+import { createReader } from './stream.ts';
+import { createEnd, errorEvent } from './stream-end.ts';
+import { DECIDING } from './unmetered.ts';
+
+export const anthropic: Codec = {
+  isTranslated: false,
+  routeTo: routeToAnthropic,
+  toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
+  readReply,
+  readError,
+  streams: { createReader, createEnd, errorEvent, keepAlive: toNamedEvent('ping', {}) },
+};
+
+/** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
+export const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'max_tokens', ...DECIDING]);
+
+function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient): ReadonlyArray<Uint8Array | string> {
+  const set: NewValue[] = [['model', JSON.stringify(endpoint.entry.model)]];
+  if (send !== undefined && send < (request.limit ?? Number.POSITIVE_INFINITY)) set.push(['max_tokens', `${send}`]);
+  return spliceBytes(request, request.object, { set, drop: request.lookalikes, once: OWN_MEMBERS });
+}
+
+function readReply(bytes: Uint8Array): Reply | undefined {
+  const { body, reply } = readJson(bytes);
+  const content = member(reply, 'content');
+  if (!Array.isArray(content)) return undefined;
+  const size = () => ({ outputBytes: content.reduce<number>((sum, block) => sum + sizeOf(block), 0), sound: 0 });
+  return { body, usage: toUsage(addUsage({}, member(reply, 'usage'))), size };
+}
+
+/** Bytes of a block that a model has written; results of searches are none. */
+function sizeOf(block: unknown): number {
+  const texts = [member(block, 'text'), member(block, 'thinking'), member(block, 'name')].map(
+    (text) => textOf(text) ?? '',
+  );
+  const input = member(block, 'input');
+  return bytesIn(texts.join('') + (input === undefined ? '' : JSON.stringify(input)));
+}
+
+const decoder = new TextDecoder();
+
+/** Clients decide by the provider's own words whether they ask again, and how: the whole body is kept. */
+function readError(bytes: Uint8Array): ReturnType<Codec['readError']> {
+  const text = decoder.decode(bytes);
+  const body = parseJson(text);
+  const isWhole = member(body, 'type') === 'error';
+  return { ...anthropicError(body), ...(isWhole ? { body: text } : {}) };
+}

@@ -1,0 +1,37 @@
+// Content blocks of Messages requests: their size, without a tokenizer.
+import { listOf, member, textOf } from '#core/json.ts';
+import { MAX_PER_PART, type Measure, measureParts, type Part } from '../prompt.ts';
+import type { Members } from '../unmetered-features.ts';
+
+/** Anthropic scales pictures down: to 4,784 tokens on its finest models (platform.claude.com/docs/en/build-with-claude/vision). */
+const MAX_PER_PICTURE = 8_000;
+/** Blocks of text, of calls and of their results: they count as they are written. */
+const TEXT_BLOCK = /^(text|thinking|redacted_thinking|tool_reference|.*tool_use|.*_result)$/;
+const TEXT: Part = {};
+
+export function measure(bodyBytes: number, { system, messages, tools }: Members): Measure {
+  const contents = listOf(messages).map((message) => member(message, 'content'));
+  return measureParts(bodyBytes, { lists: [system, ...contents], tools: listOf(tools).filter(isDefinedThere) }, toPart);
+}
+
+/** A tool that Anthropic defines: its description is added to the prompt, and is not in the request. */
+function isDefinedThere(tool: unknown, index: number): boolean {
+  const type = member(tool, 'type');
+  return index === 0 || (typeof type === 'string' && type !== 'custom');
+}
+
+function toPart(block: unknown): Part {
+  if (typeof block !== 'object' || block === null) return TEXT;
+  const type = textOf(member(block, 'type')) ?? '';
+  const source = member(block, 'source');
+  const inner = [member(block, 'content'), member(source, 'content')];
+  const bytes = member(source, 'type') === 'base64' ? (textOf(member(source, 'data')) ?? '').length : 0;
+  if (type === 'image') return { media: { bytes, maxTokens: MAX_PER_PICTURE } };
+  const isText = TEXT_BLOCK.test(type) || (type === 'document' && isTextSource(source));
+  return isText ? { inner } : { media: { bytes: type === 'document' ? bytes : 0, maxTokens: MAX_PER_PART }, inner };
+}
+
+/** A text, or blocks, in place of a file. */
+function isTextSource(source: unknown): boolean {
+  return member(source, 'type') === 'text' || member(source, 'type') === 'content';
+}

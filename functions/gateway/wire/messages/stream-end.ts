@@ -1,0 +1,31 @@
+// Ends of streamed messages that the upstream did not send: an error, or a cut at the hold.
+import { type Failure, toReply } from '#core/failure.ts';
+import { member } from '#core/json.ts';
+import type { StreamEnd } from '../codec.ts';
+import { anthropicErrors } from '../error-format.ts';
+import { toNamedEvent } from '../sse.ts';
+
+export function errorEvent(failure: Failure): Uint8Array {
+  const { error, status } = toReply(failure);
+  return toNamedEvent('error', anthropicErrors.toBody(error, status));
+}
+
+/** The end of a stream that has used up its hold: open blocks are closed, and the message ends as at the client's own limit. */
+export function createEnd(): StreamEnd {
+  const open = new Set<unknown>();
+  return {
+    note: ({ frame }) => {
+      const [type, index] = [member(frame, 'type'), member(frame, 'index')];
+      if (type === 'content_block_start') open.add(index);
+      if (type === 'content_block_stop') open.delete(index);
+    },
+    cut: (_, { output }) => [
+      ...[...open].map((index) => toNamedEvent('content_block_stop', { index })),
+      toNamedEvent('message_delta', {
+        delta: { stop_reason: 'max_tokens', stop_sequence: null },
+        usage: { output_tokens: output },
+      }),
+      toNamedEvent('message_stop', {}),
+    ],
+  };
+}

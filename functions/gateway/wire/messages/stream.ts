@@ -1,0 +1,79 @@
+// Streamed messages: each event passes as it is, and is read for content, counts, errors and the end.
+import { member, parseJson, textOf } from '#core/json.ts';
+import { addUsage, anthropicError, isOutputCounted, type MessagesUsage, toUsage } from '../anthropic-dialect.ts';
+import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { bytesIn } from '../prompt.ts';
+import { dataOf, SseSplitter, toNamedEvent } from '../sse.ts';
+
+const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
+const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
+
+export function createReader(): StreamReader {
+  const splitter = new SseSplitter();
+  let counts: MessagesUsage = {};
+  let isFinished = false;
+  let hasEnded = false;
+
+  return {
+    push: (bytes) => splitter.push(bytes).map(read),
+    end: () => {
+      const pieces = splitter.end().map(read);
+      // A message whose answer has ended is whole; without its last event some clients ask for it again and again.
+      if (!isFinished || hasEnded) return pieces;
+      return [...pieces, { ...NOTHING, bytes: toNamedEvent('message_stop', {}), done: true }];
+    },
+  };
+
+  function read(bytes: Uint8Array): Piece {
+    const data = dataOf(bytes);
+    const event = data === undefined ? undefined : parseJson(data);
+    switch (member(event, 'type')) {
+      case 'message_start':
+        counts = addUsage(counts, member(member(event, 'message'), 'usage'));
+        return { ...NOTHING, bytes, frame: event, choices: BEGUN, prompt: toUsage({ ...counts, output: 0 }) };
+      case 'content_block_start':
+        return content(bytes, event, textIn(member(event, 'content_block'), BLOCK_TEXTS));
+      case 'content_block_delta':
+        return content(bytes, event, textIn(member(event, 'delta'), DELTA_TEXTS));
+      case 'content_block_stop':
+        return content(bytes, event, '');
+      case 'message_delta':
+        return finish(bytes, event);
+      case 'message_stop':
+        hasEnded = true;
+        return { ...NOTHING, bytes, done: true };
+      case 'error':
+        return { ...NOTHING, error: anthropicError(event) };
+      default:
+        // Pings, and events that are new to us.
+        return { ...NOTHING, bytes };
+    }
+  }
+
+  function finish(bytes: Uint8Array, event: unknown): Piece {
+    const counted = member(event, 'usage');
+    counts = addUsage(counts, counted);
+    const finished = textOf(member(member(event, 'delta'), 'stop_reason')) !== undefined;
+    isFinished ||= finished;
+    return {
+      ...NOTHING,
+      bytes,
+      frame: event,
+      choices: finished ? FINISHED : BEGUN,
+      usage: isOutputCounted(counted) ? toUsage(counts) : undefined,
+    };
+  }
+}
+
+function content(bytes: Uint8Array, event: unknown, text: string): Piece {
+  const deltas = text === '' ? 0 : 1;
+  return { ...NOTHING, bytes, frame: event, choices: BEGUN, deltas, outputBytes: bytesIn(text) };
+}
+
+/** Members that a model has written. */
+const BLOCK_TEXTS = ['text', 'thinking', 'name'];
+const DELTA_TEXTS = ['text', 'thinking', 'partial_json'];
+
+function textIn(of: unknown, names: ReadonlyArray<string>): string {
+  return names.map((name) => textOf(member(of, name)) ?? '').join('');
+}
