@@ -1,6 +1,7 @@
 // The report of a run: the answer to its caller, its log line and metrics, and the rows of a dry run.
 import type { Millis } from '#core/ports/money.ts';
 import type { KindName } from '#crds/kinds.ts';
+import type { Team } from '#crds/team.ts';
 import { type ActionName, about, type Guarded, type Result, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
@@ -122,9 +123,18 @@ export function record(
     for (const [kind, age] of Object.entries(oldest))
       metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', age / 1000, { kind });
     metrics.set('gateway_operator_reconcile_deferred_keys', report.deferred ?? 0);
+    for (const team of parts.flatMap(({ world }) => [...world.teams.values()])) recordTeam(metrics, team);
   }
   const isQuiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
   if (!isQuiet) log.info('reconciled', { ...report, millis: now - from });
+}
+
+/** Teams are few. Keys and users are not: their spend is in their statuses. */
+function recordTeam(metrics: ReconcileDeps['metrics'], { metadata: { namespace, name }, spec, status }: Team): void {
+  const labels = { namespace, team: name };
+  if (status?.currentSpend !== undefined)
+    metrics.set('gateway_operator_team_spend_dollars', Number(status.currentSpend), labels);
+  if (spec.maxBudget !== undefined) metrics.set('gateway_operator_team_budget_dollars', Number(spec.maxBudget), labels);
 }
 
 /** A row of a dry run. */

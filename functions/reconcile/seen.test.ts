@@ -48,3 +48,12 @@ test('what a run observed, did and took is a metric, by kind, action and outcome
   expect(text).toContain('gateway_operator_reconcile_actions_total{action="PutSecret",outcome="done"} 1');
   expect(text).toMatch(/gateway_operator_reconcile_duration_seconds_count 1/);
 });
+
+test("a team's budget and spend are metrics of the last sweep", async () => {
+  await harness.apply(...makeSecrets(), makeInstance(), makeTeam({ maxBudget: '12.5', budgetDuration: '30d' }));
+  await harness.sweep();
+  await harness.sweep();
+  const labels = '{namespace="default",team="research"}';
+  expect(harness.metrics.render()).toContain(`gateway_operator_team_budget_dollars${labels} 12.5\n`);
+  expect(harness.metrics.render()).toContain(`gateway_operator_team_spend_dollars${labels} 0\n`);
+});

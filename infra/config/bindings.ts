@@ -1,7 +1,7 @@
 // Bindings of the Workers, as docs/operations.md lists them.
 import { isMap } from '#crds/shapes.ts';
 import { httpsAddress, image, list, processes, segments, tokens } from './readers.ts';
-import { bound, matching, optional, refuse, required, text, type ValuesOf, withDefault } from './variable.ts';
+import { bound, matching, optional, parsed, refuse, required, text, type ValuesOf, withDefault } from './variable.ts';
 
 /** The API server's address, the token of the function's service account, and reconcile's. Secret ones are set with `wrangler secret put`. */
 const common = {
@@ -41,14 +41,6 @@ const toCredentials = (text: string): Credentials => {
   const json: unknown = parsed(text) ?? refuse('is not JSON');
   return areCredentials(json) ? json : refuse('is not an object of Secrets with entries');
 };
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 const upstashAddress = matching(/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost)[:/])/, 'is not an https:// address');
 

@@ -5,9 +5,11 @@ import {
   list,
   months,
   namespacedName,
+  objects,
   port,
   processes,
   segments,
+  serviceSegments,
   share,
   tokens,
 } from './readers.ts';
@@ -84,14 +86,42 @@ export const ReconcileEnvironment = {
     GATEWAY_PULL_SECRETS: optional(list),
     RETAIN_MONTHS: optional(months),
     ADMISSION_SERVICE: optional(namespacedName),
-    PATH_SECRETS: optional(segments),
+    PATH_SECRETS: optional(serviceSegments),
     ...traces,
   },
   agreements: [needsCluster],
 };
 
 /** Variables of the program that removes the operator. */
-export const UninstallEnvironment = { variables: api, agreements: [needsCluster] };
+export const UninstallEnvironment = {
+  variables: { ...api, UNINSTALL_OBJECTS: withDefault(oneOf('Keep', 'Delete'), 'Delete') },
+  agreements: [needsCluster],
+};
+
+const needsWholeCall: Agreement = {
+  holds: ({ GATEWAY_URL: url, GATEWAY_MODEL: model, KEY_SECRET: secret }) =>
+    (url === undefined) === (model === undefined) && (url === undefined) === (secret === undefined),
+  at: 'GATEWAY_URL',
+  problem: 'goes together with GATEWAY_MODEL and KEY_SECRET: set all of them, or none',
+};
+
+/** Variables of the program that checks an installation. */
+export const CheckEnvironment = {
+  variables: {
+    ...api,
+    CHECK_NAMESPACE: required(text),
+    GATEWAY_URL: optional(httpAddress),
+    GATEWAY_MODEL: optional(text),
+    KEY_SECRET: optional(namespacedName),
+  },
+  agreements: [needsCluster, needsWholeCall],
+};
+
+/** Variables of the quickstart's programs. */
+export const ApplyEnvironment = { variables: { ...api, OBJECTS: required(objects) }, agreements: [needsCluster] };
+export const SampleUpstreamEnvironment = {
+  variables: { PORT: server.PORT, HOST: server.HOST, SAMPLE_KEY: required(text) },
+};
 
 /** Variables of the CronJob's program. */
 export const TriggerEnvironment = {

@@ -1,6 +1,8 @@
 // Readers of the environment's texts, and the variables that functions read alike wherever they run.
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { isMap } from '#crds/shapes.ts';
 import { RELEASE_IMAGE } from './release.ts';
-import { converted, matching, oneOf, withDefault } from './variable.ts';
+import { converted, matching, oneOf, parsed, withDefault } from './variable.ts';
 
 export const port = converted(
   (text) => (/^[0-9]{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
@@ -18,6 +20,13 @@ const unguessable = (part: string) =>
     return parts.length > 0 && parts.every((part) => /^[-._~A-Za-z0-9]{16,128}$/.test(part)) ? parts : undefined;
   }, `needs 16 to 128 letters and digits in each ${part}`);
 export const segments = unguessable('segment');
+/** Segments that a webhook's reference to a Service may have. */
+export const serviceSegments = converted((text) => {
+  const parts = toList(text);
+  return parts.length > 0 && parts.every((part) => /^[a-z0-9][-.a-z0-9]{14,126}[a-z0-9]$/.test(part))
+    ? parts
+    : undefined;
+}, 'needs 16 to 128 lowercase letters and digits in each segment');
 /** Tokens of reconcile: hints are sent with the first, and accepted with any. */
 export const tokens = unguessable('token');
 const address = (protocol: RegExp, problem: string) =>
@@ -33,6 +42,14 @@ export const months = converted(
   (text) => (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= 2 ? Number(text) : undefined),
   'is not a number of months, at least 2',
 );
+
+/** A JSON array of Kubernetes objects. */
+export const objects = converted((text) => {
+  const json: unknown = parsed(text);
+  return Array.isArray(json) && json.every(isObject) ? json : undefined;
+}, 'is not a JSON array of Kubernetes objects');
+const isObject = (json: unknown): json is KubeObject =>
+  isMap(json) && typeof json.kind === 'string' && isMap(json.metadata) && typeof json.metadata.name === 'string';
 
 export const share = converted(
   (text) => (/^(0|1|0?\.[0-9]+|1\.0+)$/.test(text) ? Number(text) : undefined),

@@ -18,13 +18,14 @@ const LOOK_EVERY = 1_000;
 type Found = readonly [Kind, KubeObject];
 
 /**
- * Deletes every gateway resource and lets a running operator clean up behind it: keys stop working, gateways go. Then nothing of the operator
- * answers for the cluster any more: the webhooks go, and the finalizers of objects that are not cleaned. Repeating it is harmless,
- * whatever was deleted before: the operator, its namespace, kinds.
+ * `Delete` deletes every gateway resource and lets a running operator clean up behind it: keys stop working, gateways go. `Keep` leaves all of
+ * them, and gateways serve on; then reconcile must not run any more, which would put its finalizers back. Either way nothing of the operator
+ * answers for the cluster any more: the webhooks go, and the finalizers that are left. Repeating it is harmless, whatever was deleted before:
+ * the operator, its namespace, kinds.
  */
-export async function removeOperator(deps: RemoveDependencies): Promise<void> {
+export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' | 'Delete'): Promise<void> {
   // Instances last: keys are cleaned in the database of theirs.
-  const isCleaned = await removeAll(deps, [virtualKeys, users, teams]);
+  const isCleaned = objects === 'Delete' && (await removeAll(deps, [virtualKeys, users, teams]));
   if (isCleaned) await removeAll(deps, [gatewayInstances]);
   for (const resource of HOOKS) {
     const hook = await deps.cluster.get(resource, undefined, WEBHOOKS);
@@ -32,9 +33,18 @@ export async function removeOperator(deps: RemoveDependencies): Promise<void> {
     await deps.cluster.delete(resource, undefined, WEBHOOKS, hook.metadata.uid ?? '');
     deps.print(`deleted ${resource.kind} ${WEBHOOKS}`);
   }
-  for (let left = await find(deps.cluster); left.length > 0; left = await find(deps.cluster)) {
-    for (const found of left) await release(deps, found);
+  const isHeld = ([, { metadata }]: Found) => objects === 'Delete' || metadata.finalizers?.includes(FINALIZER) === true;
+  const findHeld = async () => (await find(deps.cluster)).filter(isHeld);
+  for (let held = await findHeld(); held.length > 0; held = await findHeld()) {
+    for (const [kind, object] of held) {
+      const deleted = objects === 'Delete' && object.metadata.deletionTimestamp === undefined;
+      if (deleted) await remove(deps.cluster, kind, object.metadata);
+      await release(deps, [kind, object], deleted);
+    }
   }
+  const kept = (await find(deps.cluster)).length;
+  if (kept > 0)
+    deps.print(`${kept} objects of the operator's kinds stay; gateways serve until their instances are deleted`);
   deps.print('Nothing of the operator holds this cluster any more: delete its manifests and its kinds.');
 }
 
@@ -81,18 +91,19 @@ async function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Deleted without being cleaned: what reconcile would have done is not done. */
-async function release({ cluster, print }: RemoveDependencies, [kind, { metadata }]: Found): Promise<void> {
+/** Frees the object of our finalizer. A deleted one goes without being cleaned: what reconcile would have done is not done. */
+async function release({ cluster, print }: RemoveDependencies, [kind, { metadata }]: Found, justDeleted: boolean) {
   const { namespace, name, resourceVersion, finalizers = [] } = metadata;
-  if (metadata.deletionTimestamp === undefined) await remove(cluster, kind, metadata);
   const others = finalizers.filter((finalizer) => finalizer !== FINALIZER);
   if (others.length > 0 && others.length === finalizers.length)
     throw new Error(`${kind.kind} ${namespace}/${name} is held by ${others.join(', ')}, which is not ours to remove`);
   // The deletion has made another version.
-  const version = metadata.deletionTimestamp === undefined ? {} : { resourceVersion };
+  const version = justDeleted ? {} : { resourceVersion };
   const patch = { metadata: { ...version, finalizers: others } };
   const written = await unlessGone(cluster.patch(kind, namespace, name, patch));
   if (written === undefined) return;
-  if (written.ok) print(`released ${kind.kind} ${namespace}/${name}: nobody has cleaned up behind it`);
+  const isGone = justDeleted || metadata.deletionTimestamp !== undefined;
+  if (written.ok)
+    print(`released ${kind.kind} ${namespace}/${name}${isGone ? ': nobody has cleaned up behind it' : ''}`);
   else if (written.refusal !== 'conflict' && written.refusal !== 'gone') throw new Error(written.message);
 }

@@ -7,7 +7,8 @@ import { main, print } from '../node/process.ts';
 import { removeOperator } from './remove-operator.ts';
 
 main(async () => {
-  const { cluster, close } = await openApi(readEnvironment(UninstallEnvironment, process.env));
-  await removeOperator({ cluster, print, now: Date.now, pause });
+  const environment = readEnvironment(UninstallEnvironment, process.env);
+  const { cluster, close } = await openApi(environment);
+  await removeOperator({ cluster, print, now: Date.now, pause }, environment.UNINSTALL_OBJECTS);
   await close();
 });

@@ -1,4 +1,4 @@
-// Webhook configurations: webhooks.yaml as it is for the cluster's own admission, or with another address, policy or user.
+// Webhook configurations: as install.yaml has them for the cluster's own admission, or with another address, policy or user.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeObject } from '#core/ports/cluster.ts';
@@ -22,22 +22,22 @@ export interface WebhookOptions {
   readonly ownUser?: string;
 }
 
-/** Stands for the unguessable segment until the installation puts it in (docs/kubernetes.md). */
-export const PATH_PLACEHOLDER = '<ADMISSION_PATH>';
-
-/** As the file has them: reconcile puts the CA in, or cert-manager where the annotation asks for it. */
+/** As the file has them: reconcile puts in the path and the CA. */
 export const IN_CLUSTER = { ownUser: accountUser('reconcile') } as const satisfies WebhookOptions;
 
 interface Webhook {
-  readonly clientConfig: { readonly service: { readonly path: string } };
+  readonly name: string;
+  readonly clientConfig: object;
   readonly matchConditions: ReadonlyArray<{ readonly name: string; readonly expression: string }>;
   readonly failurePolicy: string;
 }
 
-const FILE = join(import.meta.dirname, '../kubernetes/webhooks.yaml');
+const FILE = join(import.meta.dirname, '../kubernetes/install.yaml');
 
 export function webhookConfigurations(options: WebhookOptions): ReadonlyArray<KubeObject> {
-  return readDocuments(readFileSync(FILE, 'utf8')).map((configuration) => ({
+  const documents = readDocuments(readFileSync(FILE, 'utf8'));
+  const configurations = documents.filter(({ kind }) => kind.endsWith('WebhookConfiguration'));
+  return configurations.map((configuration) => ({
     ...configuration,
     webhooks: (configuration.webhooks as ReadonlyArray<Webhook>).map((webhook) => ({
       ...webhook,
@@ -49,8 +49,9 @@ export function webhookConfigurations(options: WebhookOptions): ReadonlyArray<Ku
   }));
 }
 
-function clientConfigOf({ clientConfig: { service } }: Webhook, { base, caBundle }: WebhookOptions) {
-  const address = base === undefined ? { service } : { url: `${base}/${service.path.split('/').at(-1)}` };
+function clientConfigOf({ name, clientConfig }: Webhook, { base, caBundle }: WebhookOptions) {
+  const path = name.startsWith('mutate.') ? 'mutate' : 'validate';
+  const address = base === undefined ? clientConfig : { url: `${base}/${path}` };
   return caBundle === undefined ? address : { ...address, caBundle: Buffer.from(caBundle).toString('base64') };
 }
 

@@ -2,10 +2,9 @@
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
-import type { UninstallEnvironment } from '../config/environments.ts';
-import type { ValuesOf } from '../config/variable.ts';
+import type { ReconcileEnvironment } from '../config/environments.ts';
 
-type Environment = ValuesOf<typeof UninstallEnvironment>;
+type Environment = Pick<ReconcileEnvironment, 'KUBECONFIG' | 'KUBERNETES_SERVICE_HOST' | 'KUBERNETES_SERVICE_PORT'>;
 
 /** KUBECONFIG where it is set, else the service account of the Pod. */
 export async function openApi(environment: Environment): Promise<{ cluster: Cluster; close(): Promise<void> }> {

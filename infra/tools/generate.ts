@@ -1,31 +1,36 @@
-// Generated files: CRD manifests, the reference of the fields, the price table, the script of accounts.
+// Generated files: CRD manifests, the reference of the fields, the price table, the script of accounts, the chart's values and rendered manifests.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { toReference } from '#crds/reference.ts';
+import { CHART, renderManifest, staleManifests, toChartFiles } from './chart.ts';
 import { toPriceTable } from './price-table.ts';
 
 const MANIFESTS = 'crds/manifests';
 const PRICES = 'functions/core/price-table.json';
 const SCRIPT = 'infra/adapters/redis/account.json';
+const KINDS = 'infra/kubernetes/crds.yaml';
 
 const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${PRICES},
-${SCRIPT}.
+${SCRIPT}, ${KINDS}, values of the chart in ${CHART},
+and manifests that Helm renders from it (infra/kubernetes, infra/quickstart). Only a changed chart needs Helm.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
 npm run generate -- --help     this text
 `;
 
-/** Every generated file: its path below the root of the repository, and its text. */
+/** Every generated file but those that Helm renders: its path below the root of the repository, and its text. */
 export function generated(): ReadonlyMap<string, string> {
   const manifests = kinds.map((kind) => [`${MANIFESTS}/${kind.plural}.yaml`, toYaml(toManifest(kind))] as const);
   const others = [
     ['docs/reference.md', toReference()],
     [PRICES, toPriceTable()],
     [SCRIPT, toScript()],
+    [KINDS, manifests.map(([, text]) => text).join('---\n')],
+    ...toChartFiles(),
   ] as const;
   return new Map([...manifests, ...others]);
 }
@@ -34,20 +39,26 @@ export function generated(): ReadonlyMap<string, string> {
 export function stale(root: string): readonly string[] {
   const files = generated();
   const changed = [...files].filter(([path, text]) => !hasText(join(root, path), text)).map(([path]) => path);
-  return [...changed, ...orphans(root, files)];
+  return [...changed, ...orphans(root, files), ...staleManifests(root)];
 }
 
 /** Makes the files below `root` what they should be, and names those that it touched. */
 export function write(root: string): readonly string[] {
   const files = generated();
-  const touched = stale(root);
+  const touched = [...stale(root)];
+  const put = (path: string, text: string) => {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  };
+  for (const path of orphans(root, files)) rmSync(join(root, path));
   for (const path of touched) {
     const text = files.get(path);
-    if (text === undefined) rmSync(join(root, path));
-    else {
-      mkdirSync(dirname(join(root, path)), { recursive: true });
-      writeFileSync(join(root, path), text);
-    }
+    if (text !== undefined) put(path, text);
+  }
+  // Rendered from the values that were just written.
+  for (const path of staleManifests(root)) {
+    put(path, renderManifest(root, path));
+    if (!touched.includes(path)) touched.push(path);
   }
   return touched;
 }

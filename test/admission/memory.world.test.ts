@@ -10,7 +10,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 import { objectOf } from './fixtures.ts';
 
 /** The container of admission in the cluster: its options of Node, and its memory. */
-const deployment = documentsOf('infra/kubernetes/operator.yaml').find(
+const deployment = documentsOf('infra/kubernetes/install.yaml').find(
   ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'admission',
 );
 const container = (deployment?.spec as PodTemplate | undefined)?.template.spec.containers[0];

@@ -13,7 +13,7 @@ import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts'
 import { type CertificateDeps, HOOKS, observe } from '../../functions/reconcile/certificates/objects.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { applyKinds } from '../../infra/manifests/apply.ts';
-import { PATH_PLACEHOLDER } from '../../infra/manifests/webhooks.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { run } from '../child.ts';
 import { CLUSTERS } from '../clusters.ts';
 import { startControlPlane } from '../control-plane.ts';
@@ -24,7 +24,7 @@ import { describeSideBySide } from '../side-by-side.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { startClients } from './certificate-clients.ts';
 import { ADMISSION_PATH, type NodeProcess, startAdmission, sweepOnce } from './node-process.ts';
-import { documentsOf, startWorld } from './world.ts';
+import { startWorld } from './world.ts';
 
 const NAMESPACE = 'gateway-operator';
 const HOST = 'admission.gateway-operator.svc';
@@ -34,6 +34,7 @@ const SERVICE = { namespace: NAMESPACE, name: 'admission' };
 const SHORT: CertificateDeps = {
   issuer: createIssuer(),
   service: SERVICE,
+  path: ADMISSION_PATH,
   lifetimes: { authority: 240_000, serving: 24_000 },
 };
 /** The kubelet takes so long to mount a change. */
@@ -128,19 +129,18 @@ describeSideBySide(CLUSTERS, 'certificates', ({ name }) => {
   };
   const fileOf = (name: string) => join(folder, 'tls/..data', name);
 
-  /** As they are installed: with the segment put in. */
   const hooksAt = (port: number) =>
-    documentsOf('infra/kubernetes/webhooks.yaml').map((hook) => {
-      const text = JSON.stringify(hook).replaceAll('"port":443', `"port":${port}`);
-      return JSON.parse(text.replaceAll(PATH_PLACEHOLDER, ADMISSION_PATH)) as KubeObject;
-    });
+    webhookConfigurations(IN_CLUSTER).map(
+      (hook) => JSON.parse(JSON.stringify(hook).replaceAll('"port":443', `"port":${port}`)) as KubeObject,
+    );
 
   const sweep = (terms = SHORT) =>
     keepCertificate({ cluster: reconcile, clock: { now: () => Date.now() }, log, metrics: createMetrics() }, terms);
 
   test('one run of reconcile, with no more rights than its account has, issues it; another writes nothing', async () => {
     for (const hook of hooksAt(443)) await apply(hook);
-    const environment = { KUBECONFIG: account.reconcile, ADMISSION_SERVICE: `${NAMESPACE}/admission` };
+    const service = { ADMISSION_SERVICE: `${NAMESPACE}/admission`, PATH_SECRETS: ADMISSION_PATH };
+    const environment = { KUBECONFIG: account.reconcile, ...service };
     const once = () => sweepOnce(join(folder, 'node/reconcile.mjs'), environment);
     expect((await once()).certificate).toEqual({
       actions: ['IssueCertificate', 'TrustAuthorities', 'TrustAuthorities', 'WriteCertificate'],

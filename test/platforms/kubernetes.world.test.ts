@@ -30,7 +30,7 @@ import {
 import { documentsOf, sampleFor } from './world.ts';
 
 const why = whyNoControlPlane();
-const YAML = ['access', 'operator', 'webhooks'].map((name) => `infra/kubernetes/${name}.yaml`);
+const INSTALL = 'infra/kubernetes/install.yaml';
 /** What reconcile makes for an instance, word for word. */
 const GATEWAY = 'test/reconcile/golden/deployment.golden.yaml';
 
@@ -82,22 +82,23 @@ describeUnless(why, 'plain Kubernetes', () => {
   test('takes every document of our YAML, in the order of docs/kubernetes.md, word for word', async () => {
     const desk = deskIn(folder);
     const said: string[] = [];
-    for (const step of ['access', 'functions']) {
+    for (const step of ['kinds', 'functions']) {
       said.push(await type(documented('docs/kubernetes.md', step), desk, server.kubeconfig));
     }
-    const documents = [...YAML.flatMap(documentsOf)].length;
+    const documents = documentsOf(INSTALL).length;
     expect(said.join('').match(/ created$/gm)?.length).toBe(documents + 6); // the CRDs, the Secret, the first run
     // Nothing in it is left to a default that an older server reads otherwise: applying it again changes nothing.
-    const again = await kubectl(['apply', ...YAML.slice(0, 2).flatMap((file) => ['-f', join(desk, file)])]);
+    const again = await kubectl(['apply', '-f', join(desk, INSTALL)]);
     // Of a disruption budget kubectl says "configured" each time: it replaces the selector by itself.
     expect(again.replace(/^.* unchanged\n|^poddisruptionbudget.*\n/gm, '')).toBe('');
   });
 
   test('the Pods are ones that a namespace with the restricted profile admits', async () => {
-    const templates = [...YAML, 'infra/kubernetes/uninstall.yaml', GATEWAY].flatMap(documentsOf).flatMap(podTemplateOf);
-    expect(templates).toHaveLength(5);
-    // A controller makes the first elsewhere, uninstall.yaml the other.
-    for (const name of ['default', 'uninstall'])
+    const files = [INSTALL, 'infra/kubernetes/uninstall.yaml', 'infra/quickstart/quickstart.yaml', GATEWAY];
+    const templates = files.flatMap(documentsOf).flatMap(podTemplateOf);
+    expect(templates).toHaveLength(9);
+    // A controller makes the first elsewhere, uninstall.yaml and quickstart.yaml the others.
+    for (const name of ['default', 'uninstall', 'quickstart'])
       await kubectl(['-n', 'gateway-operator', 'create', 'serviceaccount', name]);
     const make = async (metadata: object, spec: object) => {
       const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'probe' }, spec };
@@ -111,14 +112,14 @@ describeUnless(why, 'plain Kubernetes', () => {
   });
 
   test('one reconcile runs at a time: an update starts when its predecessor has ended, and a sweep when the one before has', () => {
-    const operator = documentsOf('infra/kubernetes/operator.yaml');
+    const operator = documentsOf(INSTALL);
     const named = (kind: string) => operator.find((one) => one.kind === kind && one.metadata.name === 'reconcile');
     expect(named('Deployment')?.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
     expect(named('CronJob')?.spec).toMatchObject({ schedule: '* * * * *', concurrencyPolicy: 'Forbid' });
   });
 
   test('a drain never takes both Pods of admission, which are put on two nodes where there are two', () => {
-    const operator = documentsOf('infra/kubernetes/operator.yaml');
+    const operator = documentsOf(INSTALL);
     const admission = operator.find((one) => one.kind === 'Deployment' && one.metadata.name === 'admission');
     const budget = operator.find((one) => one.kind === 'PodDisruptionBudget');
     const selector = { matchLabels: { 'app.kubernetes.io/name': 'admission' } };
@@ -157,10 +158,14 @@ describeUnless(why, 'plain Kubernetes', () => {
     let reconcile: NodeProcess;
     beforeAll(async () => {
       const desk = join(folder, 'desk');
+      const shared = await cluster.get(RESOURCES.secrets, 'gateway-operator', 'gateway-operator');
+      const { 'admission-path': encoded = '' } = (shared?.data ?? {}) as Record<string, string>;
+      const path = Buffer.from(encoded, 'base64').toString();
       reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
         KUBECONFIG: await accountOf('reconcile'),
         GATEWAY_PROCESSES: 'one',
         ADMISSION_SERVICE: 'gateway-operator/admission',
+        PATH_SECRETS: path,
       });
       closing.push(() => reconcile.stop());
       // The first run issues the certificate that admission waits for, and has both configurations trust it; the kubelet mounts it.
@@ -171,11 +176,9 @@ describeUnless(why, 'plain Kubernetes', () => {
       const data = (secret?.data ?? {}) as Record<string, string>;
       for (const entry of ['tls.crt', 'tls.key'])
         writeFileSync(join(desk, entry), Buffer.from(data[entry] ?? '', 'base64'));
-      const shared = await cluster.get(RESOURCES.secrets, 'gateway-operator', 'gateway-operator');
-      const { 'admission-path': path = '' } = (shared?.data ?? {}) as Record<string, string>;
       admission = await startNode(join(folder, 'node/admission.mjs'), {
         KUBECONFIG: await accountOf('admission'),
-        PATH_SECRETS: Buffer.from(path, 'base64').toString(),
+        PATH_SECRETS: path,
         OWN_USERS: 'system:serviceaccount:gateway-operator:reconcile',
         RECONCILE_URL: reconcile.url,
         RECONCILE_TOKEN,
@@ -227,6 +230,13 @@ describeUnless(why, 'plain Kubernetes', () => {
       expect(stderr).toContain('validate.gateway-operator.dev');
       expect(stderr).toMatch(/no GatewayInstance|does not exist|not there/);
       expect(stderr).toContain('sample');
+    });
+
+    test('the check of the installation finds that admission answers', async () => {
+      const environment = { KUBECONFIG: server.kubeconfig, CHECK_NAMESPACE: 'gateway-operator' };
+      const { code, stdout, stderr } = await runNode(join(folder, 'node/check.mjs'), [], environment);
+      expect(`${code} ${stderr}`).toBe('0 ');
+      expect(stdout).toMatch(/^admission answers: .*give each entry a Secret of its own/);
     });
 
     test('the first gateway of docs/deploy.md is admitted as it stands there', async () => {

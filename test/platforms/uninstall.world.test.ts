@@ -12,15 +12,15 @@ import { kinds, virtualKeys } from '#crds/kinds.ts';
 import { removeOperator } from '../../infra/kubernetes/remove-operator.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { applyKinds } from '../../infra/manifests/apply.ts';
-import { PATH_PLACEHOLDER } from '../../infra/manifests/webhooks.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { run } from '../child.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { ADMISSION_PATH, runNode, startReconcile } from './node-process.ts';
-import { apply, documentsOf, sampleFor } from './world.ts';
+import { runNode, startReconcile } from './node-process.ts';
+import { apply, sampleFor } from './world.ts';
 
 describeUnless(whyNoControlPlane(), 'the operator', () => {
   let server: TestControlPlane;
@@ -71,8 +71,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
       GATEWAY_PROCESSES: 'one',
     });
     expect((await reconcile.ask()).status).toBe(200);
-    for (const hook of documentsOf('infra/kubernetes/webhooks.yaml'))
-      await kubectl(['apply', '-f', '-'], JSON.stringify(hook).replaceAll(PATH_PLACEHOLDER, ADMISSION_PATH));
+    for (const hook of webhookConfigurations(IN_CLUSTER)) await kubectl(['apply', '-f', '-'], JSON.stringify(hook));
     return reconcile;
   };
 
@@ -85,7 +84,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
       for (; !isOver; await pause(500)) await reconcile.ask();
     })();
     const cluster = await open(await accountOf('uninstall'));
-    await removeOperator({ cluster, print: (line) => said.push(line), now: Date.now, pause });
+    await removeOperator({ cluster, print: (line) => said.push(line), now: Date.now, pause }, 'Delete');
     isOver = true;
     await schedule;
     expect(await reconcile.stop()).toBe(0);
@@ -114,7 +113,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
       millis += 10_000;
     };
     const cluster = await open(await accountOf('uninstall'));
-    await removeOperator({ cluster, print: (line) => said.push(line), now: () => millis, pause: waits });
+    await removeOperator({ cluster, print: (line) => said.push(line), now: () => millis, pause: waits }, 'Delete');
     expect(said.filter((line) => line.startsWith('released')).length).toBeGreaterThanOrEqual(3);
     expect(await names('validatingwebhookconfigurations')).toBe('');
     const ours = async () => (await kubectl(['get', 'crd', '-o', 'name'])).match(/gateway-operator\.dev/g) ?? [];

@@ -1,4 +1,4 @@
-// Metrics that alert rules and docs name: each is counted.
+// Metrics that alert rules, the dashboard and docs name: each is counted.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -8,7 +8,8 @@ import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 
 const root = join(import.meta.dirname, '../..');
 const alerts = readFileSync(join(root, 'infra/kubernetes/alerts.yaml'), 'utf8');
-const code = globSync('functions/**/*.ts', { cwd: root, exclude: (path) => path.endsWith('.test.ts') })
+const dashboard = readFileSync(join(root, 'infra/helm/gateway-operator/files/dashboard.json'), 'utf8');
+const code = globSync('{functions,infra/triggers}/**/*.ts', { cwd: root, exclude: (path) => path.endsWith('.test.ts') })
   .map((path) => readFileSync(join(root, path), 'utf8'))
   .join('\n');
 
@@ -27,6 +28,20 @@ test.each(rules)('$alert asks for metrics that are counted, and says what to do'
   expect(named.filter((name) => !code.includes(`'${name}'`))).toEqual([]);
   expect(labels.severity).toMatch(/^(critical|warning)$/);
   expect(annotations.description.length).toBeGreaterThan(40);
+});
+
+test('every panel of the dashboard asks for metrics that are counted', () => {
+  interface Panel {
+    readonly title: string;
+    readonly targets?: ReadonlyArray<{ readonly expr: string }>;
+  }
+  const { panels } = JSON.parse(dashboard) as { readonly panels: ReadonlyArray<Panel> };
+  const asked = panels.flatMap(({ targets = [] }) =>
+    targets.flatMap(({ expr }) => expr.match(/gateway_operator_\w+/g)),
+  );
+  expect(asked.length).toBeGreaterThan(20);
+  const unknown = asked.filter((name) => !code.includes(`'${name?.replace(/_bucket$/, '')}'`));
+  expect(unknown).toEqual([]);
 });
 
 test.each(['unbooked_age_seconds', 'rejected_total', 'rebuilds_total', 'audit_differences_total', 'overruns_total'])(

@@ -25,8 +25,16 @@ export interface ModelStats {
   abandoned: number;
 }
 
-/** Listens on the loopback only, on any free port where `port` is 0. With `key`, callers must send it, so that credentials are really used. */
-export async function createSampleUpstream({ port, key }: { readonly port: number; readonly key?: string }) {
+export interface SampleUpstreamOptions {
+  /** 0: any free port. */
+  readonly port: number;
+  /** Absent: the loopback. */
+  readonly host?: string;
+  /** Callers must send it, so that credentials are really used. Absent: anybody may call. */
+  readonly key?: string;
+}
+
+export async function createSampleUpstream({ port, host = '127.0.0.1', key }: SampleUpstreamOptions) {
   const models = new Map<string, ModelStats>();
   /** The same as `GET /stats`. */
   const stats = { read: () => ({ models: Object.fromEntries(models) }) };
@@ -37,14 +45,14 @@ export async function createSampleUpstream({ port, key }: { readonly port: numbe
       else response.destroy();
     });
   });
-  await once(server.listen(port, '127.0.0.1'), 'listening');
+  await once(server.listen(port, host), 'listening');
   const { port: taken } = server.address() as AddressInfo;
   const close = async () => {
     server.closeAllConnections();
     await server[Symbol.asyncDispose]();
   };
   // OpenAI's API begins at `/v1` below this.
-  return { url: `http://127.0.0.1:${taken}`, stats, close };
+  return { url: `http://${host}:${taken}`, stats, close };
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { next } from '../pinned.ts';
 import type { Swept } from './child.ts';
 
-/** The flags of operator.yaml, for a container with a limit of 512 MiB. */
+/** The flags of install.yaml, for a container with a limit of 512 MiB. */
 export const LIMITS = (process.env.BENCH_NODE_OPTIONS ?? '--max-old-space-size=640 --max-semi-space-size=16').split(
   ' ',
 );

@@ -1,0 +1,55 @@
+{{/* The image of all functions. */}}
+{{- define "operator.image" -}}
+{{- $image := .Values.image -}}
+{{ $image.repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{/* Labels of an object. `name` is its function. */}}
+{{- define "operator.labels" -}}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/part-of: gateway-operator
+{{- end }}
+
+{{/* Labels and annotations of a Pod. */}}
+{{- define "operator.podMetadata" -}}
+labels:
+  {{- include "operator.labels" . | nindent 2 }}
+  {{- with .root.Values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .root.Values.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Every Pod of the operator meets the restricted profile. */}}
+{{- define "operator.podSpec" -}}
+securityContext: { runAsNonRoot: true, seccompProfile: { type: RuntimeDefault } }
+{{- range $field := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
+{{- with index $.Values $field }}
+{{ $field }}: {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "operator.container" -}}
+image: {{ include "operator.image" . }}
+{{- with .Values.image.pullPolicy }}
+imagePullPolicy: {{ . }}
+{{- end }}
+securityContext:
+  { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: [ALL] } }
+{{- end }}
+
+{{/* The user by which the API server knows reconcile, whose writes are not reviewed. */}}
+{{- define "operator.reconcileUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:reconcile
+{{- end }}
+
+{{/* The address and the token of reconcile, for the functions that call it. */}}
+{{- define "operator.reconcileEnv" -}}
+- { name: RECONCILE_URL, value: "http://reconcile.{{ .Release.Namespace }}.svc" }
+- name: RECONCILE_TOKEN
+  valueFrom: { secretKeyRef: { name: gateway-operator, key: reconcile-token } }
+{{- end }}

@@ -1,0 +1,226 @@
+// Values of the chart: the source of values.yaml, of its strict schema and of the table in the chart's README.
+import * as z from 'zod';
+import { RELEASE_IMAGE } from '../config/release.ts';
+
+const [REPOSITORY = ''] = RELEASE_IMAGE.split(/:[^/:]*$/);
+
+/** Kubernetes checks these itself: the chart passes them on as they are. */
+const passed = z.record(z.string(), z.unknown());
+const labels = z.record(z.string(), z.string());
+const names = z.array(z.strictObject({ name: z.string().min(1) }));
+const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
+const resources = z.strictObject({ requests: amounts.optional(), limits: amounts.optional() });
+
+const image = z.strictObject({
+  repository: z.string().min(1).default(REPOSITORY).describe('Repository of the image that holds all functions.'),
+  tag: z.string().default('').describe("Tag of the image. Empty: the chart's `appVersion`."),
+  digest: z
+    .string()
+    .regex(/^(sha256:[0-9a-f]{64})?$/)
+    .default('')
+    .describe('Digest of the image, `sha256:…`. It takes the place of the tag.'),
+  pullPolicy: z.enum(['', 'Always', 'IfNotPresent', 'Never']).default('').describe("Empty: Kubernetes' default."),
+});
+
+const admission = z.strictObject({
+  replicas: z
+    .int()
+    .min(1)
+    .default(2)
+    .describe('Pods of admission. While there is none, no gateway resource can be written.'),
+  failurePolicy: z
+    .enum(['Fail', 'Ignore'])
+    .default('Fail')
+    .describe('`Ignore` lets objects in unvalidated while admission is down; reconcile validates them again.'),
+  nodeOptions: z
+    .string()
+    .default('--max-old-space-size=96 --max-semi-space-size=4')
+    .describe('Options of Node. The memory limit must leave 100 MiB beside the old space.'),
+  resources: resources
+    .default({ requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } })
+    .describe('Enough for any body, many at once.'),
+  topologySpreadConstraints: z
+    .array(passed)
+    .default([
+      {
+        maxSkew: 1,
+        topologyKey: 'kubernetes.io/hostname',
+        whenUnsatisfiable: 'ScheduleAnyway',
+        labelSelector: { matchLabels: { 'app.kubernetes.io/name': 'admission' } },
+      },
+    ])
+    .describe('Two nodes where there are two.'),
+  podDisruptionBudget: z
+    .strictObject({
+      enabled: z.boolean().default(true).describe('Whether a drain takes one Pod of admission after the other.'),
+      maxUnavailable: z
+        .union([z.int().min(0), z.string()])
+        .default(1)
+        .describe('Pods that a drain may take together.'),
+    })
+    .prefault({}),
+});
+
+const reconcile = z.strictObject({
+  nodeOptions: z
+    .string()
+    .default('--max-old-space-size=640 --max-semi-space-size=16')
+    .describe('Options of Node: a hundred thousand keys take about 630 MiB (docs/bench.md).'),
+  resources: resources
+    .default({ requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '1Gi' } })
+    .describe('See docs/operations.md, "Sizing reconcile".'),
+  retainMonths: z
+    .int()
+    .min(2)
+    .optional()
+    .describe('Months of ledger entries to keep besides the current one. Absent: all. Sums are always kept.'),
+});
+
+const pods = {
+  imagePullSecrets: names.default([]).describe("Secrets in the release's namespace that pull the operator's image."),
+  nodeSelector: labels.default({}).describe("Nodes for the operator's Pods."),
+  tolerations: z.array(passed).default([]).describe("Tolerations of the operator's Pods."),
+  affinity: passed.default({}).describe("Affinity of the operator's Pods."),
+  priorityClassName: z.string().default('').describe("Priority of the operator's Pods."),
+  podLabels: labels.default({}).describe("Further labels of the operator's Pods."),
+  podAnnotations: labels.default({}).describe("Further annotations of the operator's Pods."),
+  extraEnv: z
+    .array(passed)
+    .default([])
+    .describe('Further variables of admission and reconcile: `LOG_LEVEL`, or those of traces (docs/operations.md).'),
+};
+
+const gateways = z.strictObject({
+  image: z.string().default('').describe("Image of gateways whose instances name none. Empty: the operator's image."),
+  imagePullSecrets: names
+    .default([])
+    .describe('Secrets that pull the images of gateways. Each must exist in the namespace of every instance.'),
+});
+
+const certificates = z.strictObject({
+  certManager: z
+    .strictObject({
+      enabled: z
+        .boolean()
+        .default(false)
+        .describe('Whether cert-manager issues the certificate of admission, in place of reconcile.'),
+      issuerRef: passed
+        .default({})
+        .describe('An Issuer or ClusterIssuer of yours. Empty: the chart makes a self-signed one.'),
+    })
+    .prefault({}),
+});
+
+const monitoring = {
+  podMonitor: z
+    .strictObject({
+      enabled: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Whether Prometheus scrapes admission, reconcile and every gateway. No Service has their port of metrics.',
+        ),
+      interval: z.string().default('30s').describe('Time between two scrapes.'),
+      labels: labels.default({}).describe('Labels by which your Prometheus selects PodMonitors.'),
+    })
+    .prefault({}),
+  prometheusRule: z
+    .strictObject({
+      enabled: z.boolean().default(false).describe('Whether the alerts of infra/kubernetes/alerts.yaml are installed.'),
+      labels: labels.default({}).describe('Labels by which your Prometheus selects rules.'),
+    })
+    .prefault({}),
+  grafanaDashboard: z
+    .strictObject({
+      enabled: z.boolean().default(false).describe('Whether a ConfigMap with the dashboard is made.'),
+      labels: labels
+        .default({ grafana_dashboard: '1' })
+        .describe('Labels by which the sidecar of Grafana selects dashboards.'),
+    })
+    .prefault({}),
+};
+
+export const Values = z.strictObject({
+  global: passed.optional().describe('Values of a parent chart. Unused.'),
+  image: image.prefault({}),
+  crds: z
+    .strictObject({
+      enabled: z.boolean().default(true).describe('Whether the chart installs and upgrades the four kinds.'),
+      keep: z
+        .boolean()
+        .default(true)
+        .describe('Whether the kinds, and with them all instances and keys, outlive the release.'),
+    })
+    .prefault({}),
+  admission: admission.prefault({}),
+  reconcile: reconcile.prefault({}),
+  gateways: gateways.prefault({}),
+  ...pods,
+  secret: z
+    .strictObject({
+      create: z
+        .boolean()
+        .default(true)
+        .describe(
+          'Whether the chart makes the Secret `gateway-operator`, once: upgrades keep its values. Set `false` where a tool renders the chart without the cluster (Argo CD), and create the Secret first.',
+        ),
+    })
+    .prefault({}),
+  certificates: certificates.prefault({}),
+  networkPolicies: z
+    .strictObject({
+      enabled: z
+        .boolean()
+        .default(false)
+        .describe('Whether only API servers reach admission, and only this namespace reaches reconcile.'),
+      podCidrs: z
+        .array(z.string())
+        .default([])
+        .describe('Networks of your Pods, which are kept from admission. Required with `enabled`.'),
+    })
+    .prefault({}),
+  ...monitoring,
+  firstRun: z
+    .strictObject({
+      enabled: z
+        .boolean()
+        .default(true)
+        .describe('Whether a Job calls reconcile right after an install or upgrade, in place of the next minute.'),
+    })
+    .prefault({}),
+  uninstall: z
+    .strictObject({
+      objects: z
+        .enum(['Keep', 'Delete'])
+        .default('Keep')
+        .describe(
+          '`Keep` leaves instances, keys, users and teams, free of finalizers, and gateways go on serving. `Delete` deletes them all first: keys stop working, gateways go.',
+        ),
+    })
+    .prefault({}),
+  quickstart: z
+    .strictObject({
+      enabled: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Whether a PostgreSQL, a Redis, a sample model, one instance and one key are made, to try the operator. Never for production.',
+        ),
+      namespace: z.string().min(1).default('gateway-quickstart').describe('The namespace of all of it.'),
+    })
+    .prefault({}),
+  namespace: z
+    .strictObject({
+      create: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Whether the namespace is among the rendered objects, with the labels of the `restricted` profile. For `helm template`; Helm itself has `--create-namespace`.',
+        ),
+    })
+    .prefault({}),
+  extraObjects: z
+    .array(z.union([passed, z.string()]))
+    .default([])
+    .describe('Further objects of the release; texts are templates.'),
+});

@@ -1,0 +1,22 @@
+// Attempts that are repeated while an installation starts: API servers, webhooks and gateways answer a few seconds later than objects are there.
+
+export interface RetryDependencies {
+  readonly now: () => number;
+  readonly pause: (millis: number) => Promise<unknown>;
+}
+
+/** Milliseconds until an installation must have started: images are pulled, and the schedule comes each minute. */
+const LONGEST = 180_000;
+const PAUSE = 1_000;
+
+/** Answers the first success; rejects with the last failure when the time is over. */
+export async function retry<T>(attempt: () => Promise<T>, { now, pause }: RetryDependencies): Promise<T> {
+  for (const began = now(); ; ) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (now() - began >= LONGEST) throw error;
+      await pause(PAUSE);
+    }
+  }
+}

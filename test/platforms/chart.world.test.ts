@@ -1,0 +1,267 @@
+// The chart: rendered by Helm, taken by a real API server, installed, upgraded and removed again.
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, kinds, virtualKeys } from '#crds/kinds.ts';
+import { HOOKS, WEBHOOKS } from '../../functions/reconcile/certificates/objects.ts';
+import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
+import { readDocuments } from '../../infra/manifests/apply.ts';
+import { CHART, helm, RENDERED_FILES, renderManifest } from '../../infra/tools/chart.ts';
+import { run } from '../child.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
+import { eventually } from '../eventually.ts';
+import { linkBundles } from '../shared-servers.ts';
+import { describeUnless } from '../skip-unless.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { runJobs } from './jobs.ts';
+import { type ReconcileProcess, startReconcile } from './node-process.ts';
+
+const HELM = process.env.HELM ?? 'helm';
+const whyNoHelm =
+  spawnSync(HELM, ['version']).error === undefined ? undefined : 'no helm in the PATH, and HELM names none';
+const NAMESPACE = 'gateway-operator';
+
+const template = (...args: string[]) =>
+  helm(['template', 'gateway-operator', CHART, `--namespace=${NAMESPACE}`, ...args]);
+
+describeUnless(whyNoHelm, 'the chart, rendered', () => {
+  test('the linter finds nothing', () => {
+    const said = helm(['lint', '--strict', CHART, '--set=quickstart.enabled=true']);
+    expect(said).toContain('1 chart(s) linted, 0 chart(s) failed');
+  });
+
+  test.each([
+    ['replicaCount=2', 'replicaCount'],
+    ['admission.replica=2', 'replica'],
+    ['admission.replicas=two', 'admission.replicas'],
+    ['image.digest=sha256:short', 'image.digest'],
+    ['uninstall.objects=Orphan', 'uninstall.objects'],
+    ['networkPolicies.enabled=true', 'networkPolicies.podCidrs is required'],
+  ])('%s is refused', (value, words) => {
+    expect(() => template(`--set=${value}`)).toThrow(words.split('.').at(-1));
+  });
+
+  test('the manifests of the repository are what the chart renders', () => {
+    for (const file of RENDERED_FILES) expect(readFileSync(file, 'utf8')).toBe(renderManifest('.', file));
+    const rendered = readDocuments(template('--show-only=templates/crds.yaml', '--set=crds.keep=false'));
+    const byName = (documents: ReadonlyArray<KubeObject>) => new Map(documents.map((one) => [one.metadata.name, one]));
+    expect(byName(rendered)).toEqual(byName(readDocuments(readFileSync('infra/kubernetes/crds.yaml', 'utf8'))));
+  });
+
+  test('the kinds outlive the release unless the values say otherwise', () => {
+    const policies = (text: string) =>
+      readDocuments(text).map(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy']);
+    expect(policies(template('--show-only=templates/crds.yaml'))).toEqual(kinds.map(() => 'keep'));
+  });
+
+  test('values reach the functions: image by digest, pull Secrets of both, variables, nodes', () => {
+    const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
+    const text = template(
+      ...['--set', `image.repository=ghcr.io/example/op,image.digest=${digest}`],
+      ...[
+        '--set',
+        'imagePullSecrets[0].name=own,gateways.imagePullSecrets[0].name=a,gateways.imagePullSecrets[1].name=b',
+      ],
+      ...['--set', 'extraEnv[0].name=LOG_LEVEL,extraEnv[0].value=warn,nodeSelector.disk=ssd,reconcile.retainMonths=13'],
+      ...['--set-json', 'tolerations=[{"operator":"Exists"}]', '--set', 'podAnnotations.a=b,priorityClassName=high'],
+    );
+    const deployments = readDocuments(text).filter(({ kind }) => kind === 'Deployment');
+    expect(deployments).toHaveLength(2);
+    for (const { spec } of deployments) {
+      expect(spec).toMatchObject({
+        template: {
+          metadata: { annotations: { a: 'b' } },
+          spec: {
+            ...{ imagePullSecrets: [{ name: 'own' }], nodeSelector: { disk: 'ssd' }, priorityClassName: 'high' },
+            tolerations: [{ operator: 'Exists' }],
+            containers: [
+              {
+                image: `ghcr.io/example/op@${digest}`,
+                env: expect.arrayContaining([{ name: 'LOG_LEVEL', value: 'warn' }]),
+              },
+            ],
+          },
+        },
+      });
+    }
+    for (const line of [
+      'GATEWAY_PULL_SECRETS, value: "a,b"',
+      'RETAIN_MONTHS, value: "13"',
+      `GATEWAY_IMAGE, value: "ghcr.io/example/op@${digest}"`,
+    ])
+      expect(text).toContain(line);
+  });
+
+  test('a text among the further objects is a template', () => {
+    const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-more" }';
+    expect(template('--set-json', `extraObjects=${JSON.stringify([text])}`)).toContain('name: "gateway-operator-more"');
+  });
+});
+
+describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () => {
+  const folder = temporaryFolder();
+  let server: TestControlPlane;
+  let cluster: Cluster;
+  let reconcile: ReconcileProcess | undefined;
+  const closing: Array<() => Promise<unknown>> = [];
+
+  beforeAll(async () => {
+    [server] = await Promise.all([startControlPlane({ controllers: ['namespace-controller'] }), linkBundles(folder)]);
+    const transport = await createKubeconfigTransport(server.kubeconfig);
+    closing.push(transport.close);
+    cluster = createCluster({ request: transport.request });
+  });
+  afterAll(async () => {
+    await reconcile?.stop();
+    for (const close of closing) await close();
+    await server?.stop();
+  });
+
+  const kubectl = async (args: string[], stdin?: string) => {
+    const { code, stdout, stderr } = await run('kubectl', args, { KUBECONFIG: server.kubeconfig }, stdin);
+    expect(`${code} ${stderr}`).toBe('0 ');
+    return stdout;
+  };
+  /** Without blocking the test, which runs the Jobs that Helm waits for. */
+  const helmThere = async (...args: string[]) => {
+    const env = { ...process.env, KUBECONFIG: server.kubeconfig, HELM_NAMESPACE: NAMESPACE };
+    return (await promisify(execFile)(HELM, args, { env })).stdout;
+  };
+
+  test.each([
+    ['default values', []],
+    [
+      'every part of its own',
+      [
+        'networkPolicies.enabled=true',
+        'networkPolicies.podCidrs={10.244.0.0/16,fd00::/8}',
+        'grafanaDashboard.enabled=true',
+      ],
+    ],
+    ['the quickstart', ['quickstart.enabled=true', 'quickstart.namespace=default']],
+    [
+      'deleting when it goes',
+      ['uninstall.objects=Delete', 'crds.keep=false', 'admission.podDisruptionBudget.enabled=false'],
+    ],
+  ])('the API server takes every object of the chart with %s', async (_, values) => {
+    await run('kubectl', ['create', 'namespace', NAMESPACE], { KUBECONFIG: server.kubeconfig });
+    const objects = parseAllDocuments(template(...values.map((value) => `--set=${value}`)))
+      .map((document) => document.toJS() as KubeObject | null)
+      .filter((object) => object !== null)
+      // The dry run of a Pod looks for its account, which the dry run before it did not make.
+      .filter(({ kind, metadata }) => kind !== 'Pod' && metadata.name !== 'default');
+    const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+    const said = await kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], list);
+    expect(said.match(/ created \(server dry run\)$/gm)).toHaveLength(objects.length);
+  });
+
+  const secretOf = async () =>
+    (await cluster.get(RESOURCES.secrets, NAMESPACE, 'gateway-operator'))?.data as Record<string, string>;
+  const hooksOf = () =>
+    Promise.all(HOOKS.map(async (hook) => (await cluster.get(hook, undefined, WEBHOOKS))?.webhooks));
+
+  test('installs with its quickstart: the hooks have the path and the CA written, and put an instance and a key', async () => {
+    const install = helmThere(
+      'install',
+      'gateway-operator',
+      CHART,
+      '--create-namespace',
+      '--timeout=60s',
+      '--set=quickstart.enabled=true',
+      '--set=admission.failurePolicy=Ignore',
+    );
+    const account = await eventually(
+      () => run('kubectl', ['-n', NAMESPACE, 'create', 'token', 'reconcile'], { KUBECONFIG: server.kubeconfig }),
+      ({ code }) => code === 0,
+    );
+    const file = join(folder, 'reconcile.kubeconfig');
+    writeFileSync(file, toKubeconfig({ url: server.url, ca: server.ca, token: account.stdout.trim() }));
+    const { 'admission-path': path = '', 'reconcile-token': token = '' } = await eventually(
+      secretOf,
+      (data) => data !== undefined,
+    );
+    const [segment, RECONCILE_TOKEN] = [path, token].map((text) => Buffer.from(text, 'base64').toString());
+    reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
+      ...{ KUBECONFIG: file, RECONCILE_TOKEN: RECONCILE_TOKEN ?? '', PATH_SECRETS: segment ?? '' },
+      ADMISSION_SERVICE: `${NAMESPACE}/admission`,
+    });
+    const jobs = runJobs({ server, cluster, folder, environment: { RECONCILE_URL: reconcile.url } });
+    closing.unshift(jobs.stop);
+    expect(await install).toContain('The quickstart has an instance and a key in the namespace gateway-quickstart');
+    expect(jobs.ended).toMatchObject([
+      { name: 'first-run', code: 0, stderr: '' },
+      {
+        name: 'quickstart',
+        code: 0,
+        stdout: expect.stringContaining('applied VirtualKey gateway-quickstart/quickstart'),
+      },
+    ]);
+    const service = { namespace: NAMESPACE, name: 'admission', port: 443 };
+    const caBundle = expect.stringMatching(/^LS0t/);
+    const entry = (verb: string) =>
+      expect.objectContaining({ clientConfig: { caBundle, service: { ...service, path: `/${segment}/${verb}` } } });
+    expect(await hooksOf()).toEqual([[entry('mutate')], [entry('validate'), entry('validate')]]);
+    expect(await cluster.get(virtualKeys, 'gateway-quickstart', 'quickstart')).toBeDefined();
+  });
+
+  test('an upgrade changes neither the secrets, nor the path and the CA in the webhooks', async () => {
+    const before = [await secretOf(), await hooksOf()];
+    const said = await helmThere(
+      'upgrade',
+      'gateway-operator',
+      CHART,
+      '--no-hooks',
+      '--reuse-values',
+      '--set=admission.replicas=3',
+    );
+    expect(said).toContain('STATUS: deployed');
+    expect([await secretOf(), await hooksOf()]).toEqual(before);
+    const deployment = JSON.parse(await kubectl(['-n', NAMESPACE, 'get', 'deployment', 'admission', '-o', 'json']));
+    expect(deployment.spec.replicas).toBe(3);
+  });
+
+  test('goes without a trace but the kinds and what people made of them, which no finalizer holds any more', async () => {
+    await kubectl(['create', 'namespace', 'team-a']);
+    const instance = await cluster.get(gatewayInstances, 'gateway-quickstart', 'quickstart');
+    const metadata = { name: 'theirs', namespace: 'team-a', finalizers: ['gateway-operator.dev/cleanup'] };
+    const written = await cluster.create(gatewayInstances, { ...instance, metadata, status: undefined } as KubeObject);
+    expect(written.ok).toBe(true);
+    await helmThere('uninstall', 'gateway-operator', '--timeout=60s');
+    const kept = await cluster.get(gatewayInstances, 'team-a', 'theirs');
+    expect(kept?.metadata.finalizers).toBeUndefined();
+    expect(
+      await kubectl([
+        'get',
+        'clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations',
+        '-o',
+        'name',
+      ]),
+    ).not.toMatch(/gateway-/);
+    await eventually(
+      () => run('kubectl', ['get', 'namespace', 'gateway-quickstart'], { KUBECONFIG: server.kubeconfig }),
+      ({ stderr }) => stderr.includes('NotFound'),
+    );
+    const left = await kubectl([
+      '-n',
+      NAMESPACE,
+      'get',
+      'all,serviceaccounts,secrets,roles,rolebindings,poddisruptionbudgets',
+      '-o',
+      'name',
+    ]);
+    // The certificate is reconcile's own, as it always was.
+    expect(left.split('\n').filter(Boolean)).toEqual(['secret/admission-tls']);
+    expect((await kubectl(['get', 'crd', '-o', 'name'])).match(/gateway-operator\.dev$/gm)).toHaveLength(kinds.length);
+  });
+});
+
+test('the files that the chart is rendered from are there', () => {
+  for (const file of ['values.schema.json', 'files/crds/teams.yaml', 'files/alerts.yaml', 'files/dashboard.json'])
+    expect(existsSync(join(CHART, file)), file).toBe(true);
+});
