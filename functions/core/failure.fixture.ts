@@ -38,5 +38,6 @@ export const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code
   client_left: { code: 'client_left' },
   not_found: { code: 'not_found', path: '/embeddings' },
   method_not_allowed: { code: 'method_not_allowed', allow: 'POST' },
+  upgrade_not_supported: { code: 'upgrade_not_supported' },
   internal_error: { code: 'internal_error' },
 };

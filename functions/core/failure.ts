@@ -56,6 +56,7 @@ export type Failure =
   /** `base`: under which instances have their gateways, where several share a server. */
   | { readonly code: 'not_found'; readonly path: string; readonly base?: string }
   | { readonly code: 'method_not_allowed'; readonly allow: string }
+  | { readonly code: 'upgrade_not_supported' }
   | { readonly code: 'internal_error' };
 
 type Named = Pick<ScopePolicy, 'kind' | 'name' | 'of'>;
@@ -131,6 +132,7 @@ const ROWS: Readonly<Record<FailureCode, Row>> = {
   client_left: { status: 499 },
   not_found: { status: 404 },
   method_not_allowed: { status: 405 },
+  upgrade_not_supported: { status: 426, headers: { upgrade: 'HTTP/1.1' } },
   internal_error: { status: 500, level: 'error' },
 };
 
@@ -176,6 +178,7 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
   client_left: () => 'The client left before there was an answer.',
   not_found: notFound,
   method_not_allowed: ({ allow }) => `Use ${allow} here.`,
+  upgrade_not_supported: () => 'There are no WebSockets here. Send POST requests; replies stream as events.',
   internal_error: () => 'The gateway failed. Try again; the header x-request-id names this request.',
 };
 

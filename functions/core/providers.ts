@@ -34,6 +34,7 @@ const OPENAI: Provider = {
 const at = (base: string, differences: Partial<Provider> = {}): Provider => ({ ...OPENAI, base, ...differences });
 /** Providers without embeddings in this dialect. */
 const CHAT_ONLY: Pick<Provider, 'apis'> = { apis: ['chat'] };
+const WITH_RESPONSES: Pick<Provider, 'apis'> = { apis: ['chat', 'responses', 'embeddings'] };
 const MAX_TOKENS = { outputLimit: 'max_tokens' } as const;
 
 const BEDROCK = 'https://bedrock-runtime.{awsRegion}.amazonaws.com/openai/v1';
@@ -42,25 +43,28 @@ const VERTEX =
 
 /** Base addresses as the providers' own API references give them. */
 const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
-  ['openai', at('https://api.openai.com/v1', { prices: 'openai' })],
+  ['openai', at('https://api.openai.com/v1', { ...WITH_RESPONSES, prices: 'openai' })],
   // The v1 API: `https://{resource}.openai.azure.com/openai/v1`; the model is the deployment's name.
-  ['azure', { ...OPENAI, auth: 'api-key', prices: 'azure' }],
-  ['groq', at('https://api.groq.com/openai/v1', { ...CHAT_ONLY, prices: 'groq' })],
+  ['azure', { ...OPENAI, ...WITH_RESPONSES, auth: 'api-key', prices: 'azure' }],
+  ['groq', at('https://api.groq.com/openai/v1', { apis: ['chat', 'responses'], prices: 'groq' })],
   ['mistral', at('https://api.mistral.ai/v1', { ...MAX_TOKENS, prices: 'mistral', streamOptions: false })],
   ['deepseek', at('https://api.deepseek.com/v1', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'deepseek' })],
   ['together', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],
   ['together_ai', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],
-  ['fireworks', at('https://api.fireworks.ai/inference/v1', { ...MAX_TOKENS, prices: 'fireworks' })],
-  ['fireworks_ai', at('https://api.fireworks.ai/inference/v1', { ...MAX_TOKENS, prices: 'fireworks' })],
-  ['openrouter', at('https://openrouter.ai/api/v1', { ...MAX_TOKENS, prices: 'openrouter' })],
-  ['xai', at('https://api.x.ai/v1', { ...CHAT_ONLY, prices: 'x-ai' })],
+  ['fireworks', at('https://api.fireworks.ai/inference/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, prices: 'fireworks' })],
+  [
+    'fireworks_ai',
+    at('https://api.fireworks.ai/inference/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, prices: 'fireworks' }),
+  ],
+  ['openrouter', at('https://openrouter.ai/api/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, prices: 'openrouter' })],
+  ['xai', at('https://api.x.ai/v1', { apis: ['chat', 'responses'], prices: 'x-ai' })],
   ['perplexity', at('https://api.perplexity.ai', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'perplexity' })],
   ['cerebras', at('https://api.cerebras.ai/v1', { ...CHAT_ONLY, prices: 'cerebras' })],
   ['deepinfra', at('https://api.deepinfra.com/v1/openai', MAX_TOKENS)],
   ['nvidia_nim', at('https://integrate.api.nvidia.com/v1', MAX_TOKENS)],
   ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
-  ['ollama', at('http://127.0.0.1:11434/v1', MAX_TOKENS)],
-  ['vllm', OPENAI],
+  ['ollama', at('http://127.0.0.1:11434/v1', { ...WITH_RESPONSES, ...MAX_TOKENS })],
+  ['vllm', { ...OPENAI, ...WITH_RESPONSES }],
   // Bedrock's OpenAI-compatible endpoint.
   ['bedrock', at(BEDROCK, { ...CHAT_ONLY, prices: 'aws', signing: 'aws' })],
   // Vertex AI's OpenAI-compatible endpoint.
@@ -83,7 +87,7 @@ export const PRICE_LISTS: ReadonlyArray<string> = [
 ];
 
 /** An unknown provider: servers that adopted the dialect before its limit had another name ignore the new one silently. */
-const UNKNOWN: Provider = { ...OPENAI, ...MAX_TOKENS };
+const UNKNOWN: Provider = { ...OPENAI, ...WITH_RESPONSES, ...MAX_TOKENS };
 
 /** The row of a provider. One that we do not know speaks the OpenAI dialect at the entry's own `apiBase`, or nowhere. */
 export function providerOf(name: string): Provider {

@@ -56,8 +56,7 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
       errors: route?.errors ?? errorsFor(client),
     });
     if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
-    if (route.method !== client.method)
-      return void refuse(client, { code: 'method_not_allowed', allow: route.method }, context);
+    if (route.method !== client.method) return void refuse(client, methodFailure(client, route), context);
     try {
       await route.answer(client, context, path);
     } catch (error) {
@@ -69,6 +68,12 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
       else refuse(client, { code: 'internal_error' }, context);
     }
   };
+}
+
+/** Clients that open a WebSocket first go on by POST after 426 only. */
+function methodFailure(client: HttpExchange, { method }: Route): Failure {
+  const isUpgrade = method === 'POST' && client.header('upgrade')?.toLowerCase() === 'websocket';
+  return isUpgrade ? { code: 'upgrade_not_supported' } : { code: 'method_not_allowed', allow: method };
 }
 
 /** Errors outside of an API: Anthropic's clients name their version in every request. */

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { DialectName } from '#core/providers.ts';
 import { COUNT, errorBody, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { COMPLETED, CREATED, deltas, response } from '../../test/gateway/responses.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import {
@@ -55,6 +56,20 @@ const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> 
       stream: {
         ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'api_error' },
         begun: [START, ...words('a', 'b')],
+      },
+    },
+  },
+  '/responses': {
+    openai: {
+      body: { model: 'gpt', input: 'Say hello.', max_output_tokens: 100 },
+      ...{ whole: response('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      unmetered: [
+        ...[{ background: true }, { store: true }, { conversation: 'conv_1' }, { service_tier: 'priority' }],
+        { tools: [{ type: 'code_interpreter', container: { type: 'auto' } }] },
+      ],
+      stream: {
+        ...{ whole: [CREATED, ...deltas('a', 'b'), COMPLETED], cost: STREAM_COST, error: 'server_error' },
+        begun: [CREATED, ...deltas('a', 'b')],
       },
     },
   },

@@ -9,9 +9,13 @@ import { MESSAGES, SSE } from '../../test/gateway/upstream.ts';
 const folder = join(import.meta.dirname, 'golden');
 const recorded = globSync('*.upstream.txt', { cwd: folder }).sort();
 const ofAnthropic = recorded.filter((file) => file.startsWith('anthropic'));
+const ofResponses = recorded.filter((file) => file.startsWith('responses'));
 
 const cases = [
-  ...recorded.map((file) => ({ file, path: '/chat/completions', golden: '.client.golden.' })),
+  ...ofResponses.map((file) => ({ file, path: '/responses', golden: '.client.golden.' })),
+  ...recorded
+    .filter((file) => !ofResponses.includes(file))
+    .map((file) => ({ file, path: '/chat/completions', golden: '.client.golden.' })),
   ...ofAnthropic.map((file) => ({ file, path: '/messages', golden: '.messages.golden.' })),
 ];
 
@@ -28,18 +32,25 @@ test.each(cases)('a stream like $file is understood on $path, however it is cut'
   }
 });
 
-test.each(ofAnthropic)('what Anthropic says in %s reaches its own clients byte for byte', async (file) => {
-  const bytes = readFileSync(join(folder, file), 'utf8');
-  const [text = ''] = (await createPlay('anthropic', '/messages')([Buffer.from(bytes)])).split('\n--- charged');
-  const [shown = ''] = text.split(/event: (?:error|message_stop)\n/);
-  expect(bytes).toContain(shown);
+const same = [
+  ...ofAnthropic.map((file) => ({ file, path: '/messages' })),
+  ...ofResponses.map((file) => ({ file, path: '/responses' })),
+];
+
+test.each(same)('$file reaches clients of $path byte for byte, up to an end of ours', async ({ file, path }) => {
+  const bytes = readFileSync(join(folder, file));
+  const play = createPlay(file.startsWith('anthropic') ? 'anthropic' : 'openai', path);
+  const [text = ''] = (await play([bytes])).split('\n--- charged');
+  const [shown = ''] = text.split(/event: (?:error|message_stop|response\.failed)\n/);
+  expect(bytes.toString()).toContain(shown);
 });
 
 function createPlay(provider: string, path: string) {
   return async function play(packets: ReadonlyArray<Uint8Array>): Promise<string> {
     const snapshot = snapshotOf([entry('gpt', { provider })]);
     const { chat, ledger } = stage({ snapshot, script: () => ({ headers: SSE, body: packets }) });
-    const text = await (await chat({ model: 'gpt', messages: MESSAGES, stream: true }, { path })).text();
+    const asked = path === '/responses' ? { input: 'Say hello.' } : { messages: MESSAGES };
+    const text = await (await chat({ model: 'gpt', ...asked, stream: true }, { path })).text();
     const [settled] = ledger.settled;
     const { cost, tokens, estimated } = settled ?? {};
     const charged = JSON.stringify({ cost: String(cost), tokens, estimated });

@@ -1,4 +1,5 @@
 // Costs of replies: counted while they stream, decided when they end (LEDGER 9 and 10).
+import type { Failure } from '#core/failure.ts';
 import { smaller } from '#core/money.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import { costOf, MAX_COST } from '#core/price.ts';
@@ -112,6 +113,12 @@ export class Meter {
     this.#readAll();
     for (const finished of this.#choices.values()) if (!finished) return false;
     return this.#choices.size > 0;
+  }
+
+  /** The event that tells the client of a failure. */
+  fail(failure: Failure): Uint8Array {
+    this.#readAll();
+    return this.#end.fail(failure);
   }
 
   /** The events that end the reply at its hold. */

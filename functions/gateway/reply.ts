@@ -8,7 +8,7 @@ import type { ReplyEnd, RequestLog } from './request-log.ts';
 import { answerHeaders } from './respond.ts';
 import { type Settle, UNSETTLED } from './settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from './upstream.ts';
-import { NOTHING, type Piece, type StreamFormat } from './wire/codec.ts';
+import { NOTHING, type Piece } from './wire/codec.ts';
 
 /** A stream in which the provider is silent for so long gets a sign of life, where its API has one. */
 const KEEP_ALIVE = 15_000;
@@ -99,7 +99,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
   /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
   async function finish(running: Running, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
     const { exchange, client, meter, end = 'broken' } = running;
-    const { reservation, deadline, format } = exchange;
+    const { reservation, deadline } = exchange;
     const isWhole = end === 'complete';
     running.cancelLinger();
     running.cancelKeepAlive();
@@ -110,9 +110,9 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     deadline.close();
     exchange.over(end);
     log.answered(200, durable ? end : 'broken');
-    if (!durable) client.end([format.errorEvent(UNSETTLED)]);
+    if (!durable) client.end([meter.fail(UNSETTLED)]);
     else if (end === 'cut') client.end([...last, ...meter.cut(settlement.tokens)]);
-    else client.end(isWhole ? last : [...last, ...errorEvents(end, format)]);
+    else client.end(isWhole ? last : [...last, ...failuresAt(end).map((failure) => meter.fail(failure))]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
   }
 
@@ -208,10 +208,10 @@ function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[
   return undefined;
 }
 
-/** The event that reports why the stream ends before its time; none to a client that has left. */
-function errorEvents(end: ReplyEnd, { errorEvent }: StreamFormat): ReadonlyArray<Uint8Array> {
-  if (end === 'broken') return [errorEvent({ code: 'upstream_error' })];
-  return end === 'timeout' ? [errorEvent({ code: 'upstream_timeout' })] : [];
+/** The failure that the client is told of; none where it has left. */
+function failuresAt(end: ReplyEnd): ReadonlyArray<Failure> {
+  if (end === 'broken') return [{ code: 'upstream_error' }];
+  return end === 'timeout' ? [{ code: 'upstream_timeout' }] : [];
 }
 
 function countLate(meter: Meter, pieces: ReadonlyArray<Piece>): void {

@@ -3,6 +3,8 @@ import type { Failure } from '#core/failure.ts';
 import type { Random } from '#core/ports/platform.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
+import type { Grant } from './access.ts';
+import { inConversation } from './affinity.ts';
 import type { Cooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createEndpoints } from './endpoints.ts';
@@ -47,9 +49,26 @@ export function createChooseTargets(
     const soonest = cooldowns.soonest(reachable);
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
     const { inFlight } = cooldowns;
-    const order = inOrder(ready.length > 0 ? ready : [soonest], grant.routing.strategy, { random, inFlight });
+    const { strategy } = grant.routing;
+    const bound = boundTarget(reachable, grant);
+    if (bound !== undefined) return ok({ [made]: true, reservation, order: [bound] });
+    const left = ready.length > 0 ? ready : [soonest];
+    const name = conversationOf(grant);
+    const order =
+      name === undefined ? inOrder(left, strategy, { random, inFlight }) : inConversation(left, strategy, name);
     return ok({ [made]: true, reservation, order });
   };
+}
+
+/** The only target of a request that goes on with what another has made; whether it cools down or not. */
+function boundTarget<T extends Choice>(reachable: ReadonlyArray<T>, grant: Grant): T | undefined {
+  const isBound = grant.request.affinity?.isBound === true;
+  return isBound ? inConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0] : undefined;
+}
+
+/** The conversation's name among those of all keys. */
+function conversationOf({ caller, request }: Grant): string | undefined {
+  return request.affinity && `${caller.key.scopeId} ${request.affinity.conversation}`;
 }
 
 interface Choice {

@@ -1,6 +1,7 @@
 // Limits set with kubectl and met by the OpenAI client, with clear messages.
 import { type OpenAI, RateLimitError } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseMoney } from '../../functions/core/money.ts';
 import type { SampleUpstream } from '../../infra/local/upstream/server.ts';
 import { eventually } from '../eventually.ts';
 import { ASK, startTestStack, type TestStack } from '../stack.ts';
@@ -38,6 +39,37 @@ beforeAll(async () => {
   openai = await stack.client();
 });
 afterAll(() => stack?.stop());
+
+test('every route spends from the one budget, to the nano-dollar that the upstream counts', async () => {
+  const entry = { modelName: 'sample-claude', identifier: 'sample-claude', requiresAuth: false };
+  const gatewayParams = {
+    ...{ model: 'anthropic/sample-small', apiBase: stack.endpoints.upstream },
+    ...{ inputCostPerMillionTokens: '0.15', outputCostPerMillionTokens: '0.60' },
+  };
+  const added = [{ op: 'add', path: '/spec/models/-', value: { ...entry, gatewayParams } }];
+  await stack.ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(added));
+  await patch({ models: ['sample-small', 'sample-failover', 'sample-claude'] });
+  const spend = async () => {
+    await stack.sweep();
+    const shown = await stack.ok('get', 'vk', 'example-service', '-o', 'jsonpath={.status.currentSpend}');
+    return parseMoney(shown) ?? 0n;
+  };
+  const ids = async () => (await openai.models.list()).data.map(({ id }) => id);
+  await eventually(ids, (seen) => seen.includes('sample-claude'));
+  const [spentBefore, countedBefore] = [await spend(), await statsOf('sample-small')];
+  await openai.chat.completions.create(ASK);
+  await openai.embeddings.create({ model: ASK.model, input: ['one', 'two three'] });
+  await openai.responses.create({ model: ASK.model, input: 'Hello.' });
+  for await (const _ of await openai.responses.create({ model: ASK.model, input: 'Hello.', stream: true }));
+  const claude = { model: 'sample-claude', max_tokens: 50, messages: [{ role: 'user', content: 'Hello.' }] };
+  for (const more of [{}, { stream: true }]) await openai.post('/messages', { body: { ...claude, ...more } });
+  await openai.post('/messages/count_tokens', { body: claude });
+  const counted = await statsOf('sample-small');
+  const input = (counted?.promptTokens ?? 0) - (countedBefore?.promptTokens ?? 0);
+  const output = (counted?.completionTokens ?? 0) - (countedBefore?.completionTokens ?? 0);
+  expect((counted?.reported ?? 0) - (countedBefore?.reported ?? 0)).toBe(6);
+  expect(await spend()).toBe(spentBefore + BigInt(input) * 150n + BigInt(output) * 600n);
+});
 
 test('an edited rpmLimit is in force soon, for earlier requests too, and so is its removal', async () => {
   const free = await ask();

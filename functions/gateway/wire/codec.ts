@@ -34,14 +34,14 @@ export interface StreamFormat {
   createEnd(request: ModelRequest): StreamEnd;
   /** An event that the client ignores, for the time in which the provider is silent; absent: there is none. */
   readonly keepAlive?: Uint8Array;
-  /** An error in the stream; nothing follows, so that no client takes the reply for a whole one. */
-  errorEvent(failure: Failure): Uint8Array;
 }
 
-/** The end of a stream that has used up its hold. */
+/** The end of a stream that its provider did not end. */
 export interface StreamEnd {
   /** Learns of an event that the client has seen. */
   note(piece: Piece): void;
+  /** An error in the stream; nothing follows, so that no client takes the reply for a whole one. */
+  fail(failure: Failure): Uint8Array;
   /** The events that end the reply as at the client's own limit. `open`: answers that began and have not ended. */
   cut(open: ReadonlyArray<number>, tokens: Tokens): ReadonlyArray<Uint8Array>;
 }

@@ -10,6 +10,11 @@ export interface ErrorFormat {
 
 export const openaiErrors: ErrorFormat = { toBody: (error) => ({ error }) };
 
+/** OpenAI's envelope; Codex ends its run at this type, and tells the reset. */
+export const responsesErrors: ErrorFormat = {
+  toBody: (error) => ({ error: error.code === 'budget_exceeded' ? { ...error, type: 'usage_limit_reached' } : error }),
+};
+
 /** Anthropic's envelope, with our code beside its type (platform.claude.com/docs/en/api/errors). */
 export const anthropicErrors: ErrorFormat = {
   toBody: ({ message, code, resets_at }, status) => ({

@@ -31,8 +31,17 @@ export interface ModelRequest {
   readonly webSearches: WebSearches | undefined;
   /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
   readonly lookalikes: ReadonlySet<string>;
+  /** The conversation, where providers keep parts of it; absent: any entry may answer. */
+  readonly affinity?: Affinity;
   /** Parts of the request beside its body that reach a provider of the same API as they are; absent: none. */
   readonly forwarded?: Forwarded;
+}
+
+export interface Affinity {
+  /** The same for all requests of a conversation that name one; the entries are tried in the same order for it. */
+  readonly conversation: string;
+  /** The request goes on with parts that one account alone can read: no other entry is tried. */
+  readonly isBound: boolean;
 }
 
 export interface Forwarded {

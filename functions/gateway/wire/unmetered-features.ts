@@ -47,6 +47,12 @@ export const DECIDING: ReadonlySet<string> = new Set([
 /** A request is for one model, which its key may use. */
 export const oneModel: Rule = absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.');
 
+/** Another tier may cost more than the listed price. */
+export const listedTier: Rule = ({ service_tier: tier }) =>
+  isAsked(tier) && !LISTED_TIERS.has(tier)
+    ? refusal('service_tier', 'must be auto, default, flex or on_demand.')
+    : undefined;
+
 /** OpenRouter's options that choose a provider may choose a more expensive one. */
 export const anyProvider: Rule = ({ provider }) =>
   hasOnly(provider, ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'])
@@ -55,11 +61,7 @@ export const anyProvider: Rule = ({ provider }) =>
 
 const RULES: ReadonlyArray<Rule> = [
   oneModel,
-  // Another tier may cost more than the listed price.
-  ({ service_tier: tier }) =>
-    isAsked(tier) && !LISTED_TIERS.has(tier)
-      ? refusal('service_tier', 'must be auto, default, flex or on_demand.')
-      : undefined,
+  listedTier,
   // Work that no usage counts would be free.
   absent(REFUSED, 'must be absent: no usage tells what it costs.'),
   // Gemini's other options there are searches and cached prompts.

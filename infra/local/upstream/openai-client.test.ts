@@ -188,6 +188,27 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     expect(stage.ledger.settled.slice(before)).toMatchObject([counted, counted, { tokens: { input: 4 } }]);
   });
 
+  test('gets responses, whole and streamed, and counts their prompt for nothing, where the provider has them', async () => {
+    const before = settledNow();
+    const ask = { model: 'sample-small', input: 'one two three', max_output_tokens: 100 };
+    if (dialect.provider === 'anthropic') {
+      const error = await refusal(stage.client.responses.create(ask));
+      expect([error.status, error.code, settledNow()]).toEqual([404, 'route_not_served', before]);
+      return;
+    }
+    const whole = await stage.client.responses.create(ask);
+    expect(whole.output_text).toBe('This is the sample upstream. You said: one two three');
+    const final = await stage.client.responses.stream({ ...ask, max_output_tokens: 7 }).finalResponse();
+    expect(final).toMatchObject({ status: 'incomplete', output_text: SEVEN_WORDS });
+    const { input_tokens: counted } = await stage.client.responses.inputTokens.count({
+      input: ask.input,
+      model: ask.model,
+    });
+    expect(counted).toBe(whole.usage?.input_tokens);
+    const settled = { estimated: false, tokens: { input: counted } };
+    expect(stage.ledger.settled.slice(before)).toMatchObject([settled, { ...settled, tokens: { output: 7 } }]);
+  });
+
   test('lists the models and reads its own key', async () => {
     const models: string[] = [];
     for await (const model of stage.client.models.list()) models.push(model.id);

@@ -11,6 +11,7 @@ import { BEHAVIOURS } from './behaviours.ts';
 import { type Completion, type CompletionRequest, complete } from './completion.ts';
 import { anthropic, type Dialect, openai } from './dialects.ts';
 import { EmbeddingsRequest, embed } from './embeddings.ts';
+import { responses } from './responses.ts';
 
 export type SampleUpstream = Awaited<ReturnType<typeof createSampleUpstream>>;
 
@@ -56,13 +57,14 @@ export async function createSampleUpstream({ port, host = '127.0.0.1', key }: Sa
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');
-    const dialect = DIALECTS.get(path) ?? (path === COUNT_TOKENS ? anthropic : openai);
+    const dialect = DIALECTS.get(path) ?? COUNTING.get(path) ?? openai;
     const refuse = (status: number, code: string, message: string) =>
       sendJson(response, status, dialect.toError(status, code, message));
     if (key !== undefined && !carries(request, key)) {
       return refuse(401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
     }
-    const known = DIALECTS.has(path) || path === EMBEDDINGS || path === COUNT_TOKENS;
+    const counted = COUNTING.get(path);
+    const known = DIALECTS.has(path) || path === EMBEDDINGS || counted !== undefined;
     if (request.method !== 'POST' || !known) {
       return refuse(404, 'not_found', `There is no ${request.method} ${path} here.`);
     }
@@ -72,8 +74,8 @@ export async function createSampleUpstream({ port, host = '127.0.0.1', key }: Sa
       if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
       return answerWithEmbeddings(response, read.data, statsOf(read.data.model));
     }
-    if (path === COUNT_TOKENS) {
-      const read = anthropic.request.safeParse({ max_tokens: 1, ...Object(body) });
+    if (counted !== undefined) {
+      const read = counted.request.safeParse({ max_tokens: 1, ...Object(body) });
       if (!read.success) return refuse(400, 'invalid_request', z.prettifyError(read.error));
       const { usage } = complete({ ...read.data, model: 'count' }, 0);
       return sendJson(response, 200, { input_tokens: usage?.prompt_tokens ?? 0 });
@@ -92,11 +94,16 @@ export async function createSampleUpstream({ port, host = '127.0.0.1', key }: Sa
 }
 
 const EMBEDDINGS = '/embeddings';
-const COUNT_TOKENS = '/messages/count_tokens';
+/** Paths that count a prompt, by the dialect of it. */
+const COUNTING: ReadonlyMap<string, Dialect> = new Map([
+  ['/messages/count_tokens', anthropic],
+  ['/responses/input_tokens', responses],
+]);
 
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
   ['/chat/completions', openai],
   ['/messages', anthropic],
+  ['/responses', responses],
 ]);
 
 function carries({ headers }: IncomingMessage, key: string): boolean {

@@ -7,7 +7,7 @@ import { type Call, type Codec, type Recipient, toCall } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
-import { createEnd, errorEvent } from './stream-end.ts';
+import { createEnd } from './stream-end.ts';
 
 export const anthropic: Codec = {
   isTranslated: true,
@@ -18,7 +18,7 @@ export const anthropic: Codec = {
   },
   readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
   readError: (bytes) => anthropicError(parseJson(decoder.decode(bytes))),
-  streams: { createReader, createEnd, errorEvent },
+  streams: { createReader, createEnd },
 };
 
 const decoder = new TextDecoder();

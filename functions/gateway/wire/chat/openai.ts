@@ -9,7 +9,7 @@ import { lookalikesIn, type ModelRequest } from '../request.ts';
 import { DECIDING } from '../unmetered-features.ts';
 import { createReader } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
-import { createEnd, errorEvent } from './stream-end.ts';
+import { createEnd } from './stream-end.ts';
 
 export const openai: Codec = {
   isTranslated: false,
@@ -17,7 +17,7 @@ export const openai: Codec = {
   toCall: (chat, to) => ok(toCall(chat, to, toBody(chat, to))),
   readReply,
   readError,
-  streams: { createReader, createEnd, errorEvent },
+  streams: { createReader, createEnd },
 };
 
 type LimitName = 'max_completion_tokens' | 'max_tokens';

@@ -5,8 +5,8 @@ import type { StreamEnd } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
 import { toEvent } from '../sse.ts';
 
-/** An error in the stream; no `[DONE]` follows, so that no client takes the reply for a whole one. */
-export function errorEvent(failure: Failure): Uint8Array {
+/** No `[DONE]` follows. */
+function fail(failure: Failure): Uint8Array {
   return toEvent(JSON.stringify({ error: toReply(failure).error }));
 }
 
@@ -17,6 +17,7 @@ export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>):
     note: (piece) => {
       frame ??= piece.frame;
     },
+    fail,
     cut: (open, tokens) => {
       const [id, object, created, model] = ['id', 'object', 'created', 'model'].map((name) => member(frame, name));
       const shared = { id, object, created, model };

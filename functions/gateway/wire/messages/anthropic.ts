@@ -9,7 +9,7 @@ import { bytesIn } from '../prompt.ts';
 import type { ModelRequest } from '../request.ts';
 import { toNamedEvent } from '../sse.ts';
 import { createReader } from './stream.ts';
-import { createEnd, errorEvent } from './stream-end.ts';
+import { createEnd } from './stream-end.ts';
 import { DECIDING } from './unmetered.ts';
 
 export const anthropic: Codec = {
@@ -18,7 +18,7 @@ export const anthropic: Codec = {
   toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
   readReply,
   readError,
-  streams: { createReader, createEnd, errorEvent, keepAlive: toNamedEvent('ping', {}) },
+  streams: { createReader, createEnd, keepAlive: toNamedEvent('ping', {}) },
 };
 
 /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */

@@ -5,7 +5,7 @@ import type { StreamEnd } from '../codec.ts';
 import { anthropicErrors } from '../error-format.ts';
 import { toNamedEvent } from '../sse.ts';
 
-export function errorEvent(failure: Failure): Uint8Array {
+function fail(failure: Failure): Uint8Array {
   const { error, status } = toReply(failure);
   return toNamedEvent('error', anthropicErrors.toBody(error, status));
 }
@@ -19,6 +19,7 @@ export function createEnd(): StreamEnd {
       if (type === 'content_block_start') open.add(index);
       if (type === 'content_block_stop') open.delete(index);
     },
+    fail,
     cut: (_, { output }) => [
       ...[...open].map((index) => toNamedEvent('content_block_stop', { index })),
       toNamedEvent('message_delta', {

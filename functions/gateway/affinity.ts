@@ -1,0 +1,32 @@
+// Affinity of conversations: all requests of one try the same entry first, told by its names alone, without any state.
+import type { SnapshotEntry } from '#core/snapshot.ts';
+
+interface Choice {
+  readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
+}
+
+/** The targets in the order of this conversation. Over many conversations an entry comes first as often as its share of the weights says. */
+export function inConversation<T extends Choice>(
+  targets: ReadonlyArray<T>,
+  strategy: string,
+  conversation: string,
+): ReadonlyArray<T> {
+  const ranked = targets.map((target) => ({ target, rank: rankOf(target, conversation) }));
+  ranked.sort((a, b) => a.rank - b.rank);
+  const order = ranked.map(({ target }) => target);
+  return strategy === 'Priority' ? order.sort((a, b) => a.entry.priority - b.entry.priority) : order;
+}
+
+/** Weighted rendezvous hashing: another entry that comes or goes moves only the conversations that it gains or had. */
+function rankOf({ entry: { identifier, weight } }: Choice, conversation: string): number {
+  return -Math.log((hash(`${conversation}\n${identifier}`) + 1) / 2 ** 32) / weight;
+}
+
+/** 32 bits, evenly spread: FNV-1a, mixed as MurmurHash3 does at its end. */
+function hash(text: string): number {
+  let bits = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) bits = Math.imul(bits ^ text.charCodeAt(at), 0x01000193);
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}

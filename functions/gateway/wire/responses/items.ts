@@ -1,0 +1,48 @@
+// Input items of Responses requests: their size, without a tokenizer.
+import { listOf, member, textOf } from '#core/json.ts';
+import { MAX_PER_PART, type Measure, measureParts, type Part } from '../prompt.ts';
+import type { Members } from '../unmetered-features.ts';
+
+/** Tokens of a conversation that the provider keeps, of which the request holds nothing: the largest window that is known. */
+const MAX_STORED = 1_050_000n;
+/** Items and parts of text, of calls and of their outputs: they count as they are written. */
+const TEXT_ITEM = /^(|message|reasoning|compaction|refusal|item_reference|text|.*_text|.*_call|.*_call_output)$/;
+const MEDIA: ReadonlySet<string> = new Set([
+  'input_image',
+  'input_file',
+  'input_audio',
+  'computer_screenshot',
+  'image_generation_call',
+]);
+/** Members in which media are encoded. */
+const ENCODED = ['image_url', 'file_data', 'result', 'data'];
+const TEXT: Part = {};
+
+export function measure(bodyBytes: number, members: Members): Measure {
+  const tools = listOf(members.tools).slice(0, 1);
+  const measured = measureParts(bodyBytes, { lists: [members.input], tools }, toPart);
+  return continuesStored(members) ? { ...measured, max: measured.max + MAX_STORED, textOnly: false } : measured;
+}
+
+/** Whether the provider adds to the prompt what it has stored. */
+export function continuesStored({ previous_response_id: previous, input }: Members): boolean {
+  const isReference = (item: unknown) => member(item, 'type') === 'item_reference';
+  return (previous !== undefined && previous !== null) || listOf(input).some(isReference);
+}
+
+function toPart(item: unknown): Part {
+  if (typeof item !== 'object' || item === null) return TEXT;
+  const type = textOf(member(item, 'type')) ?? '';
+  const output = member(item, 'output');
+  const inner = [member(item, 'content'), member(item, 'summary'), Array.isArray(output) ? output : [output]];
+  if (TEXT_ITEM.test(type) && !MEDIA.has(type)) return { inner };
+  const holders = [item, member(item, 'input_audio')];
+  const bytes = MEDIA.has(type) ? holders.reduce<number>((sum, holder) => sum + encodedIn(holder), 0) : 0;
+  return { media: { bytes, maxTokens: MAX_PER_PART } };
+}
+
+/** Bytes of encoded media. A text file counts as text, however it is wrapped. */
+function encodedIn(holder: unknown): number {
+  const texts = ENCODED.map((name) => textOf(member(holder, name)) ?? '');
+  return texts.reduce((sum, text) => sum + (/^\s*data:text/i.test(text) ? 0 : text.length), 0);
+}

@@ -1,0 +1,46 @@
+// Responses for providers that have them: bytes pass through; the model is changed on the way in, and a limit lowered.
+import { listOf, member, textOf } from '#core/json.ts';
+import { ok } from '#core/result.ts';
+import { type Codec, type Recipient, type Reply, toCall } from '../codec.ts';
+import { type NewValue, spliceBytes } from '../json-splice.ts';
+import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
+import { bytesIn } from '../prompt.ts';
+import type { ModelRequest } from '../request.ts';
+import { createReader } from './stream.ts';
+import { createEnd } from './stream-end.ts';
+import { DECIDING } from './unmetered.ts';
+import { toUsage } from './usage.ts';
+
+export const openai: Codec = {
+  isTranslated: false,
+  routeTo: (address) => routeToOpenai(address, '/responses'),
+  toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
+  readReply,
+  readError,
+  streams: { createReader, createEnd },
+};
+
+/** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
+export const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', 'stream', 'max_output_tokens', ...DECIDING]);
+
+function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient): ReadonlyArray<Uint8Array | string> {
+  const set: NewValue[] = [['model', JSON.stringify(endpoint.entry.model)]];
+  if (send !== undefined && send < (request.limit ?? Number.POSITIVE_INFINITY))
+    set.push(['max_output_tokens', `${send}`]);
+  return spliceBytes(request, request.object, { set, drop: request.lookalikes, once: OWN_MEMBERS });
+}
+
+function readReply(bytes: Uint8Array): Reply | undefined {
+  const { body, reply } = readJson(bytes);
+  const output = member(reply, 'output');
+  if (!Array.isArray(output)) return undefined;
+  const size = () => ({ outputBytes: output.reduce<number>((sum, item) => sum + sizeOf(item), 0), sound: 0 });
+  return { body, usage: toUsage(reply), size };
+}
+
+/** Bytes of an item that a model has written. */
+function sizeOf(item: unknown): number {
+  const own = ['name', 'arguments', 'input', 'text', 'refusal'].map((name) => textOf(member(item, name)) ?? '');
+  const parts = [...listOf(member(item, 'content')), ...listOf(member(item, 'summary'))];
+  return bytesIn(own.join('')) + parts.reduce<number>((sum, part) => sum + sizeOf(part), 0);
+}

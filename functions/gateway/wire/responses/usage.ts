@@ -1,0 +1,23 @@
+// Usage of a response, and the searches among its output.
+import { listOf, member } from '#core/json.ts';
+import { toUsage as fromChat, type Usage } from '#core/usage.ts';
+
+/** Undefined where the response does not count both sides. The names differ from those of chat completions, the meaning does not. */
+export function toUsage(response: unknown): Usage | undefined {
+  const usage = member(response, 'usage');
+  const counted = fromChat({
+    prompt_tokens: member(usage, 'input_tokens'),
+    prompt_tokens_details: member(usage, 'input_tokens_details'),
+    completion_tokens: member(usage, 'output_tokens'),
+    completion_tokens_details: member(usage, 'output_tokens_details'),
+    total_tokens: member(usage, 'total_tokens'),
+  });
+  const webSearches = listOf(member(response, 'output')).filter(isSearch).length;
+  return counted && { ...counted, webSearches: webSearches || undefined };
+}
+
+/** Pages that a model opens, and searches in them, are not billed. */
+function isSearch(item: unknown): boolean {
+  const action = member(member(item, 'action'), 'type');
+  return member(item, 'type') === 'web_search_call' && (action === undefined || action === 'search');
+}
