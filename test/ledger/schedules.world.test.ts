@@ -43,15 +43,16 @@ test.each([3817, 16555, 18649, 22339, 30713, 43071, 90285, 153846])(
   },
 );
 
-test('a thousand more random schedules', async () => {
-  expect(report(await searchAtRandom(1_000_000, 1000))).toBe('');
+// FAULT_SCHEDULES of functions/core/ledger/schedules.test.ts tries any number of them.
+test('three hundred more random schedules', async () => {
+  expect(report(await searchAtRandom(1_000_000, 300))).toBe('');
 });
 
 describe('the search finds', () => {
-  test.each(MUTANTS)('$name', async ({ edits, scene }) => {
+  test.each(MUTANTS)('$name', async ({ edits, scene, from = 1 }) => {
     const { search, remove } = await searchIn(edits);
     try {
-      expect(search.report(await search.searchAtRandom(1, 2000, scene))).not.toBe('');
+      expect(await search.firstFailing(from, 2000, scene)).toBeDefined();
     } finally {
       remove();
     }

@@ -19,7 +19,7 @@
 // - A closing charges nothing where PostgreSQL's row has a later number than the frozen account: the store has gone back.
 import { describe, expect, test } from 'vitest';
 import { FLAWS, type Flaw } from './flaws.ts';
-import { COVERED, LARGE_SCENES, ONE, ONE_WORKER, SCENES, STREAM, scene } from './scenes.ts';
+import { COVERED, LARGE_SCENES, ONE, ONE_WORKER, SCENES, STREAM, scene, WIPED } from './scenes.ts';
 import { search } from './search.ts';
 import type { Scene } from './state.ts';
 
@@ -64,7 +64,7 @@ const SHOWN_BY: Readonly<Record<Flaw, Scene>> = {
   'a Worker that releases its hold closes no account': scene({ restored: 1 }, ONE_WORKER),
   'an old snapshot is charged': scene({ restored: 1, died: 1 }, ONE),
   'a marking is no call': scene({ restored: 1, crashed: 1 }, ONE),
-  'what was charged before an epoch is open is charged again': scene({ wiped: 1, crashed: 1, slept: 1 }, ONE),
+  'what was charged before an epoch is open is charged again': scene({ wiped: 1, crashed: 1, slept: 1 }, WIPED),
   'an audit is no call': scene({ restored: 1, stopped: 1 }, ONE),
   'PostgreSQL learns no count from a closing': scene({ restored: 1, crashed: 2 }, ONE),
   'an account is closed in absent counters': scene({ crashed: 1, wiped: 1 }, ONE),

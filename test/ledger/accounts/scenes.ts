@@ -48,6 +48,15 @@ export const STREAM = {
 /** One request, and a process that closes: small enough for more faults. */
 export const ONE = { ...COVERED, name: 'one request', requests: COVERED.requests.slice(0, 1) };
 
+/** The same, whose store is empty in a new epoch that is not open yet. */
+export const WIPED = {
+  ...ONE,
+  begin: [
+    ...['0 reads the sums', '0 loads', '0 asks for 0', 'the store is wiped'],
+    ...['0 notices that the store has forgotten', '0 raises the epoch', '0 empties the store'],
+  ],
+};
+
 /** A process that lasts, and a Worker: an account for one request, without a disk. */
 export const WORKER = {
   ...LAST,
@@ -69,18 +78,19 @@ const scenes = (of: Omit<Scene, 'faults'>, ...faults: Partial<Faults>[]): Scene[
 /** Seconds each. */
 export const SCENES: ReadonlyArray<Scene> = [
   ...scenes(LAST, {}, { lost: 1 }, { died: 1 }, { crashed: 1 }, { slept: 1 }, { stopped: 1 }),
-  ...scenes(LAST, { wiped: 1 }, { restored: 1 }, { lowered: 1 }, { edges: 1 }, { crashed: 2 }),
-  ...scenes(LAST, { died: 1, lost: 1 }, { died: 1, wiped: 1 }, { stopped: 1, died: 1 }),
+  ...scenes(LAST, { wiped: 1 }, { lowered: 1 }, { edges: 1 }, { died: 1, wiped: 1 }, { stopped: 1, died: 1 }),
   ...scenes(SHARED, {}, { lost: 1 }),
   ...scenes(COVERED, { died: 1 }, { died: 1, lost: 1 }, { slept: 1, died: 1 }),
-  ...scenes(STREAM, { died: 1 }, { died: 1, lost: 1 }),
-  ...scenes(ONE, { restored: 1, died: 1 }, { restored: 1, crashed: 1 }, { restored: 1, stopped: 1 }),
+  ...scenes(STREAM, { died: 1 }),
+  ...scenes(ONE, { crashed: 2 }, { restored: 1, died: 1 }, { restored: 1, stopped: 1 }),
   ...scenes(ONE_WORKER, { restored: 1 }),
   ...scenes(WORKER, {}, { lost: 1 }, { died: 1 }, { slept: 1 }, { wiped: 1 }),
 ];
 
 /** Minutes and gigabytes: tried with FAULT_STATES=all. */
 export const LARGE_SCENES: ReadonlyArray<Scene> = [
+  ...scenes(LAST, { restored: 1 }, { crashed: 2 }, { died: 1, lost: 1 }),
+  ...scenes(STREAM, { died: 1, lost: 1 }),
   ...scenes(LAST, { crashed: 1, lost: 1 }, { crashed: 1, wiped: 1 }, { crashed: 1, slept: 1 }, { crashed: 1, died: 1 }),
   ...scenes(LAST, { slept: 1, wiped: 1 }, { slept: 1, lost: 1 }, { slept: 1, died: 1 }, { slept: 1, stopped: 1 }),
   ...scenes(LAST, { wiped: 1, lost: 1 }, { lowered: 1, lost: 1 }, { stopped: 1, lost: 1 }),
@@ -89,6 +99,7 @@ export const LARGE_SCENES: ReadonlyArray<Scene> = [
   ...scenes(WORKER, { wiped: 1, lost: 1 }, { restored: 1 }),
   ...scenes(
     ONE,
+    { restored: 1, crashed: 1 },
     { wiped: 1, crashed: 1, slept: 1 },
     { restored: 1, crashed: 2 },
     { restored: 1, slept: 1 },

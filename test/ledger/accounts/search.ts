@@ -19,7 +19,7 @@ export interface Searched {
 const MAX_STATES = 3_000_000;
 
 export function search(scene: Scene): Searched {
-  const start = initial(scene);
+  const start = (scene.begin ?? []).reduce((state, step) => after(scene, state, step), initial(scene));
   const index = new Map<string, number>([[hash('sha1', keyOf(start)), 0]]);
   const from: number[] = [-1];
   const names: string[] = [''];
@@ -56,6 +56,12 @@ export function search(scene: Scene): Searched {
   const stuck = from.findIndex((_, of) => !reaching.has(of));
   const wrong = stuck < 0 ? undefined : `something waits for ever:${storyOf(stuck)}`;
   return { states: from.length, quiet: ends.length, wrong };
+}
+
+function after(scene: Scene, state: State, step: string): State {
+  const edge = next(scene, state).find(({ name }) => name === step);
+  if (edge === undefined) throw new Error(`there is no step "${step}" then`);
+  return edge.to;
 }
 
 /** All next steps of a state. */

@@ -41,6 +41,8 @@ export interface Scene {
   readonly faults: Partial<Faults>;
   /** Processes that serve one request each and end with it: they ask for exactly its hold, and have no ticks, batches or disk. */
   readonly workers?: ReadonlyArray<number>;
+  /** Steps that are taken before the search begins. */
+  readonly begin?: ReadonlyArray<string>;
   /** Planted in the model: the search must find it. */
   readonly flaw?: Flaw;
 }

@@ -64,6 +64,8 @@ export interface Mutant {
   readonly edits: ReadonlyArray<Edit>;
   /** A scene that reveals it soon: the rest is random. Absent: all of it. */
   readonly scene?: Partial<Scene>;
+  /** The seed where the search begins; absent: 1. The schedules before it do not show the mutant. */
+  readonly from?: number;
 }
 
 /** Each wants the whole limit. */
@@ -87,6 +89,7 @@ const ALIKE = Array.from({ length: 6 }, (_, by): Wish => ({ by, scopes: [2], amo
 export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'escrow that is used although the last answer is old',
+    from: 360,
     scene: { ...LARGE_LATER, faults: { freeze: 1, wipe: 1 } },
     edits: [
       {
@@ -109,6 +112,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'escrow of a limit that has fallen is used',
+    from: 420,
     scene: { faults: { lower: 1 } },
     edits: [
       {
@@ -120,6 +124,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'escrow of an account that was left is used',
+    from: 1450,
     scene: {
       ...LARGE_LATER,
       wishes: [{ ...LARGE, after: 100 }, ...ALIKE.map((wish, at) => ({ ...wish, by: 0, after: 120 * at }))],
@@ -178,6 +183,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a batch that is sealed while a call may add to it',
+    from: 840,
     scene: { faults: { vanish: 1 } },
     edits: [
       {
@@ -200,6 +206,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a risk that is not told',
+    from: 100,
     scene: { faults: { vanish: 1 } },
     edits: [
       {
@@ -264,6 +271,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a rebuild that drops replies that end meanwhile',
+    from: 260,
     scene: { wishes: ALIKE, faults: { wipe: 1 } },
     edits: [
       {
@@ -314,6 +322,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a closed account whose batches are still booked',
+    from: 120,
     scene: { faults: { sleep: 1 } },
     edits: [
       {
@@ -336,6 +345,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'two closers that charge an account',
+    from: 100,
     scene: { faults: { clock: 1, sweep: 1 } },
     edits: [
       { file: `${DOUBLES}/account-books.ts`, line: 'if (row.isClosed) return { row, charged: [] };', becomes: '' },

@@ -26,14 +26,20 @@ const playSafely = async (...[scene, chooser]: Parameters<typeof play>): Promise
   }
 };
 
-/** The first failing seed, with its schedule minimised. `part` replaces that of the seed's scene. */
-export async function searchAtRandom(first: number, count: number, part?: Partial<Scene>): Promise<Found | undefined> {
+/** The first failing seed, with its schedule minimised. */
+export async function searchAtRandom(first: number, count: number): Promise<Found | undefined> {
+  const failing = await firstFailing(first, count);
+  return failing && { seed: failing.seed, ...(await shortest(failing.scene, failing.tape)) };
+}
+
+/** `part` replaces that of the seed's scene. */
+export async function firstFailing(first: number, count: number, part?: Partial<Scene>) {
   for (let seed = first; seed < first + count; seed += 1) {
     const scene = { ...sceneOf(seed), ...part };
     const next = random(seed);
     const chooser = atRandom(next, [0.05, 0.15, 0.4][seed % 3] ?? 0.1);
     const { wrong } = await playSafely(scene, chooser);
-    if (wrong.length > 0) return { seed, ...(await shortest(scene, chooser.tape)) };
+    if (wrong.length > 0) return { seed, scene, tape: chooser.tape };
   }
   return undefined;
 }
