@@ -1,5 +1,6 @@
 // Is a key that spends more than expected reported, and do the words that people write on it get to where they are read?
 import { beforeEach, describe, expect, test } from 'vitest';
+import { member, textOf } from '#core/json.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
 import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
@@ -23,6 +24,48 @@ const reached = async () => {
   return conditions?.find(({ type }) => type === 'SoftBudgetReached');
 };
 const told = () => harness.events('chat').filter((reason) => reason === 'SoftBudgetReached').length;
+
+describe('a budget', () => {
+  const shares = (name = 'chat') =>
+    harness.cluster
+      .objects(RESOURCES.events)
+      .filter(
+        ({ reason, involvedObject }) => reason === 'BudgetUsed' && textOf(member(involvedObject, 'name')) === name,
+      )
+      .map(({ message }) => message)
+      .sort();
+  beforeEach(async () => {
+    await harness.apply(makeKey());
+    await harness.sweep();
+  });
+
+  test('is told of at 50, 80 and 95 per cent of its spend, once in a window each, and its end by Ready alone', async () => {
+    for (const dollars of ['4.9', '0.1', '1', '2', '1.4', '0.2', '0.4']) {
+      await harness.spend('chat', dollars);
+      await pass(1000);
+      await pass(1000);
+    }
+    const until = 'in the window that ends at 2026-12-21T12:00:00Z';
+    expect(shares()).toEqual([
+      `it has spent 5 of 10 dollars ${until}: 50 per cent of its budget, or more`,
+      `it has spent 8 of 10 dollars ${until}: 80 per cent of its budget, or more`,
+      `it has spent 9.6 of 10 dollars ${until}: 95 per cent of its budget, or more`,
+    ]);
+    await pass(30 * DAY);
+    await harness.spend('chat', '8');
+    await pass(1000);
+    expect(shares()).toHaveLength(4);
+  });
+
+  test('of a user is told of too; a spend that uses it up at once says only that', async () => {
+    await harness.apply(makeUser({ autoCreateKey: false }));
+    await harness.sweep();
+    await harness.spend('alice@example.com', '13');
+    await harness.spend('chat', '10');
+    await pass(1000);
+    expect([shares('alice').length, shares('chat').length]).toEqual([1, 0]);
+  });
+});
 
 describe('a key with a softBudget', () => {
   beforeEach(async () => {

@@ -1,7 +1,7 @@
 // The status that each object should have, and what of it is not written yet. Status describes what was observed (DESIGN 6, law 2).
 import { type ConditionState, toConditions, toTimestamp } from '#core/conditions.ts';
 import { toProblem, toText } from '#core/finding.ts';
-import { formatMoney } from '#core/money.ts';
+import { formatMoney, parseMoney } from '#core/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { Condition } from '#crds/fragments.ts';
 import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
@@ -116,8 +116,11 @@ export function planMemberStatus(
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
       : { currentSpend: status?.currentSpend, budgetResetDate: status?.budgetResetDate }),
   };
-  if (view === undefined)
-    return planWrite(member, { ...after, ...(member.kind === 'User' ? keyRefs(member, context) : {}) }, context);
+  const shares = planShareEvent(member, spend, reset);
+  if (view === undefined) {
+    const ofMember = { ...after, ...(member.kind === 'User' ? keyRefs(member, context) : {}) };
+    return [...shares, ...planWrite(member, ofMember, context)];
+  }
   const expiry = own && expiryOf(view.object, own.claim);
   const expiryDate = expiry === undefined ? undefined : toTimestamp(expiry);
   const ofKey: VirtualKeyStatus = {
@@ -130,7 +133,8 @@ export function planMemberStatus(
   const keyValue = modeOf(view, context) === 'Full' ? 'full' : 'redacted';
   const soft = further.find(({ type }) => type === SOFT);
   const value = planValueEvent(view.object, ofKey, own);
-  return [...planWrite(member, ofKey, context, { keyValue, value }), ...planSoftBudgetEvent(view.object, soft)];
+  const write = planWrite(member, ofKey, context, { keyValue, value });
+  return [...shares, ...write, ...planSoftBudgetEvent(view.object, soft)];
 }
 
 function conditionsOfClaim({ object, secret }: KeyView, { claim, instance }: OwnClaim, spend: Spend | undefined) {
@@ -145,6 +149,24 @@ function keyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' | 
   if (view === undefined || !isOwned || isDeleted(view.object)) return {};
   const { keySecretRef } = toSecretStatus(view, context.own(view.object)?.claim, context);
   return { keyRef: { name: view.object.metadata.name }, keySecretRef };
+}
+
+/** The shares of a budget that are told of once in a window, in per cent. The end of a budget is told by `Ready`. */
+const SHARES = [95, 80, 50];
+
+/** The event that spend has passed a share, planned before the status that would hide this. */
+function planShareEvent(member: Member, spend: Spend | undefined, reset: string | undefined): Action[] {
+  const { maxBudget } = member.spec;
+  if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
+  const { currentSpend = '0', budgetResetDate } = member.status ?? {};
+  const limit = parseMoney(maxBudget) ?? 0n;
+  const before = budgetResetDate === reset ? (parseMoney(currentSpend) ?? 0n) : 0n;
+  const share = SHARES.find((one) => spend.spent * 100n >= limit * BigInt(one));
+  if (share === undefined || before * 100n >= limit * BigInt(share)) return [];
+  const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
+  const message = `it has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of its budget, or more`;
+  const type = share === SHARES.at(-1) ? 'Normal' : 'Warning';
+  return [event(member, { type, reason: 'BudgetUsed', message, once: `BudgetUsed/${share}/${maxBudget}/${reset}` })];
 }
 
 /** Once in a window; after an edit of `softBudget` once more. */
