@@ -126,7 +126,11 @@ const monitoring = {
     .prefault({}),
   prometheusRule: z
     .strictObject({
-      enabled: z.boolean().default(false).describe('Whether the alerts of infra/kubernetes/alerts.yaml are installed.'),
+      enabled: z.boolean().default(false).describe('Whether the alerts of docs/runbooks.md are installed.'),
+      runbooks: z
+        .string()
+        .default('docs/runbooks.md')
+        .describe('Where your people read that page: what each `runbook_url` begins with.'),
       labels: labels.default({}).describe('Labels by which your Prometheus selects rules.'),
     })
     .prefault({}),

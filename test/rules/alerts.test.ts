@@ -9,15 +9,21 @@ import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 const root = join(import.meta.dirname, '../..');
 const alerts = readFileSync(join(root, 'infra/kubernetes/alerts.yaml'), 'utf8');
 const dashboard = readFileSync(join(root, 'infra/helm/gateway-operator/files/dashboard.json'), 'utf8');
-const code = globSync('{functions,infra/triggers}/**/*.ts', { cwd: root, exclude: (path) => path.endsWith('.test.ts') })
+const code = globSync('{functions,infra/{adapters,triggers}}/**/*.ts', {
+  cwd: root,
+  exclude: (path) => path.endsWith('.test.ts'),
+})
   .map((path) => readFileSync(join(root, path), 'utf8'))
   .join('\n');
+
+/** Of a runbook. */
+const PARTS = ['Meaning', 'Impact', 'Diagnosis', 'Mitigation'];
 
 interface Rule {
   readonly alert: string;
   readonly expr: string;
   readonly labels: { readonly severity: string };
-  readonly annotations: { readonly summary: string; readonly description: string };
+  readonly annotations: { readonly summary: string; readonly description: string; readonly runbook_url: string };
 }
 
 const rules = (parse(alerts) as { spec: { groups: { rules: Rule[] }[] } }).spec.groups.flatMap((group) => group.rules);
@@ -28,6 +34,17 @@ test.each(rules)('$alert asks for metrics that are counted, and says what to do'
   expect(named.filter((name) => !code.includes(`'${name}'`))).toEqual([]);
   expect(labels.severity).toMatch(/^(critical|warning)$/);
   expect(annotations.description.length).toBeGreaterThan(40);
+});
+
+test('each alert has its runbook, and each runbook its alert; the log lines that it quotes are logged', () => {
+  const [, ...sections] = readFileSync(join(root, 'docs/runbooks.md'), 'utf8').split(/^## /m);
+  expect(sections.map((section) => section.split('\n', 1)[0])).toEqual(rules.map(({ alert }) => alert));
+  for (const [index, { alert, annotations }] of rules.entries()) {
+    expect(annotations.runbook_url).toBe(`docs/runbooks.md#${alert.toLowerCase()}`);
+    const section = sections[index] ?? '';
+    expect([...section.matchAll(/^\*\*(\w+)\.\*\*/gm)].map(([, part]) => part)).toEqual(PARTS);
+    for (const [, quoted = ''] of section.replaceAll('\n', ' ').matchAll(/"([^"]+)"/g)) expect(code).toContain(quoted);
+  }
 });
 
 test('every panel of the dashboard asks for metrics that are counted', () => {
