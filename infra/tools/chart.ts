@@ -24,8 +24,13 @@ const RENDERED: Readonly<Record<string, ReadonlyArray<string>>> = {
   'infra/quickstart/quickstart.yaml': ['--set=quickstart.enabled=true', '--show-only=templates/quickstart.yaml'],
 };
 export const RENDERED_FILES: ReadonlyArray<string> = Object.keys(RENDERED);
+/** Some builds of Helm render for a version of Kubernetes that the chart refuses. */
+export const KUBE_VERSION = '--kube-version=1.32.0';
 /** The Secret's values are nobody's but the cluster's, and the kinds are a file of their own. */
-const COMMON = ['--namespace=gateway-operator', '--set=namespace.create=true,secret.create=false,crds.enabled=false'];
+const COMMON = [
+  ...['--namespace=gateway-operator', KUBE_VERSION],
+  '--set=namespace.create=true,secret.create=false,crds.enabled=false',
+];
 
 interface Property {
   readonly description?: string;

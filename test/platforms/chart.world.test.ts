@@ -12,7 +12,7 @@ import { gatewayInstances, kinds, virtualKeys } from '#crds/kinds.ts';
 import { HOOKS, WEBHOOKS } from '../../functions/reconcile/certificates/objects.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { readDocuments } from '../../infra/manifests/apply.ts';
-import { CHART, helm, RENDERED_FILES, renderManifest } from '../../infra/tools/chart.ts';
+import { CHART, helm, KUBE_VERSION, RENDERED_FILES, renderManifest } from '../../infra/tools/chart.ts';
 import { run } from '../child.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
@@ -28,11 +28,11 @@ const whyNoHelm =
 const NAMESPACE = 'gateway-operator';
 
 const template = (...args: string[]) =>
-  helm(['template', 'gateway-operator', CHART, `--namespace=${NAMESPACE}`, ...args]);
+  helm(['template', 'gateway-operator', CHART, KUBE_VERSION, `--namespace=${NAMESPACE}`, ...args]);
 
 describeUnless(whyNoHelm, 'the chart, rendered', () => {
   test('the linter finds nothing', () => {
-    const said = helm(['lint', '--strict', CHART, '--set=quickstart.enabled=true']);
+    const said = helm(['lint', '--strict', CHART, KUBE_VERSION, '--set=quickstart.enabled=true']);
     expect(said).toContain('1 chart(s) linted, 0 chart(s) failed');
   });
 
