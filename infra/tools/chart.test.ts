@@ -1,0 +1,49 @@
+// The chart, without Helm: its values, its version, and rendered manifests that are stale.
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test, vi } from 'vitest';
+import { parse } from 'yaml';
+import { RELEASE_VERSION } from '../config/release.ts';
+import { Values } from '../helm/values.ts';
+import { CHART, RENDERED_FILES, renderManifest, staleManifests } from './chart.ts';
+
+const root = join(import.meta.dirname, '../..');
+const read = (file: string): unknown => parse(readFileSync(join(root, CHART, file), 'utf8'));
+
+const copies: string[] = [];
+function copyOf(...paths: ReadonlyArray<string>): string {
+  const copy = mkdtempSync(join(tmpdir(), 'chart-'));
+  copies.push(copy);
+  for (const path of paths) cpSync(join(root, path), join(copy, path), { recursive: true });
+  return copy;
+}
+afterEach(() => {
+  vi.unstubAllEnvs();
+  for (const copy of copies.splice(0)) rmSync(copy, { recursive: true });
+});
+
+test('values.yaml has the defaults, which the schema takes, and none of another name', () => {
+  expect(read('values.yaml')).toEqual(Values.parse({}));
+  expect(Values.safeParse({ admission: { replica: 2 } }).success).toBe(false);
+});
+
+test('chart and app have the version of the release', () => {
+  expect(read('Chart.yaml')).toMatchObject({ version: RELEASE_VERSION, appVersion: RELEASE_VERSION });
+});
+
+test('a changed template makes each manifest stale that is rendered from the chart, and no Helm is needed to know it', () => {
+  vi.stubEnv('HELM', '/nowhere/helm');
+  const copy = copyOf(CHART, ...RENDERED_FILES);
+  expect(staleManifests(copy)).toEqual([]);
+  appendFileSync(join(copy, CHART, 'templates/admission.yaml'), '# edited\n');
+  expect(staleManifests(copy)).toEqual(RENDERED_FILES);
+  expect(() => renderManifest(copy, 'infra/kubernetes/install.yaml')).toThrow('Helm is needed here: go install');
+});
+
+test('no manifest holds a secret, nor a path that only API servers may know', () => {
+  for (const file of RENDERED_FILES) {
+    const text = readFileSync(join(root, file), 'utf8');
+    expect(text, file).not.toMatch(/admission-path: |reconcile-token: |caBundle/);
+  }
+});
