@@ -47,6 +47,7 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
     { oldObject: objectOf('GatewayInstance') },
   ],
   [key({ maxBudget: '0' })],
+  [key({ budgetTimeZone: 'Europe/Belrin' })],
   [key({ modelMaxBudget: { 'gpt-4': { maxBudget: '1', budgetDuration: '1d' } } })],
   [key({}, { annotations: { 'auth.gateway-operator.dev/rotate': ' ' } })],
   ...(['adopt-ledger', 'deletion-share'] as const).map((name): readonly [KubeObject] => [

@@ -29,7 +29,7 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
       await book(account, 1, 1n);
       const figures = [figuresOf(scopeWindow(1), 5000n, 1n, 20n, 300n), figuresOf(scopeWindow(2), 0n, 7n, 40n)];
       const row = { booked: 1, number: 10, ...CLOSED };
-      expect(await close(account, figures)).toEqual({ outcome: 'closed', row });
+      expect(await close(account, figures)).toMatchObject({ outcome: 'closed', row });
       expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([5321n, 40n]);
       expect(await rowOf(account)).toEqual(row);
     });
@@ -50,8 +50,9 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
 
     test('is done once: other closers, with whatever figures, learn that it is closed', async () => {
       const closers = Array.from({ length: 6 }, (_, at) => close(account, [figuresOf(scopeWindow(1), BigInt(at + 1))]));
-      const first = (await Promise.all(closers)).map((closed) => JSON.stringify(closed));
-      expect(new Set(first).size).toBe(1);
+      const closed = await Promise.all(closers);
+      expect(closed).toMatchObject(closed.map(() => ({ outcome: 'closed', row: CLOSED })));
+      expect(closed.filter((one) => 'charged' in one && one.charged.length > 0)).toHaveLength(1);
       const charged = await spentOfOne();
       expect(charged).toBeGreaterThan(0n);
       await close(account, [figuresOf(scopeWindow(1), 100n)]);
@@ -74,7 +75,7 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
     test('after the clean end of an account charges nothing', async () => {
       await batch(account, 4, [entryOf()], { isLast: true });
       const row = { booked: 4, number: 40, isClosed: true, isCharged: false };
-      expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toEqual({ outcome: 'closed', row });
+      expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toMatchObject({ outcome: 'closed', row });
       expect(await spentOfOne()).toBe(100n);
     });
 
