@@ -25,7 +25,9 @@ export async function startUpstream(): Promise<BillingUpstream> {
   const reported = new Map<string, Delivered>();
   let made = 0;
   const server = createServer(async (request, response) => {
-    const body = await text(request);
+    // A gateway that is killed breaks off its request.
+    const body = await text(request).catch(() => undefined);
+    if (body === undefined) return;
     const { stream, max_tokens: most = 40 } = JSON.parse(body) as { stream?: boolean; max_tokens?: number };
     if (body.includes(FAILING)) return void response.writeHead(500).end('{}');
     made += 1;
