@@ -64,7 +64,7 @@ export function startClients({ ask, url, host, trusted }: Served) {
       await pause(every);
     }
   };
-  const loops = [loop(5, apiServer), loop(5, apiServer), loop(40, newcomer), loop(50, keeper)];
+  const loops = [loop(25, apiServer), loop(25, apiServer), loop(100, newcomer), loop(100, keeper)];
   return {
     /** So many more calls were answered. */
     served: (calls: number) => {
