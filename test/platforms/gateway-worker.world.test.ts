@@ -1,9 +1,10 @@
 // Does the gateway run in real workerd, with Upstash and a PostgreSQL, and does money stay what it is there?
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { resourceOf } from '../../infra/manifests/apply.ts';
 import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
@@ -15,7 +16,7 @@ import { RECONCILE_TOKEN } from './node-process.ts';
 import { startWorld, type TestWorld } from './world.ts';
 
 const missing = whyNoRedis();
-const MODELS = ['small', 'flaky', 'spare'];
+const MODELS = ['small', 'flaky', 'spare', 'claude'];
 
 describeUnless(missing, 'the gateway as a Worker', () => {
   let world: TestWorld;
@@ -33,7 +34,9 @@ describeUnless(missing, 'the gateway as a Worker', () => {
     writeFileSync(ca, world.certificates.ca);
     const store = { host: base64(upstash.url), port: base64('443'), password: base64(TOKEN) };
     await world.apply(
-      world.sample().map((object) => (object.metadata.name === 'sample-store' ? { ...object, data: store } : object)),
+      withClaude(world.sample()).map((object) =>
+        object.metadata.name === 'sample-store' ? { ...object, data: store } : object,
+      ),
     );
     const scriptPath = (name: string) => join(world.folder, `cloudflare/${name}.mjs`);
     const bindings = { API_SERVER: world.url, API_TOKEN: world.token, RECONCILE_TOKEN };
@@ -105,6 +108,23 @@ describeUnless(missing, 'the gateway as a Worker', () => {
     const { cost } = await eventually(booked, ({ count }) => count === 2);
     expect(cost).toBeGreaterThan(0n);
     expect(nano((await ownKey()).currentSpend)).toBe(cost);
+  });
+
+  test('every route spends from the same budget', async () => {
+    const before = await booked();
+    const openai = client();
+    await openai.embeddings.create({ model: ask.model, input: ['one', 'two three'] });
+    await openai.responses.create({ model: ask.model, input: 'Hello.' });
+    const streamed = await openai.responses.stream({ model: ask.model, input: 'Hello.' }).finalResponse();
+    expect(streamed.status).toBe('completed');
+    const anthropic = new Anthropic({ apiKey: value, baseURL: gateway.url, maxRetries: 0 });
+    const message = { model: 'sample-claude', max_tokens: 50, messages: ask.messages };
+    await anthropic.messages.create(message);
+    expect((await anthropic.messages.stream(message).finalMessage()).stop_reason).toBe('end_turn');
+    expect((await anthropic.messages.countTokens(message)).input_tokens).toBeGreaterThan(0);
+    expect((await anthropic.models.retrieve('sample-claude')).type).toBe('model');
+    const after = await eventually(booked, ({ count }) => count === before.count + 5);
+    expect(nano((await ownKey()).currentSpend)).toBe(after.cost);
   });
 
   test('many at once are each answered and each booked once', async () => {
@@ -192,3 +212,28 @@ function nano(text: string): bigint {
   return BigInt(whole + fraction.padEnd(9, '0'));
 }
 const dollars = (amount: bigint) => `${amount / 1_000_000_000n}.${`${amount % 1_000_000_000n}`.padStart(9, '0')}`;
+
+/** The sample with an entry in Anthropic's dialect, which the key may use. */
+function withClaude(sample: ReadonlyArray<KubeObject>): ReadonlyArray<KubeObject> {
+  const small = sample.find(({ metadata }) => metadata.name === 'sample-model-small');
+  const secret = { ...small, metadata: { ...small?.metadata, name: 'sample-model-claude' } } as KubeObject;
+  const claude = {
+    ...{ modelName: 'sample-claude', identifier: 'sample-claude', requiresAuth: true },
+    modelCredentials: { nameRef: 'sample-model-claude', keys: { apiKey: 'apiKey', apiBase: 'apiBase' } },
+    gatewayParams: {
+      model: 'anthropic/sample-small',
+      ...{ inputCostPerMillionTokens: '0.15', outputCostPerMillionTokens: '0.60' },
+    },
+  };
+  const withModel = (object: KubeObject, more: unknown): KubeObject => {
+    const spec = object.spec as { readonly models: ReadonlyArray<unknown> };
+    return { ...object, spec: { ...spec, models: [...spec.models, more] } };
+  };
+  return [
+    secret,
+    ...sample.map((object) => {
+      if (object.kind === 'GatewayInstance') return withModel(object, claude);
+      return object.kind === 'VirtualKey' ? withModel(object, 'sample-claude') : object;
+    }),
+  ];
+}
