@@ -11,9 +11,6 @@ import { toBytes } from './body.ts';
 
 /** Milliseconds: a token is renewed so long before its end. */
 const MARGIN = 60_000;
-/** Seconds that an assertion holds, at most (Google). */
-const ASSERTION = 3600;
-const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 
 interface Deps {
   readonly fetch: typeof globalThis.fetch;
@@ -49,11 +46,12 @@ export function withSigning(upstream: Upstream, { fetch, now }: Deps): Upstream 
 
   async function askToken({ signal, timeouts }: UpstreamRequest, signing: SigningOf<'google'>): Promise<Token> {
     const at = now();
+    const { toAssertion } = await import('./google-assertion.ts');
     const response = await fetch(signing.tokenUri, {
       method: 'POST',
       body: new URLSearchParams({
         grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
-        assertion: await assertionOf(signing, Math.floor(at / 1000)),
+        assertion: await toAssertion(signing, Math.floor(at / 1000)),
       }),
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeouts.connect)]),
@@ -70,21 +68,6 @@ const orBroken = <T>(signed: Promise<T>): Promise<T> =>
   signed.catch((cause) => {
     throw new UpstreamBroke('unsigned', `the request could not be signed: ${reasonOf(cause)}`, { cause });
   });
-
-async function assertionOf(
-  { clientEmail, privateKey, privateKeyId, tokenUri }: SigningOf<'google'>,
-  now: number,
-): Promise<string> {
-  const { importPKCS8, SignJWT } = await import('jose');
-  const key = await importPKCS8(privateKey, 'RS256');
-  return new SignJWT({ scope: SCOPE })
-    .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...(privateKeyId === undefined ? {} : { kid: privateKeyId }) })
-    .setIssuer(clientEmail)
-    .setAudience(tokenUri)
-    .setIssuedAt(now)
-    .setExpirationTime(now + ASSERTION)
-    .sign(key);
-}
 
 async function toSigned(
   request: UpstreamRequest,

@@ -1,0 +1,22 @@
+// Assertions of a service account of Google, signed with its private key (RFC 7523). Loaded when one is needed.
+import { importPKCS8, SignJWT } from 'jose';
+import type { Signing } from '#core/ports/serving.ts';
+
+/** Seconds that an assertion holds, at most (Google). */
+const VALIDITY = 3600;
+const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
+
+/** `now`: seconds since the Unix epoch. */
+export async function toAssertion(
+  { clientEmail, privateKey, privateKeyId, tokenUri }: Extract<Signing, { by: 'google' }>,
+  now: number,
+): Promise<string> {
+  const key = await importPKCS8(privateKey, 'RS256');
+  return new SignJWT({ scope: SCOPE })
+    .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...(privateKeyId === undefined ? {} : { kid: privateKeyId }) })
+    .setIssuer(clientEmail)
+    .setAudience(tokenUri)
+    .setIssuedAt(now)
+    .setExpirationTime(now + VALIDITY)
+    .sign(key);
+}
