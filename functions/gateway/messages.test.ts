@@ -1,25 +1,16 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { COUNT, errorBody, event, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
-import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
-import { stage, WAYS } from '../../test/gateway/stage.ts';
+import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
+import { type OneModel, stage, stageOne, WAYS } from '../../test/gateway/stage.ts';
 import { MESSAGES, type Script, SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
 import { runs } from '../../test/runs.ts';
 
 const ASK = { model: 'claude', max_tokens: 100, messages: MESSAGES };
 
-interface Options {
-  readonly script?: Script;
-  readonly limit?: string;
-  readonly room?: number | undefined;
-  readonly entry?: object;
-}
-
 /** A gateway in front of Anthropic, asked as its clients ask. A token costs a thousand nano-dollars, one of output two thousand. */
-function open({ script = () => ({ body: message('hello') }), limit = '1', room, ...more }: Options = {}) {
-  const models = [entry('claude', { provider: 'anthropic', ...more.entry })];
-  const keys = { [KEY]: keyRecord({ limit }) };
-  const world = stage({ snapshot: snapshotOf(models, { retries: 0 }), keys, script, room });
+function open({ script = () => ({ body: message('hello') }), ...more }: OneModel = {}) {
+  const world = stageOne(entry('claude', { provider: 'anthropic' }), { script, ...more });
   const ask = (body: unknown, headers: Record<string, string> = { 'x-api-key': KEY }, query = '') =>
     world.app.request(`/v1/messages${query}`, {
       ...{ method: 'POST', headers: { 'anthropic-version': '2023-06-01', ...headers } },

@@ -2,24 +2,15 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { ADDED, COMPLETED, CREATED, deltas, response } from '../../test/gateway/responses.ts';
-import { codeOf, stage, WAYS } from '../../test/gateway/stage.ts';
+import { codeOf, type OneModel, stage, stageOne, WAYS } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import { type Script, SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
 import { runs } from '../../test/runs.ts';
 
 const ASK = { model: 'gpt', input: 'Say hello.' };
 
-interface Options {
-  readonly script?: Script;
-  readonly limit?: string;
-  readonly room?: number | undefined;
-  readonly entry?: object;
-}
-
-function open({ script = () => ({ body: response('hello') }), limit = '1', room, ...more }: Options = {}) {
-  const models = [entry('gpt', { maxOutputTokens: 100, ...more.entry })];
-  const keys = { [KEY]: keyRecord({ limit }) };
-  const world = stage({ snapshot: snapshotOf(models, { retries: 0 }), keys, script, room });
+function open({ script = () => ({ body: response('hello') }), ...more }: OneModel = {}) {
+  const world = stageOne(entry('gpt', { maxOutputTokens: 100 }), { script, ...more });
   return { ...world, ask: (body: unknown) => world.chat(body, { path: '/v1/responses' }) };
 }
 

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { Log } from '#core/ports/clock.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import type { Snapshot } from '#core/snapshot.ts';
+import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
 import { toExchange } from '../../infra/cloudflare/http-exchange.ts';
@@ -87,6 +87,21 @@ export function stage(world: World = {}) {
   const get = (path: string, key: string | null = KEY) =>
     app.request(path, { headers: key === null ? {} : { authorization: `Bearer ${key}` } });
   return { app, deps, chat, get, ledger, fake, lines, counted, clock, keys, finds };
+}
+
+/** The provider, the key's budget and the client of a gateway with one model. */
+export interface OneModel {
+  readonly script?: Script | undefined;
+  readonly limit?: string | undefined;
+  readonly room?: number | undefined;
+  /** Differences of the entry. */
+  readonly entry?: Partial<SnapshotEntry>;
+}
+
+/** A gateway with one model and one key, which calls a provider once. */
+export function stageOne(model: SnapshotEntry, { script, limit = '1', room, entry: differences }: OneModel) {
+  const snapshot = snapshotOf([{ ...model, ...differences }], { retries: 0 });
+  return stage({ snapshot, keys: { [KEY]: keyRecord({ limit }) }, room, ...(script === undefined ? {} : { script }) });
 }
 
 /** Every refusal has this envelope, and nothing else in it. */

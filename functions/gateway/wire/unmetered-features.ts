@@ -19,14 +19,9 @@ const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template'];
 const LATER = ['background', 'deferred'];
 const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
 /** Other servers' names for the limit of an answer, which they apply before the one that the hold was made for. */
-export const OTHER_LIMITS = [
-  'n_predict',
-  'num_predict',
-  'max_new_tokens',
-  'max_output_tokens',
-  'max_gen_len',
-  'max_length',
-];
+const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
+/** Names of the limit among which an API has its own. */
+const LIMITS = [...OTHER_LIMITS, 'max_tokens', 'max_completion_tokens'];
 /** Members that name other models to answer: neither the price of the requested model nor the key's list would hold. */
 export const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
 /** Members whose objects contain deciding members, which must stand once and in one spelling. */
@@ -46,6 +41,17 @@ export const DECIDING: ReadonlySet<string> = new Set([
 
 /** A request is for one model, which its key may use. */
 export const oneModel: Rule = absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.');
+
+/** Names of limits that an API with this one does not know. */
+export const otherLimitsThan = (own: string): ReadonlyArray<string> => LIMITS.filter((name) => name !== own);
+
+/** Tools that the client runs cost tokens only. Of the tools that the provider runs only searches are counted. */
+export function toolsOfClient(isOwn: (tool: unknown) => boolean): Rule {
+  return ({ tools }) =>
+    listOf(tools).every((tool) => isOwn(tool) || isWebSearch(tool))
+      ? undefined
+      : refusal('tools', 'must be run by the client, or be web searches: no usage tells what others cost.');
+}
 
 /** Another tier may cost more than the listed price. */
 export const listedTier: Rule = ({ service_tier: tier }) =>

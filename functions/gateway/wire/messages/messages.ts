@@ -2,11 +2,11 @@
 import type { Failure } from '#core/failure.ts';
 import { countIn, listOf, member } from '#core/json.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import { err, ok, type Result } from '#core/result.ts';
+import { ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { anthropicErrors } from '../error-format.ts';
-import { type Forwarded, invalid, isAbsent, isCount, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
-import { ambiguousIn, unmeteredIn } from '../unmetered-features.ts';
+import { readLimited } from '../limited-request.ts';
+import { type Forwarded, invalid, type ModelRequest } from '../request.ts';
 import { anthropic, OWN_MEMBERS } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
@@ -21,26 +21,19 @@ export const messages: Api = {
   toRequest,
 };
 
+const FORM = { limit: 'max_tokens', own: OWN_MEMBERS, rules: RULES, nested: NESTED };
+
 function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure> {
-  const body = readBody(bytes);
-  if (!body.ok) return body;
-  const { members, ...sent } = body.value;
-  const { messages, stream, max_tokens: limit } = members;
-  if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
-  if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
-  if (!isAbsent(limit) && !isCount(limit)) return invalid('"max_tokens" must be a whole number from 1.', 'max_tokens');
-  const unmetered = unmeteredIn(members, RULES) ?? ambiguousIn(sent.text, sent.object.members, NESTED);
-  if (unmetered !== undefined) return err(unmetered);
+  const read = readLimited(bytes, FORM, ({ messages }) =>
+    Array.isArray(messages) ? undefined : invalid('"messages" must be an array.', 'messages'),
+  );
+  if (!read.ok) return read;
+  const { members, request } = read.value;
   return ok({
-    ...sent,
-    stream: stream === true,
-    ...{ streamOptions: undefined, includeUsage: true, n: 1 },
-    limits: { max_tokens: limit ?? undefined },
-    limit: limit ?? undefined,
+    ...request,
     minOutput: minOutputOf(members.thinking),
     input: measure(bytes.length, members),
     webSearches: webSearchesIn(listOf(members.tools)),
-    lookalikes: lookalikesIn(sent.object, OWN_MEMBERS),
     forwarded: forwardedBy(client),
   });
 }

@@ -5,18 +5,19 @@ import {
   anyProvider,
   isAsked,
   isWebSearch,
-  OTHER_LIMITS,
   OTHER_MODELS,
   oneModel,
+  otherLimitsThan,
   type Rule,
   refusal,
+  toolsOfClient,
   USUAL_SEARCHES,
   type WebSearches,
 } from '../unmetered-features.ts';
 
 /** Work beyond the prompt and its answer: tools on other servers, containers, answers that are fetched later. */
 const REFUSED = ['mcp_servers', 'container', 'background', 'deferred'];
-const LIMITS = [...OTHER_LIMITS, 'max_completion_tokens'];
+const LIMITS = otherLimitsThan('max_tokens');
 const TIERS: ReadonlySet<unknown> = new Set(['auto', 'standard_only', 'standard', 'default']);
 /** Tools that the client runs, and searches among declared tools: they cost tokens only. */
 const OWN_TOOL = /^(function|custom|(bash|text_editor|computer|memory)_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/;
@@ -50,10 +51,7 @@ export const RULES: ReadonlyArray<Rule> = [
     listOf(member(management, 'edits')).some((edit) => String(member(edit, 'type')).startsWith('compact'))
       ? refusal('context_management', 'must hold no compaction: no hold covers what it costs.')
       : undefined,
-  ({ tools }) =>
-    listOf(tools).every((tool) => isOwnTool(tool) || isWebSearch(tool))
-      ? undefined
-      : refusal('tools', 'must be run by the client, or be web searches: no usage tells what others cost.'),
+  toolsOfClient(isOwnTool),
   anyProvider,
 ];
 

@@ -6,18 +6,19 @@ import {
   isAsked,
   isWebSearch,
   listedTier,
-  OTHER_LIMITS,
   OTHER_MODELS,
   oneModel,
+  otherLimitsThan,
   type Rule,
   refusal,
+  toolsOfClient,
   USUAL_SEARCHES,
   type WebSearches,
 } from '../unmetered-features.ts';
 
 /** Answers that are fetched later, and conversations and prompts that the provider keeps. */
 const REFUSED = ['background', 'deferred', 'conversation', 'prompt'];
-const LIMITS = [...OTHER_LIMITS.filter((name) => name !== 'max_output_tokens'), 'max_tokens', 'max_completion_tokens'];
+const LIMITS = otherLimitsThan('max_output_tokens');
 /** Tools that the client runs: they cost tokens only. */
 const OWN_TOOL = /^(function|custom|local_shell|apply_patch|computer|computer_use_preview)$/;
 
@@ -41,10 +42,7 @@ export const RULES: ReadonlyArray<Rule> = [
     store === true ? refusal('store', 'must be false or absent: the gateway keeps no responses.') : undefined,
   // A limit by a name that the hold does not know is no limit.
   absent(LIMITS, 'must be called max_output_tokens.'),
-  ({ tools }) =>
-    listOf(tools).every((tool) => isOwnTool(tool) || isWebSearch(tool) || isNamespace(tool))
-      ? undefined
-      : refusal('tools', 'must be run by the client, or be web searches: no usage tells what others cost.'),
+  toolsOfClient((tool) => isOwnTool(tool) || isNamespace(tool)),
   anyProvider,
 ];
 
