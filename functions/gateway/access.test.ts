@@ -16,7 +16,7 @@ const chat = { model: 'gpt' } as ModelRequest;
 async function callerOf(record: KeyRecord) {
   const deps = { hash: (text: string) => text, clock: { now: () => NOW } };
   const authenticate = createAuthenticate(deps, async () => ok({ record, freshUntil: NOW }));
-  const caller = await authenticate({ header: () => `Bearer ${KEY}` });
+  const caller = await authenticate({ header: () => `Bearer ${KEY}` }, { payers: undefined });
   if (!caller.ok) throw new Error(caller.failure.code);
   return caller.value;
 }

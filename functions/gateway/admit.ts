@@ -29,7 +29,7 @@ export function createAdmit(
   const authorize = createAuthorize(access, api);
 
   return async function admit(client: HttpExchange, log: RequestLog, sent: Body): Promise<Result<Grant, Failure>> {
-    const first = await authenticate(client);
+    const first = await authenticate(client, log.context);
     if (!first.ok) return first;
     log.caller(first.value);
 
@@ -37,7 +37,7 @@ export function createAdmit(
     if (!body.ok) return body;
     // A client may take minutes to send the body: then the key's policy is read again, and counts as it is now.
     const isFresh = deps.clock.now() < first.value.freshUntil;
-    const caller = isFresh ? first : await authenticate(client, first.value.waited);
+    const caller = isFresh ? first : await authenticate(client, log.context, first.value.waited);
     if (!caller.ok) return caller;
     const request = api.toRequest(body.value, client);
     if (!request.ok) return request;
@@ -46,7 +46,9 @@ export function createAdmit(
     const snapshot = deps.snapshots.current();
     if (snapshot === undefined) return err({ code: 'no_healthy_target', model });
     const grant = authorize(caller.value, request.value, snapshot);
-    if (grant.ok) log.model(model, stream);
+    if (!grant.ok) return grant;
+    log.model(model, stream);
+    log.context.payers = grant.value.payers;
     return grant;
   };
 }

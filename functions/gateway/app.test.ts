@@ -20,6 +20,8 @@ describe('a chat completion', () => {
     expect(await response.text()).toBe(body);
     expect(Object.fromEntries(response.headers)).toEqual({
       'content-type': 'application/json; charset=utf-8',
+      'x-gateway-budget-remaining': '0.99998',
+      'x-gateway-budget-reset': '2026-12-20T12:00:00.000Z',
       'x-request-id': 'request-1',
       'x-upstream-request-id': 'up-1',
     });

@@ -6,6 +6,7 @@ import type { Result } from '#core/result.ts';
 import type { RequestMemory } from './admit.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
 import { createBodies } from './body.ts';
+import { createBudgetLeft } from './budget-left.ts';
 import { createCooldowns } from './cooldown.ts';
 import { createCountTokens } from './count-tokens.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -85,6 +86,7 @@ function errorsFor(client: HttpExchange): ErrorFormat {
 export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): ReadonlyMap<string, Route> {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
   const shared = { ...memory, authenticate };
+  const budgetLeft = createBudgetLeft(deps);
   const models = createModels(deps);
   const routes: ReadonlyArray<readonly [string, Route]> = [
     ...APIS.flatMap((api) => routesOf(api)),
@@ -110,8 +112,9 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
     read: (caller: Caller, client: HttpExchange, path: string) => Promise<Result<unknown, Failure>>,
   ): Route['answer'] {
     return async (client, context, path) => {
-      const caller = await authenticate(client);
+      const caller = await authenticate(client, context);
       const answer = caller.ok ? await read(caller.value, client, path) : caller;
+      await budgetLeft.learn(context, answer.ok ? undefined : answer.failure);
       if (answer.ok) sendJson(client, context, answer.value);
       else refuse(client, answer.failure, context);
     };

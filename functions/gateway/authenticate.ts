@@ -6,6 +6,8 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { payersOf } from './budget-left.ts';
+import type { RequestContext } from './respond.ts';
 
 const made: unique symbol = Symbol('Caller');
 
@@ -32,9 +34,10 @@ type FindPolicy = (hash: string) => Promise<Result<Found, string>>;
 const MAX_KEY = 1024;
 
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
-  /** `before`: the time that the database has taken already. */
+  /** The context learns who pays, also for keys that are refused. `before`: the time that the database has taken already. */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
+    context: Pick<RequestContext, 'payers'>,
     before: Millis = 0,
   ): Promise<Result<Caller, Failure>> {
     const key = keyIn(client);
@@ -45,6 +48,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
     const { record, freshUntil } = found.value;
     if (record === undefined) return err({ code: 'invalid_api_key' });
+    context.payers = payersOf(record);
     const refused = refusalOf(record, now);
     if (refused !== undefined) return err(refused);
     const { scopes } = record;

@@ -7,6 +7,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import type { Grant } from './access.ts';
 import { createAdmit, type Shared } from './admit.ts';
 import type { Body } from './body.ts';
+import { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createEndpoints } from './endpoints.ts';
 import { createRequestLogs, type RequestLog } from './request-log.ts';
@@ -17,7 +18,8 @@ import type { Api } from './wire/api.ts';
 import type { Codec, Endpoint, Recipient } from './wire/codec.ts';
 
 interface Count {
-  readonly headers: Readonly<Record<string, string>>;
+  /** As the provider sent them; undefined: no provider made the count. */
+  readonly headers: Readonly<Record<string, string>> | undefined;
   readonly body: string | Uint8Array;
 }
 
@@ -35,6 +37,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
   };
   const admit = createAdmit(deps, shared, { ...api, toRequest });
   const endpointOf = createEndpoints(deps.credentials);
+  const budgetLeft = createBudgetLeft(deps);
   const { cooldowns } = shared;
 
   return async function countTokens(client: HttpExchange, context: RequestContext): Promise<void> {
@@ -42,10 +45,13 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
     const log = openRequestLog(context);
     try {
       const counted = await count(client, log, body);
+      await budgetLeft.learn(context, counted.ok ? undefined : counted.failure);
       if (!counted.ok) return log.refused(counted.failure, refuse(client, counted.failure, context));
       log.answered(200, 'complete');
-      client.begin(200, counted.value.headers);
-      client.end(typeof counted.value.body === 'string' ? counted.value.body : [counted.value.body]);
+      const { headers, body: reply } = counted.value;
+      const own = answerHeaders(headers ?? {}, context, undefined);
+      client.begin(200, headers === undefined ? { ...own, ...ESTIMATED } : own);
+      client.end(typeof reply === 'string' ? reply : [reply]);
     } finally {
       body.close();
     }
@@ -58,10 +64,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
     const counted = endpoint === undefined ? undefined : await ask(grant.value, endpoint, log);
     if (counted !== undefined) return counted;
     const estimate = api.counting.toReply(grant.value.request.input.estimate);
-    return ok({
-      headers: { ...answerHeaders({}, log.context, undefined), ...ESTIMATED },
-      body: JSON.stringify(estimate),
-    });
+    return ok({ headers: undefined, body: JSON.stringify(estimate) });
   }
 
   function chooseEndpoint({ candidates, routing }: Grant): Endpoint | undefined {
@@ -96,7 +99,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
       const opened = await openReply(response, origin);
       log.attempt(identifier, opened.ok ? undefined : opened.failure);
       if (opened.ok && opened.value.type === 'plain') {
-        return ok({ headers: answerHeaders(response.headers, log.context, undefined), body: opened.value.reply.body });
+        return ok({ headers: response.headers, body: opened.value.reply.body });
       }
       const refused = opened.ok || opened.failure.failure.code !== 'upstream_refused' ? undefined : opened.failure;
       return refused === undefined ? undefined : err(refused.failure);

@@ -4,6 +4,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Result } from '#core/result.ts';
 import { createAdmit, type Shared } from './admit.ts';
 import type { Body } from './body.ts';
+import { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply.ts';
 import { createRequestLogs, type RequestLog } from './request-log.ts';
@@ -22,7 +23,8 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
   const chooseTargets = createChooseTargets(deps, shared.cooldowns);
   const callUpstream = createCallUpstream(deps, shared.cooldowns);
   const settle = createSettle(deps);
-  const reply = createReply(deps, settle);
+  const budgetLeft = createBudgetLeft(deps);
+  const reply = createReply(deps, settle, budgetLeft);
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const body = shared.bodies.open();
@@ -32,7 +34,9 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
       const reserved = await reserveFor(client, log, body);
       if (reserved.ok) reservation = reserved.value;
       const replied = reserved.ok ? await spend(reserved.value, client, log) : reserved;
-      if (!replied.ok) log.refused(replied.failure, refuse(client, replied.failure, context));
+      if (replied.ok) return;
+      await budgetLeft.learn(context, replied.failure);
+      log.refused(replied.failure, refuse(client, replied.failure, context));
     } catch (error) {
       if (reservation !== undefined) await settle.afterError(reservation);
       throw error;

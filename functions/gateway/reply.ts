@@ -2,6 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import type { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
 import { Meter, settlementOfReply } from './meter.ts';
 import type { ReplyEnd, RequestLog } from './request-log.ts';
@@ -31,7 +32,11 @@ interface Running {
   cancelLinger: () => void;
 }
 
-export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'durably'>) {
+export function createReply(
+  deps: Pick<GatewayDeps, 'ledger' | 'timer'>,
+  settle: Pick<Settle, 'durably'>,
+  budgetLeft: Pick<ReturnType<typeof createBudgetLeft>, 'look'>,
+) {
   /** `err`: nothing has gone out, and the client gets this failure. */
   return (exchange: Exchange, client: HttpExchange, log: RequestLog): Promise<Result<void, Failure>> =>
     exchange.type === 'stream' ? stream(exchange, client, log) : plain(exchange, client, log);
@@ -41,6 +46,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
     const settlement = settlementOfReply(reservation, target, reply);
     if (!(await settle.durably(reservation, settlement, log))) return err(UNSETTLED);
     log.answered(200, 'complete');
+    budgetLeft.look(log.context);
     client.begin(200, headersOf(exchange, log));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
     return ok(undefined);
@@ -53,6 +59,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
   ): Promise<Result<void, Failure>> {
     const running = open(exchange, client);
     try {
+      budgetLeft.look(log.context);
       client.begin(200, { ...headersOf(exchange, log), 'cache-control': 'no-cache' });
       const last = await pass(running);
       await finish(running, last, log);

@@ -1,9 +1,12 @@
 // Replies to clients: our own headers, a few of the provider's, and errors in the envelope of each API.
 import { type Failure, type FailureCode, type FailureReply, toReply } from '#core/failure.ts';
+import { formatMoney } from '#core/money.ts';
 import type { Ids } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import type { BudgetLeft } from './budget-left.ts';
 import { type ErrorFormat, openaiErrors } from './wire/error-format.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
@@ -17,6 +20,10 @@ export interface RequestContext {
   readonly errors: ErrorFormat;
   /** The remaining rates of the key, once they are known. */
   rates: RateView | undefined;
+  /** The scopes that pay, once the key is known. */
+  payers: ReadonlyArray<ScopePolicy> | undefined;
+  /** The budget that has least, once that is known. */
+  budget: BudgetLeft | undefined;
 }
 
 /** `errors`: absent where no API is asked for. */
@@ -40,15 +47,21 @@ export function contextOf(
     blockedMessage,
     errors,
     rates: undefined,
+    payers: undefined,
+    budget: undefined,
   };
 }
 
 /** Sends the refusal and returns it, for the log. */
 export function refuse(client: HttpExchange, failure: Failure, context: RequestContext): FailureReply {
   const reply = toReply(failure);
-  const { errors, rates } = context;
-  const headers = { ...JSON_TYPE, ...namesOf(context), ...reply.headers, ...errors.headersOf?.(reply.status) };
-  client.begin(reply.status, { ...headers, ...rateHeaders(rates) });
+  const { errors } = context;
+  client.begin(reply.status, {
+    ...JSON_TYPE,
+    ...ownHeaders(context),
+    ...reply.headers,
+    ...errors.headersOf?.(reply.status),
+  });
   const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
   const own = failure.code === 'upstream_refused' ? failure.body : undefined;
   client.end(own ?? JSON.stringify(errors.toBody(error, reply.status)));
@@ -68,7 +81,7 @@ function withBlockedMessage(message: string, { code }: Failure, { blockedMessage
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 export function sendJson(client: HttpExchange, context: RequestContext, body: unknown): void {
-  client.begin(200, { ...JSON_TYPE, ...namesOf(context) });
+  client.begin(200, { ...JSON_TYPE, ...ownHeaders(context) });
   client.end(JSON.stringify(body));
 }
 
@@ -90,18 +103,24 @@ export function answerHeaders(
   const retryAfter = upstream['retry-after'];
   const headers: Record<string, string> = {
     'content-type': upstream['content-type'] ?? 'application/json',
-    ...namesOf(context),
+    ...ownHeaders(context),
   };
   if (upstreamId !== undefined) headers['x-upstream-request-id'] = upstreamId;
   if (retryAfter !== undefined) headers['retry-after'] = retryAfter;
-  if (context.rates !== undefined) Object.assign(headers, rateHeaders(context.rates));
   if (clampedTo !== undefined) headers['x-gateway-clamped-to'] = String(clampedTo);
   return headers;
 }
 
-function namesOf({ requestId, clientRequestId }: RequestContext): HeaderRecord {
-  const named = { 'x-request-id': requestId };
-  return clientRequestId === undefined ? named : { ...named, 'x-client-request-id': clientRequestId };
+/** Headers of every reply: names of the request, and what is left of the key's rates and budgets. */
+function ownHeaders({ requestId, clientRequestId, rates, budget }: RequestContext): HeaderRecord {
+  const headers: Record<string, string> = { 'x-request-id': requestId };
+  if (clientRequestId !== undefined) headers['x-client-request-id'] = clientRequestId;
+  if (rates !== undefined) Object.assign(headers, rateHeaders(rates));
+  if (budget !== undefined) {
+    headers['x-gateway-budget-remaining'] = formatMoney(budget.remaining);
+    headers['x-gateway-budget-reset'] = new Date(budget.resetAt).toISOString();
+  }
+  return headers;
 }
 
 /** OpenAI's headers, which its clients already read (platform.openai.com/docs/guides/rate-limits), of the scope that leaves least. */

@@ -18,6 +18,7 @@ function harness(millis: number) {
       told.push(waited);
       return refusal;
     },
+    known: (scopes) => scopes.map(() => undefined),
     spend: async (_, waited) => {
       told.push(waited);
       return refusal;

@@ -43,6 +43,12 @@ export function createLedgerFake(now: () => number): LedgerFake {
     [...open.values()]
       .filter(({ scopes }) => scopes.some((scope) => scope.scopeId === scopeId))
       .reduce((sum, { amount }) => sum + amount, 0n);
+  const spends = (scopes: ReadonlyArray<ScopePolicy>) =>
+    scopes.map((scope) =>
+      scope.budget === undefined
+        ? undefined
+        : { scopeId: scope.scopeId, window: windowOf(scope), spent: spent(scope.scopeId) },
+    );
 
   return {
     asked,
@@ -98,15 +104,9 @@ export function createLedgerFake(now: () => number): LedgerFake {
     move: async () => ({ ok: true, value: undefined }),
     spend: async (scopes) => {
       if (failing === 'hold') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
-      return {
-        ok: true,
-        value: scopes.map((scope) =>
-          scope.budget === undefined
-            ? undefined
-            : { scopeId: scope.scopeId, window: windowOf(scope), spent: spent(scope.scopeId) },
-        ),
-      };
+      return { ok: true, value: spends(scopes) };
     },
+    known: spends,
     flush: async () => {},
     close: async () => {},
   };

@@ -288,3 +288,19 @@ describe('one call', () => {
     expect(reads).toBe(1);
   });
 });
+
+test('what a scope has spent is known without a call from its first request on, with what has just ended; before that it is not', async () => {
+  const [key, free] = [scopeOf('key', 1000n), scopeOf('free', undefined)];
+  const elsewhere = await scene.start(IMMORTAL);
+  await elsewhere.settle(await scene.take(elsewhere, 40n, key), settlementOf(40n));
+  await scene.time.advance(100);
+  expect(ledger.known([key, free])).toEqual([undefined, undefined]);
+  const hold = await scene.take(ledger, 100n, key, free);
+  const calls = scene.calls.length;
+  expect(ledger.known([key, free])).toMatchObject([{ scopeId: 'key', spent: 40n, window: { end: EDGE } }, undefined]);
+  await ledger.settle(hold, settlementOf(7n));
+  expect(ledger.known([key])).toMatchObject([{ spent: 47n }]);
+  expect(scene.calls.length - calls).toBeLessThanOrEqual(1);
+  await scene.time.advance(100);
+  expect(ledger.known([key])).toMatchObject([{ spent: 47n }]);
+});

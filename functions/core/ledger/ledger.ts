@@ -9,7 +9,7 @@ import { book, createBooking, sizeOf } from './booking.ts';
 import type { Context, LedgerDependencies } from './context.ts';
 import { createEnds } from './ends.ts';
 import { createHolds } from './holds.ts';
-import { createLoads, createSpend } from './loads.ts';
+import { createKnown, createLoads, createSpend } from './loads.ts';
 import { createClosing, maintain } from './maintain.ts';
 import { createMembership, type Membership } from './membership.ts';
 import { createMove } from './rates.ts';
@@ -41,7 +41,14 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   return {
     start: membership.start,
     hold: holds.hold,
-    ...{ move, spend, progress: ends.progress, settle: ends.settle, release: ends.release },
+    ...{
+      move,
+      spend,
+      known: createKnown(context),
+      progress: ends.progress,
+      settle: ends.settle,
+      release: ends.release,
+    },
     flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
     async maintain() {
       if (!account.isOpen) throw new Error('the store is being rebuilt');

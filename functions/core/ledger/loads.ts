@@ -73,6 +73,18 @@ export const createSpend =
     }
   };
 
+/** The same from memory. */
+export const createKnown =
+  ({ account }: Context) =>
+  (scopes: ReadonlyArray<ScopePolicy>): Spends => {
+    const { all, counters } = account.counters.charges(scopes, account.now());
+    return scopes.map(({ budget }, index) => {
+      const [of, counter] = [all[index], counters[index]];
+      if (budget === undefined || of === undefined || counter?.spent === undefined) return undefined;
+      return { ...of, spent: counter.spent + counter.owed };
+    });
+  };
+
 async function read(context: Context, flush: () => Promise<void>, scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> {
   const { account, accounts } = context;
   await account.opened.promise;

@@ -104,6 +104,8 @@ export interface Ledger {
     scopes: ReadonlyArray<ScopePolicy>,
     waited?: Millis,
   ): Promise<Result<ReadonlyArray<ScopeSpend | undefined>, HoldRefusal>>;
+  /** The same as this process knows it without a call: the store's last answer, and what has ended here since. Undefined also where it has not asked lately. */
+  known(scopes: ReadonlyArray<ScopePolicy>): ReadonlyArray<ScopeSpend | undefined>;
   /** Books everything settled so far in PostgreSQL; throws when that fails. */
   flush(): Promise<void>;
   /** Flushes within the grace period of a stop, then stops its timers. The creator of the outbox closes it. */
