@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
-import { stage } from '../../test/gateway/stage.ts';
+import { stage, textOf } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import {
   breaksAfter,
@@ -46,7 +46,7 @@ describe('comments before the first event of a stream', () => {
   ])('are no answer yet: another entry stands in for one that %s behind them', async (_, body) => {
     const script: Script = (__, call) => ({ headers: SSE, body: call === 1 ? body() : streamed(['x']) });
     const { chat, ledger, fake } = stage({ snapshot, script });
-    expect(await (await chat(STREAM)).text()).toBe(streamed(['x']).slice(0, -2).join('') + DONE);
+    expect(await textOf(await chat(STREAM))).toBe(streamed(['x']).slice(0, -2).join('') + DONE);
     expect([fake.requests.length, ledger.asked.length, ledger.settled.length, ledger.held()]).toEqual([2, 1, 1, 0]);
   });
 
@@ -72,7 +72,7 @@ describe('comments before the first event of a stream', () => {
       await clock.pass(millis);
       wait();
     }
-    const answered = (await response).text();
+    const answered = textOf(await response);
     await settleDown();
     wait();
     const text = await answered;
@@ -163,7 +163,7 @@ describe('attempts', () => {
         call === 1 ? breaks(_, 1) : { headers: SSE, body: streamed(words).filter((piece) => piece !== USAGE_CHUNK) };
       const { chat, ledger, lines } = stage({ snapshot: two, script });
       const asked = { ...CHAT, max_tokens: 30, stream: true };
-      await (await chat(asked)).text();
+      await textOf(await chat(asked));
       expect(lines[0]?.fields).toMatchObject({ end: 'cut' });
       expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
     });
@@ -188,7 +188,7 @@ describe('attempts', () => {
     ['a stream has its own', true, { firstByte: 1000, idle: 1000 }],
   ])('wait for a first byte, and between two, as long as the reply allows: %s', async (_, isStream, told) => {
     const { chat, fake } = stage({ script: () => (isStream ? { headers: SSE, body: streamed(['x']) } : ok) });
-    await (await chat({ ...CHAT, stream: isStream })).text();
+    await textOf(await chat({ ...CHAT, stream: isStream }));
     expect(fake.requests[0]?.timeouts).toEqual({ connect: 100, ...told });
   });
 

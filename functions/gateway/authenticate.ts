@@ -6,8 +6,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { payersOf } from './budget-left.ts';
-import type { RequestContext } from './respond.ts';
+import { type Paid, payersOf } from './budget-left.ts';
 
 const made: unique symbol = Symbol('Caller');
 
@@ -37,7 +36,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
   /** The context learns who pays, also for keys that are refused. `before`: the time that the database has taken already. */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
-    context: Pick<RequestContext, 'payers'>,
+    context: Pick<Paid, 'payers'>,
     before: Millis = 0,
   ): Promise<Result<Caller, Failure>> {
     const key = keyIn(client);

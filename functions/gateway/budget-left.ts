@@ -3,7 +3,6 @@ import type { Failure } from '#core/failure.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
-import type { RequestContext } from './respond.ts';
 
 export interface BudgetLeft {
   readonly scope: ScopePolicy;
@@ -14,13 +13,19 @@ export interface BudgetLeft {
   readonly resetAt: Millis;
 }
 
-type Known = Pick<RequestContext, 'payers' | 'budget'>;
+/** The part of a request's context that tells its budget. */
+export interface Paid {
+  /** The scopes that pay, once the key is known. */
+  payers: ReadonlyArray<ScopePolicy> | undefined;
+  /** The budget that has least, once that is known. */
+  budget: BudgetLeft | undefined;
+}
 
 export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'known' | 'spend'> }) {
   return { look, learn };
 
   /** From memory, which knows the budgets of every request that holds money. Returns whether nothing is left to learn. */
-  function look(context: Known): boolean {
+  function look(context: Paid): boolean {
     const { payers = [] } = context;
     if (!payers.some(({ budget }) => budget !== undefined)) return true;
     const spends = ledger.known(payers);
@@ -29,7 +34,7 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
   }
 
   /** For replies without a hold: the store is asked where memory does not know. A reply that already waited for the store in vain goes without. */
-  async function learn(context: Known, refused?: Failure): Promise<void> {
+  async function learn(context: Paid, refused?: Failure): Promise<void> {
     if (look(context) || refused?.code === 'ledger_unavailable' || refused?.code === 'client_left') return;
     const { payers = [] } = context;
     const spends = await ledger.spend(payers);

@@ -6,7 +6,7 @@ import type { DialectName } from '#core/providers.ts';
 import { COUNT, errorBody, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
 import { COMPLETED, CREATED, deltas, response } from '../../test/gateway/responses.ts';
-import { stage } from '../../test/gateway/stage.ts';
+import { stage, textOf } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import {
   breaksAfter,
@@ -128,7 +128,7 @@ const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
     if (way.stream === undefined) return;
     const { whole, cost } = way.stream;
     const streaming = open(way, () => ({ headers: SSE, body: whole }));
-    await (await streaming.ask(stream)).text();
+    await textOf(await streaming.ask(stream));
     expect(streaming.ledger.settled).toMatchObject([{ cost, estimated: false }]);
   },
   async 'a stream that the client left'(way) {
@@ -178,7 +178,7 @@ const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
     if (way.stream === undefined) return;
     const { begun, error } = way.stream;
     const { ask, ledger } = open(way, () => ({ headers: SSE, body: breaksAfter(...begun) }));
-    expect(await (await ask(stream)).text()).toContain(error);
+    expect(await textOf(await ask(stream))).toContain(error);
     expect(ledger.settled).toMatchObject([IN_PART]);
     expect(ledger.settled[0]?.tokens.output).toBeGreaterThan(0);
   },

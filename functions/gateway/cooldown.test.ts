@@ -1,7 +1,7 @@
 // Cooldowns: an entry that fails gets no requests for a while, and the gateway goes on without it.
 import { describe, expect, test } from 'vitest';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
-import { stage } from '../../test/gateway/stage.ts';
+import { stage, textOf } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import {
   chunk,
@@ -124,8 +124,8 @@ describe('an entry that fails', () => {
       cooldown: { ...COOLDOWN, failures: 1 },
     });
     const stream = { ...CHAT, stream: true };
-    expect(await (await world.chat(stream)).text()).toContain('upstream_error');
-    expect(await (await world.chat(stream)).text()).toContain(DONE);
+    expect(await textOf(await world.chat(stream))).toContain('upstream_error');
+    expect(await textOf(await world.chat(stream))).toContain(DONE);
     expect(asked(world)).toEqual(['first', 'spare']);
   });
 });
@@ -241,8 +241,8 @@ test('LeastBusy sends each request to the entry with the fewest in flight, strea
     room: 1,
   });
   const open = await streams.chat({ ...CHAT, stream: true });
-  await (await streams.chat({ ...CHAT, stream: true })).text();
-  await (await streams.chat({ ...CHAT, stream: true })).text();
+  await textOf(await streams.chat({ ...CHAT, stream: true }));
+  await textOf(await streams.chat({ ...CHAT, stream: true }));
   expect(asked(streams)).toEqual(['a', 'b', 'b']);
-  await open.text();
+  await textOf(open);
 });

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
-import { stage } from '../../test/gateway/stage.ts';
+import { stage, textOf } from '../../test/gateway/stage.ts';
 import { MESSAGES, SSE } from '../../test/gateway/upstream.ts';
 
 const folder = join(import.meta.dirname, 'golden');
@@ -50,7 +50,7 @@ function createPlay(provider: string, path: string) {
     const snapshot = snapshotOf([entry('gpt', { provider })]);
     const { chat, ledger } = stage({ snapshot, script: () => ({ headers: SSE, body: packets }) });
     const asked = path === '/responses' ? { input: 'Say hello.' } : { messages: MESSAGES };
-    const text = await (await chat({ model: 'gpt', ...asked, stream: true }, { path })).text();
+    const text = await textOf(await chat({ model: 'gpt', ...asked, stream: true }, { path }));
     const [settled] = ledger.settled;
     const { cost, tokens, estimated } = settled ?? {};
     const charged = JSON.stringify({ cost: String(cost), tokens, estimated });

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { COUNT, errorBody, event, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
 import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
-import { type OneModel, stage, stageOne, WAYS } from '../../test/gateway/stage.ts';
+import { type OneModel, stage, stageOne, textOf, WAYS } from '../../test/gateway/stage.ts';
 import { MESSAGES, type Script, SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
 import { runs } from '../../test/runs.ts';
 
@@ -36,7 +36,7 @@ describe('a message', () => {
       { authorization: `Bearer ${KEY}`, 'anthropic-beta': beta, 'x-app': 'cli' },
       '?beta=true',
     );
-    expect(await response.text()).toBe(reply);
+    expect(await textOf(response)).toBe(reply);
     const [sent] = fake.requests;
     expect(sent?.url).toBe('https://api.anthropic.com/v1/messages?beta=true');
     expect(sentText(sent)).toBe(body.replace('"claude"', '"real-claude"').replace(',"Model":"dear"', ''));
@@ -204,7 +204,7 @@ describe('a refusal', () => {
     const body = errorBody('invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum');
     const { ask, ledger } = open({ script: () => ({ status, body }) });
     const response = await ask(ASK);
-    expect([response.status, await response.text()]).toEqual([status, body]);
+    expect([response.status, await textOf(response)]).toEqual([status, body]);
     expect([ledger.settled.length, ledger.held()]).toEqual([0, 0]);
   });
 
@@ -212,7 +212,7 @@ describe('a refusal', () => {
     const page = open({ script: () => ({ status: 400, body: '<html>value-of-claude-secret-key' }) });
     expect(await errorOf(await page.ask(ASK))).toEqual([400, 'error', 'invalid_request_error', 'upstream_refused']);
     const told = open({ script: () => ({ status: 400, body: errorBody('x', 'no value-of-claude-secret-key here') }) });
-    expect(await (await told.ask(ASK)).text()).not.toContain('value-of');
+    expect(await textOf(await told.ask(ASK))).not.toContain('value-of');
   });
 
   test.each([
@@ -291,14 +291,14 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
   test('passes event by event, pings and events that are new to us too, and is charged by its last counts', async () => {
     const events = [START, PING, BLOCK, ': comment\n\n', event('novelty', { a: 1 }), ...words('a', 'b'), COUNT, STOP];
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: events }), room });
-    expect(await (await ask(streaming)).text()).toBe(events.join(''));
+    expect(await textOf(await ask(streaming))).toBe(events.join(''));
     expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
   });
 
   test('is cut at its hold, with its blocks closed and a proper end', async () => {
     const body = [START, BLOCK, ...words(...Array(200).fill('word'))];
     const { ask, ledger, fake } = open({ script: () => ({ headers: SSE, body: stuckAfter(...body) }), room });
-    const text = await (await ask({ ...streaming, max_tokens: 5 })).text();
+    const text = await textOf(await ask({ ...streaming, max_tokens: 5 }));
     const end = text.slice(text.lastIndexOf('event: content_block_delta')).split('\n\n').slice(1).join('\n\n');
     expect(text.match(/text_delta/g)).toHaveLength(Number(ledger.settled[0]?.tokens.output));
     expect(end).toBe(
@@ -314,9 +314,9 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
 
   test('whose last event is missing gets one; one that breaks off gets an error and no end', async () => {
     const whole = open({ script: () => ({ headers: SSE, body: [START, ...words('a'), COUNT] }), room });
-    expect(await (await whole.ask(streaming)).text()).toBe([START, ...words('a'), COUNT, STOP].join(''));
+    expect(await textOf(await whole.ask(streaming))).toBe([START, ...words('a'), COUNT, STOP].join(''));
     const broken = open({ script: () => ({ headers: SSE, body: [START, ...words('a')] }), room });
-    const text = await (await broken.ask(streaming)).text();
+    const text = await textOf(await broken.ask(streaming));
     expect(text).toContain('event: error\ndata: {"type":"error","error":{"type":"api_error"');
     expect(text).not.toContain('message_stop');
     expect(broken.ledger.settled).toMatchObject([{ estimated: true, tokens: { input: 10, output: 1 } }]);
@@ -328,7 +328,7 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
       script: () => ({ headers: SSE, body: [START, ...words('a', 'b'), lie, COUNT, COUNT, STOP] }),
       room,
     });
-    await (await ask(streaming)).text();
+    await textOf(await ask(streaming));
     expect(ledger.settled).toMatchObject([{ tokens: { output: 3 }, estimated: false }]);
     const without = open({
       script: () => ({
@@ -337,7 +337,7 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
       }),
       room,
     });
-    await (await without.ask(streaming)).text();
+    await textOf(await without.ask(streaming));
     expect(without.ledger.settled).toMatchObject([{ tokens: { input: 10, output: 2 }, estimated: true }]);
   });
 });

@@ -117,9 +117,11 @@ export function createReply(
     deadline.close();
     exchange.over(end);
     log.answered(200, durable ? end : 'broken');
-    if (!durable) client.end([meter.fail(UNSETTLED)]);
+    if (!durable) client.destroy([meter.fail(UNSETTLED)]);
     else if (end === 'cut') client.end([...last, ...meter.cut(settlement.tokens)]);
-    else client.end(isWhole ? last : [...last, ...failuresAt(end).map((failure) => meter.fail(failure))]);
+    else if (isWhole) client.end(last);
+    // Agents ask again without end where a body ends cleanly before its last event.
+    else client.destroy([...last, ...failuresAt(end).map((failure) => meter.fail(failure))]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
   }
 

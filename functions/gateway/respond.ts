@@ -5,14 +5,13 @@ import type { Ids } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { ScopePolicy } from '#core/ports/policy.ts';
-import type { BudgetLeft } from './budget-left.ts';
+import type { Paid } from './budget-left.ts';
 import { type ErrorFormat, openaiErrors } from './wire/error-format.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
 /** A request as its replies name it: by our id. The client's name for the request is only echoed and logged. */
-export interface RequestContext {
+export interface RequestContext extends Paid {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
   /** `spec.blockedMessage` of the instance. */
@@ -20,10 +19,6 @@ export interface RequestContext {
   readonly errors: ErrorFormat;
   /** The remaining rates of the key, once they are known. */
   rates: RateView | undefined;
-  /** The scopes that pay, once the key is known. */
-  payers: ReadonlyArray<ScopePolicy> | undefined;
-  /** The budget that has least, once that is known. */
-  budget: BudgetLeft | undefined;
 }
 
 /** `errors`: absent where no API is asked for. */

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { ADDED, COMPLETED, CREATED, deltas, response } from '../../test/gateway/responses.ts';
-import { codeOf, type OneModel, stage, stageOne, WAYS } from '../../test/gateway/stage.ts';
+import { codeOf, type OneModel, stage, stageOne, textOf, WAYS } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import { type Script, SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
 import { runs } from '../../test/runs.ts';
@@ -20,7 +20,7 @@ describe('a response', () => {
     const { ask, fake } = open({ script: () => ({ body: reply }) });
     const body =
       '{"model":"gpt","store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"a","client_metadata":{"n":12345678901234567890},"reasoning":{"summary":"auto"},"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"\\u00e9"}]}],"max_output_tokens":50,"Model":"dear"}';
-    expect(await (await ask(body)).text()).toBe(reply);
+    expect(await textOf(await ask(body))).toBe(reply);
     expect(fake.requests[0]?.url).toBe('https://api.openai.com/v1/responses');
     expect(sentText(fake.requests[0])).toBe(body.replace('"gpt"', '"real-gpt"').replace(',"Model":"dear"', ''));
   });
@@ -192,7 +192,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
       COMPLETED,
     ];
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: [...events, 'data: [DONE]\n\n'] }), room });
-    expect(await (await ask(streaming)).text()).toBe(events.join(''));
+    expect(await textOf(await ask(streaming))).toBe(events.join(''));
     expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false }]);
   });
 
@@ -213,7 +213,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
   test('is cut at its hold, with its message closed and a response that is incomplete', async () => {
     const body = [CREATED, ADDED, ...deltas(...Array(200).fill('word'))];
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: stuckAfter(...body) }), room });
-    const text = await (await ask({ ...streaming, max_output_tokens: 16 })).text();
+    const text = await textOf(await ask({ ...streaming, max_output_tokens: 16 }));
     const events = text
       .trim()
       .split('\n\n')
@@ -240,7 +240,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
 
   test('that breaks off fails, and is charged what came', async () => {
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: [CREATED, ...deltas('a', 'b')] }), room });
-    const text = await (await ask(streaming)).text();
+    const text = await textOf(await ask(streaming));
     expect(text.slice(text.lastIndexOf('event: '))).toMatch(
       /^event: response\.failed\n.*"status":"failed".*"code":"server_error"/,
     );

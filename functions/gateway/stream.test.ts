@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { stage as stageWorld, WAYS, type World } from '../../test/gateway/stage.ts';
+import { BROKEN_OFF, stage as stageWorld, textOf, WAYS, type World } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import {
   breaksAfter,
@@ -41,7 +41,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       const { chat, ledger, fake, lines } = stage({ script: plays(body) });
       const response = await chat(ASKING);
       expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-      expect(await response.text()).toBe(body.join(''));
+      expect(await textOf(response)).toBe(body.join(''));
       expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
       expect(lines[0]?.fields).toMatchObject({ status: 200, end: 'complete', stream: true });
       await settleDown();
@@ -51,7 +51,7 @@ describe.each(WAYS)('through %s', (_, room) => {
     test('hides the usage chunk from a client that did not ask, and asks the provider for it all the same', async () => {
       const body = streamed(['Hello']);
       const { chat, fake, ledger } = stage({ script: plays(body) });
-      const text = await (await chat({ ...CHAT, stream_options: { other: 1, include_usage: false } })).text();
+      const text = await textOf(await chat({ ...CHAT, stream_options: { other: 1, include_usage: false } }));
       expect(text).toBe(body.filter((event) => event !== USAGE_CHUNK).join(''));
       expect(fake.sent()).toMatchObject({ stream_options: { other: 1, include_usage: true } });
       expect(ledger.settled[0]).toMatchObject({ estimated: false });
@@ -66,7 +66,7 @@ describe.each(WAYS)('through %s', (_, room) => {
         DONE,
       ];
       const { chat, ledger } = stage({ script: plays(body) });
-      expect(await (await chat(CHAT)).text()).toBe(body.join(''));
+      expect(await textOf(await chat(CHAT))).toBe(body.join(''));
       expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 9 }, estimated: false }]);
     });
 
@@ -74,7 +74,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       const filter = 'data: {"id":"","choices":[],"prompt_filter_results":[],"usage":null}\n\n';
       const body = [': waiting\n\n', filter, ...streamed(['x'])];
       const { chat } = stage({ script: plays(body) });
-      expect(await (await chat(ASKING)).text()).toBe(body.join(''));
+      expect(await textOf(await chat(ASKING))).toBe(body.join(''));
     });
 
     test('has begun for the client also while there is nothing to show', async () => {
@@ -112,7 +112,7 @@ describe.each(WAYS)('through %s', (_, room) => {
     test('that cannot be booked ends in an error and never looks whole', async () => {
       const { chat, ledger } = stage({ script: plays(streamed(['x'])) });
       ledger.fail('settle');
-      const text = await (await chat(CHAT)).text();
+      const text = await textOf(await chat(CHAT));
       expect(text).toContain('"code":"ledger_unavailable"');
       expect(text).not.toContain('[DONE]');
     });
@@ -143,7 +143,7 @@ describe.each(WAYS)('through %s', (_, room) => {
         const { chat, ledger, lines } = stage({ script: plays(body) });
         const text = body.join('');
         const shown = text.slice(0, text.indexOf(DONE) + DONE.length).replace(counted(2), '');
-        expect(await (await chat(CHAT)).text()).toBe(shown);
+        expect(await textOf(await chat(CHAT))).toBe(shown);
         expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 10, output: 3 } }]);
         expect(lines[0]?.fields).toMatchObject({ end: 'complete' });
       },
@@ -152,7 +152,7 @@ describe.each(WAYS)('through %s', (_, room) => {
     test('that nobody counts before [DONE] waits for a count no longer than a second', async () => {
       const body = [chunk({ content: 'a' }), chunk({}, {}, 'stop'), DONE];
       const { chat, ledger, clock, fake } = stage({ script: plays(stuckAfter(...body)) });
-      const text = (await chat(CHAT)).text();
+      const text = textOf(await chat(CHAT));
       await settleDown();
       expect(ledger.settled).toEqual([]);
       await clock.pass(1000);
@@ -164,7 +164,7 @@ describe.each(WAYS)('through %s', (_, room) => {
     test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
       const body = [chunk({ content: 'Hello there, this is a reply.' }), chunk({}, {}, 'stop'), DONE];
       const { chat, ledger } = stage({ script: plays(body) });
-      await (await chat(CHAT)).text();
+      await textOf(await chat(CHAT));
       const [settled] = ledger.settled;
       expect(settled).toMatchObject({ estimated: true });
       expect(settled?.cost).toBeGreaterThan(0n);
@@ -176,7 +176,7 @@ describe.each(WAYS)('through %s', (_, room) => {
         .slice(0, -1)
         .map((event) => event.trimEnd());
       const { chat, ledger } = stage({ script: plays([`${words.join('\n')}\n`]) });
-      expect(await (await chat(CHAT)).text()).toContain('again');
+      expect(await textOf(await chat(CHAT))).toContain('again');
       expect(ledger.settled).toMatchObject([{ estimated: true }]);
       expect(ledger.settled[0]?.tokens.output).toBeGreaterThan(3);
     });
@@ -184,7 +184,7 @@ describe.each(WAYS)('through %s', (_, room) => {
     test('without usage is charged for its bytes: a text is no cheaper for being written in few characters', async () => {
       const outputOf = async (content: string) => {
         const { chat, ledger } = stage({ script: plays([chunk({ content }), chunk({}, {}, 'stop'), DONE]) });
-        await (await chat(CHAT)).text();
+        await textOf(await chat(CHAT));
         return ledger.settled[0]?.tokens.output;
       };
       expect(await outputOf('abc'.repeat(50))).toBe(50);
@@ -202,7 +202,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       const words = Array.from('cdefghij', (content) => chunk({ content }));
       const last = _.startsWith('with each') ? [] : [chunk({}, {}, 'stop'), DONE];
       const { chat, ledger, lines } = stage({ script: plays([...first, ...words, ...last]) });
-      await (await chat(CHAT)).text();
+      await textOf(await chat(CHAT));
       expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { input: 7 } }]);
       expect(ledger.settled[0]?.tokens.output).toBeGreaterThanOrEqual(words.length);
       expect(lines[0]?.fields).toMatchObject({ end: last.length > 0 ? 'complete' : 'broken' });
@@ -210,7 +210,7 @@ describe.each(WAYS)('through %s', (_, room) => {
 
     test('whose upstream breaks behind a count that came too early has not ended well', async () => {
       const { chat, ledger, lines } = stage({ script: plays(breaksAfter(counted(0), chunk({ content: 'some' }))) });
-      expect(await (await chat(CHAT)).text()).toContain('upstream_error');
+      expect(await textOf(await chat(CHAT))).toContain('upstream_error');
       expect(lines[0]?.fields).toMatchObject({ end: 'broken' });
       expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 2 } }]);
     });
@@ -218,14 +218,14 @@ describe.each(WAYS)('through %s', (_, room) => {
     test('is charged by a count of more than had come by then', async () => {
       const body = [counted(9), chunk({ content: 'a long word' }), chunk({}, {}, 'stop'), DONE];
       const { chat, ledger } = stage({ script: plays(body) });
-      await (await chat(CHAT)).text();
+      await textOf(await chat(CHAT));
       expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 9 }, estimated: false }]);
     });
 
     test('that ends without [DONE] is whole when its content had ended', async () => {
       const body = [chunk({ content: 'x' }), chunk({}, {}, 'stop')];
       const { chat, lines } = stage({ script: plays(body) });
-      expect(await (await chat(CHAT)).text()).toBe(body.join(''));
+      expect(await textOf(await chat(CHAT))).toBe(body.join(''));
       expect(lines[0]?.fields).toMatchObject({ end: 'complete' });
     });
 
@@ -234,8 +234,8 @@ describe.each(WAYS)('through %s', (_, room) => {
       ['just ends', [chunk({ content: 'some' }), chunk({ content: ' words' })]],
     ])('whose upstream %s in the middle ends in an error without [DONE], charged for what arrived', async (_, body) => {
       const { chat, ledger, fake, lines } = stage({ script: plays(body) });
-      const text = await (await chat(CHAT)).text();
-      const [last] = text.trimEnd().split('\n\n').slice(-1);
+      const text = await textOf(await chat(CHAT));
+      const [last] = text.replace(BROKEN_OFF, '').trimEnd().split('\n\n').slice(-1);
       expect(JSON.parse(last?.replace('data: ', '') ?? '')).toEqual({
         error: { message: expect.any(String), type: 'server_error', param: null, code: 'upstream_error' },
       });
@@ -248,14 +248,14 @@ describe.each(WAYS)('through %s', (_, room) => {
     test("passes no word of the provider's about its failure", async () => {
       const body = [chunk({ content: 'some' }), 'data: {"error":{"message":"org-17 is over quota"}}\n\n', DONE];
       const { chat } = stage({ script: plays(body) });
-      const text = await (await chat(CHAT)).text();
+      const text = await textOf(await chat(CHAT));
       expect(text).toContain('"code":"upstream_error"');
       expect(text).not.toMatch(/org-17|DONE/);
     });
 
     test('that lasts too long is ended with an error, and the upstream is stopped', async () => {
       const { chat, ledger, fake, clock, lines } = stage({ script: plays(stuckAfter(chunk({ content: 'x' }))) });
-      const text = (await chat(CHAT)).text();
+      const text = textOf(await chat(CHAT));
       await settleDown();
       await clock.pass(5000);
       expect(await text).toContain('"code":"upstream_timeout"');

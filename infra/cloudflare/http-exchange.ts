@@ -94,9 +94,18 @@ class WebExchange implements HttpExchange {
     this.#client.close();
   }
 
-  destroy(): void {
-    if (!this.#hasEnded && !this.#hasLeft) this.#stream()?.error(new Error('the reply was broken off'));
+  destroy(last: ReadonlyArray<Uint8Array> = []): void {
+    if (this.#hasEnded || this.#hasLeft) return;
     this.#hasEnded = true;
+    const client = this.#stream();
+    const breakOff = () => client?.error(new Error('the reply was broken off'));
+    if (last.length === 0) return void breakOff();
+    client?.enqueue(whole(last));
+    // An error discards what waits for the client; what the platform has just taken is still to be written.
+    this.#onRoom = () => {
+      if (client?.desiredSize === this.#room) setTimeout(breakOff);
+    };
+    this.#onRoom();
   }
 
   hasLeft(): boolean {

@@ -99,8 +99,12 @@ export class NodeExchange implements HttpExchange {
     if (!this.#incoming.complete) this.#discardBody();
   }
 
-  destroy(): void {
-    this.#outgoing.destroy();
+  destroy(last: ReadonlyArray<Uint8Array> = []): void {
+    const outgoing = this.#outgoing;
+    if (outgoing.destroyed) return;
+    if (last.length === 0) return void outgoing.destroy();
+    this.#writeHead();
+    outgoing.write(whole(last), () => outgoing.destroy());
   }
 
   hasLeft(): boolean {

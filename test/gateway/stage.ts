@@ -121,6 +121,21 @@ export async function codeOf(response: Response): Promise<readonly [number, stri
   return [response.status, Envelope.parse(await response.json()).error.code];
 }
 
+/** At the end of a text whose reply was broken off there. */
+export const BROKEN_OFF = '(broken off)';
+
+/** The text of a reply, as far as it came. */
+export async function textOf(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  try {
+    for await (const bytes of response.body ?? []) text += decoder.decode(bytes, { stream: true });
+  } catch {
+    return text + BROKEN_OFF;
+  }
+  return text;
+}
+
 /** The clients that a stream may have, and how much room each has. */
 export const WAYS: ReadonlyArray<[string, number | undefined]> = [
   ['a connection with some room', undefined],

@@ -30,8 +30,8 @@ export interface HttpExchange {
   drained(): Promise<void>;
   /** Ends the reply with these bytes, or this text. */
   end(body: ReadonlyArray<Uint8Array> | string): void;
-  /** Breaks the reply off, so that no client takes it for a whole one. */
-  destroy(): void;
+  /** Breaks the reply off behind these bytes, which reach a client that reads: no client takes the reply for a whole one. */
+  destroy(last?: ReadonlyArray<Uint8Array>): void;
   hasLeft(): boolean;
   /** Calls the listener when the client leaves before the end of the reply, at most once; never for a client that has left before. */
   onLeave(listener: () => void): void;
