@@ -17,5 +17,5 @@ export const startCluster = (name: ClusterName): Promise<TestControlPlane> =>
 async function startEmbeddedPlane(): Promise<TestControlPlane> {
   const { kubeconfig, server, token, tls, stop } = await startEmbedded();
   const { ca } = tls;
-  return { url: server.url, token, ca, kubeconfig, call: caller(server.url, token, ca), stop };
+  return { url: server.url, token, ca, tls, kubeconfig, call: caller(server.url, token, ca), stop };
 }

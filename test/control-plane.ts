@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
-import { openCertificates } from '../infra/local/cluster/certificates.ts';
+import { type Certificates, openCertificates } from '../infra/local/cluster/certificates.ts';
 import * as launcher from '../infra/local/cluster/envtest.ts';
 import { createChildren } from '../infra/local/state/children.ts';
 import { freePort } from '../infra/local/state/ports.ts';
@@ -23,6 +23,8 @@ export interface TestControlPlane {
   readonly token: string;
   /** The CA that clients trust, in PEM. */
   readonly ca: string;
+  /** Of that CA, good for 127.0.0.1. */
+  readonly tls: Certificates;
   /** The path of a kubeconfig. */
   readonly kubeconfig: string;
   /** A request as an administrator, JSON unless the headers say otherwise; the body of the answer is parsed JSON. */
@@ -65,6 +67,7 @@ export async function startControlPlane({
     etcd,
     token,
     ca: tls.ca,
+    tls,
     kubeconfig,
     call: caller(url, token, tls.ca),
     stop: async () => {

@@ -54,6 +54,8 @@ interface Details {
   /** Another instance of the same database, which is gone. */
   readonly CloseOrphan: { readonly uid: string };
   readonly PublishSnapshot: { readonly snapshot: string };
+  /** Into the store that gateways outside the cluster read. */
+  readonly PushSnapshot: { readonly snapshot: string };
   readonly DeleteSnapshot: { readonly snapshot: string; readonly uid: string };
   /** By server-side apply. `uid`: of the object that is there. */
   readonly ApplyWorkload: PartOf & {
@@ -180,6 +182,6 @@ export function signOf(action: Action): Sign {
   if (action.action === 'ApplyWorkload') return action.uid === undefined ? '+' : '~';
   if ('isNew' in action) return action.isNew ? '+' : '~';
   if (action.action === 'RetireValues' && action.overlap !== undefined) return '~';
-  if (/^(Add|Create|Publish|Record)/.test(action.action)) return '+';
+  if (/^(Add|Create|Publish|Push|Record)/.test(action.action)) return '+';
   return /^(Remove|Close|Delete|Retire)/.test(action.action) ? '-' : '~';
 }

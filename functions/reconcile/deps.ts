@@ -3,7 +3,9 @@ import type { Backends } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Platform, Random, Timer } from '#core/ports/platform.ts';
+import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
 import type { CertificateDeps } from './certificates/objects.ts';
+import type { Limits } from './limits.ts';
 
 export interface ReconcileDeps {
   readonly cluster: Cluster;
@@ -18,4 +20,8 @@ export interface ReconcileDeps {
   readonly metrics: Metrics;
   /** Absent: others provide the certificate of admission. */
   readonly certificates?: CertificateDeps;
+  /** Absent: all gateways run in the cluster, where they mount their snapshots. */
+  readonly snapshots?: SnapshotStore;
+  /** Absent: those of a process. */
+  readonly limits?: Limits;
 }

@@ -13,6 +13,7 @@ import { observeInstance } from './observe/instance.ts';
 import { readKeys, selectKeys, unreadKey } from './observe/keys.ts';
 import { type Collection, collect, emptyCollection } from './observe/objects.ts';
 import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
+import type { Part } from './observe/parts.ts';
 import { aliasOf, idOf, instancePathOf, membersOf, type ObjectId, objectIn, type Path, pathOf } from './world.ts';
 
 /** Plans of one run, this one included; a run that never ends is a bug that must not go on for ever. */
@@ -21,7 +22,7 @@ export const MAX_ROUNDS = 8;
 /** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
 const LONGEST: Millis = 60_000;
 
-export async function observe(context: ObserveContext, part: Collection): Promise<Observed> {
+export async function observe(context: ObserveContext, part: Part): Promise<Observed> {
   const { deps, all, knative } = context;
   const { gatewayImage, gatewayPullSecrets = [], version, manyProcesses } = deps.platform;
   const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
@@ -36,7 +37,7 @@ export async function observe(context: ObserveContext, part: Collection): Promis
   };
   const observed = { world, links: new Map() };
   await observeInstances(context, observed, [...part.instances.values()]);
-  await readKeys(context, world, selectKeys(context, world));
+  await readKeys(context, world, selectKeys(context, world, part.turn));
   return observed;
 }
 

@@ -33,10 +33,12 @@ export function plan(world: World, now: Millis): Plan {
 /** Attempts of an action in one run, when another run was faster. */
 const MAX_ATTEMPTS = 3;
 
+/** The store of pushed snapshots may answer what it had a minute ago. */
+const ONCE: ReadonlySet<string> = new Set(['RecordEvent', 'ApplyWorkload', 'PushSnapshot']);
+
 /** A step that fails again and again keeps no status from being written. */
 function isWorthTrying(action: Action, { attempts }: World): boolean {
-  const isOnce = action.action === 'RecordEvent' || action.action === 'ApplyWorkload';
-  return (attempts.get(identify(action)) ?? 0) < (isOnce ? 1 : MAX_ATTEMPTS);
+  return (attempts.get(identify(action)) ?? 0) < (ONCE.has(action.action) ? 1 : MAX_ATTEMPTS);
 }
 
 function planSteps(context: PlanContext): ReadonlyArray<Action> {

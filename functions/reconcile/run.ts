@@ -24,7 +24,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   const certificate = keeps && (await keepCertificate(deps, keeps));
   const context = await createObserveContext(deps, memory, scope, false);
   const { all } = context;
-  const parts = await eachPart(all, async (part) => converge(context, await observe(context, part)));
+  const parts = await eachPart(context, async (part) => converge(context, await observe(context, part)));
   const end = { scope, all, parts, certificate };
   const report = toReport(end);
   record(deps, report, end, from);
@@ -65,7 +65,7 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
   const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
   const first = keeps ? await planCertificate(deps, keeps) : [];
   const context = await createObserveContext(deps, memory, scope, true);
-  const rows = await eachPart(context.all, async (part) => {
+  const rows = await eachPart(context, async (part) => {
     const { world } = await observe(context, part);
     // A workload is stated whole in every run: the API server says whether that would change anything.
     const { actions } = plan(world, context.now);

@@ -117,6 +117,8 @@ export interface SnapshotView {
   readonly bytes: number;
   /** A ConfigMap of ours with this name is there. */
   readonly isPublished: boolean;
+  /** Gateways outside the cluster find it too. */
+  readonly isPushed: boolean;
   /** Earlier ones of this instance, newest first. */
   readonly older: ReadonlyArray<{ readonly name: string; readonly uid: string }>;
 }

@@ -20,8 +20,6 @@ interface Execution {
   waitUntil(work: Promise<unknown>): void;
 }
 
-const SNAPSHOT = 'snapshot.json';
-
 const log = workerLog('gateway');
 const metrics = createMetrics();
 const node = workerDependencies();
@@ -41,8 +39,9 @@ async function answer(
   execution: Execution,
 ): Promise<Response> {
   const environment = readEnvironment(GatewayBindings, bindings);
-  const snapshot = await snapshots.read(() => environment.SNAPSHOTS.get(SNAPSHOT));
-  if (snapshot === undefined) log.warn(`SNAPSHOTS has no ${SNAPSHOT} that this version reads`);
+  const { INSTANCE: path } = environment;
+  const snapshot = await snapshots.read(() => environment.SNAPSHOTS.get(path));
+  if (snapshot === undefined) log.warn(`SNAPSHOTS has no snapshot of ${path} that this version reads`);
   const { host, port, user, password, database: dbname } = environment.HYPERDRIVE;
   const database = createDatabase({ host, port, username: user, password, dbname }, { log });
   const instanceUid = snapshot?.instance.uid ?? 'none';

@@ -8,11 +8,13 @@ import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
+import { limitsFor } from '../../functions/reconcile/limits.ts';
 import { ReconcileBindings } from '../config/bindings.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { createStoreMaintenance } from '../node/store-maintenance.ts';
 import { requireToken } from '../triggers/token.ts';
+import { createSnapshotStore } from './snapshots.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
 
 type Bindings = Readonly<Record<string, unknown>>;
@@ -61,6 +63,8 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
       },
       log,
       metrics,
+      limits: limitsFor(environment.SUBREQUESTS),
+      ...(environment.SNAPSHOTS && { snapshots: createSnapshotStore(environment.SNAPSHOTS) }),
     });
     return await app.fetch(request);
   } finally {

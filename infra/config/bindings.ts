@@ -1,7 +1,18 @@
 // Bindings of the Workers, as docs/operations.md lists them.
 import { isMap } from '#crds/shapes.ts';
-import { httpsAddress, image, list, processes, segments, tokens } from './readers.ts';
-import { bound, matching, optional, parsed, refuse, required, text, type ValuesOf, withDefault } from './variable.ts';
+import { count, httpsAddress, image, instancePath, list, processes, segments, tokens } from './readers.ts';
+import {
+  bound,
+  boundIfThere,
+  matching,
+  optional,
+  parsed,
+  refuse,
+  required,
+  text,
+  type ValuesOf,
+  withDefault,
+} from './variable.ts';
 
 /** The API server's address, the token of the function's service account, and reconcile's. Secret ones are set with `wrangler secret put`. */
 const common = {
@@ -10,9 +21,26 @@ const common = {
   RECONCILE_TOKEN: required(tokens),
 };
 
+export interface KeyValueNamespace {
+  get(key: string): Promise<string | null>;
+  put(key: string, value: string): Promise<void>;
+  delete(key: string): Promise<void>;
+}
+const isNamespace = (given: unknown): given is KeyValueNamespace =>
+  typeof given === 'object' && given !== null && 'get' in given && 'put' in given;
+
 export const AdmissionBindings = { variables: { ...common, PATH_SECRETS: required(segments) } };
 export const ReconcileBindings = {
-  variables: { ...common, GATEWAY_PROCESSES: processes, GATEWAY_IMAGE: image, GATEWAY_PULL_SECRETS: optional(list) },
+  variables: {
+    ...common,
+    GATEWAY_PROCESSES: processes,
+    GATEWAY_IMAGE: image,
+    GATEWAY_PULL_SECRETS: optional(list),
+    /** Requests that the plan allows to one invocation. */
+    SUBREQUESTS: withDefault(count, '1000'),
+    /** The namespace that gateways read their snapshots from. Absent: all gateways run in the cluster. */
+    SNAPSHOTS: boundIfThere(isNamespace, 'is not a KV namespace'),
+  },
 };
 
 interface Hyperdrive {
@@ -26,11 +54,6 @@ const isHyperdrive = (given: unknown): given is Hyperdrive =>
   isMap(given) &&
   typeof given.port === 'number' &&
   [given.host, given.user, given.password, given.database].every((part) => typeof part === 'string');
-
-interface KeyValueNamespace {
-  get(key: string): Promise<string | null>;
-}
-const isNamespace = (given: unknown): given is KeyValueNamespace => typeof given === 'object' && given !== null;
 
 /** Values by the name of their Secret, then of their entry. */
 type Credentials = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -48,7 +71,9 @@ export const GatewayBindings = {
   variables: {
     /** The database of the instance. */
     HYPERDRIVE: bound(isHyperdrive, 'is not a Hyperdrive binding'),
-    /** The namespace with the compiled instance as `snapshot.json`. */
+    /** The instance that it serves. */
+    INSTANCE: required(instancePath),
+    /** The namespace that reconcile writes snapshots to. */
     SNAPSHOTS: bound(isNamespace, 'is not a KV namespace'),
     UPSTASH_REDIS_REST_URL: required(upstashAddress),
     /** The token must be allowed to write. */

@@ -38,6 +38,14 @@ export const namespacedName = converted((text) => {
     /^([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)\/([a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$/.exec(text) ?? [];
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }, 'is not NAMESPACE/NAME');
+export const instancePath = matching(
+  /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?$/,
+  'is not NAMESPACE/NAME of an instance',
+);
+export const count = converted(
+  (text) => (/^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : undefined),
+  'is not a number from 1',
+);
 export const months = converted(
   (text) => (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= 2 ? Number(text) : undefined),
   'is not a number of months, at least 2',

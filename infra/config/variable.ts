@@ -79,8 +79,14 @@ export const bound =
   (given) =>
     is(given) ? given : refuse(given === undefined ? 'bind it' : problem);
 
+/** The same of a binding that may be absent. */
+export const boundIfThere =
+  <T>(is: (given: unknown) => given is T, problem: string): Variable<T | undefined> =>
+  (given) =>
+    given === undefined || is(given) ? given : refuse(problem);
+
 /** Variables whose values are never printed. */
-const SECRET: ReadonlySet<string> = new Set([
+export const SECRET: ReadonlySet<string> = new Set([
   'PATH_SECRETS',
   'RECONCILE_TOKEN',
   'API_TOKEN',

@@ -65,7 +65,7 @@ export const inWorkerd: Deploy = async ({ folder, url, token, ca, tls }) => {
   const trusted = join(folder, 'api-server.pem');
   writeFileSync(trusted, ca);
   const bindings = { API_SERVER: url, API_TOKEN: token, PATH_SECRETS: SEGMENT, RECONCILE_TOKEN };
-  const worker = { name: 'admission', scriptPath: join(folder, output), bindings, services: {} };
+  const worker = { name: 'admission' as const, scriptPath: join(folder, output), bindings, services: {} };
   const listen = (port: number) => startWorkers([worker], trusted, { port, tls });
   let workers = await listen(0);
   const { origin, port } = new URL(workers.url);

@@ -1,12 +1,18 @@
 // Do admission and reconcile run in real workerd, against a cluster and a database?
+import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
+import type { WorkerName } from '../../infra/cloudflare/workers.ts';
 import { resourceOf } from '../../infra/manifests/apply.ts';
 import { eventually } from '../eventually.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
+import { testUnless } from '../skip-unless.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { documented } from './documented.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { RECONCILE_TOKEN } from './node-process.ts';
 import { reviewOf } from './review.ts';
@@ -14,10 +20,30 @@ import { GATEWAY_URL, startWorld, type TestWorld } from './world.ts';
 
 const SEGMENT = 'an-unguessable-segment';
 
+const whyNoWrangler = process.env.WRANGLER
+  ? undefined
+  : 'WRANGLER names no wrangler, which is 230 MB and no dependency: npm install -g wrangler@4';
+
+testUnless(
+  whyNoWrangler,
+  'wrangler takes what the documented settings deploy, and its dry run uploads nothing',
+  async () => {
+    const file = join(temporaryFolder(), 'workers.json');
+    writeFileSync(file, documented('docs/workers.md', 'settings', 'json'));
+    const args = [join(import.meta.dirname, '../../infra/cloudflare/deploy.ts'), file, '--dry-run'];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    expect(stdout.match(/--dry-run: exiting now/g)).toHaveLength(3);
+    for (const binding of ['env.RECONCILE ', 'env.SNAPSHOTS ', 'env.HYPERDRIVE ', 'env.INSTANCE ', 'env.API_SERVER '])
+      expect(stdout).toContain(binding);
+    expect(stdout).not.toContain('sk-change-me');
+  },
+  60_000,
+);
+
 describe('Cloudflare Workers', () => {
   let world: TestWorld;
   let workers: RunningWorkers;
-  let worker: (name: string, bindings?: Record<string, string>, services?: Record<string, string>) => WorkerOfTest;
+  let worker: (name: WorkerName, bindings?: Record<string, string>, services?: Record<string, string>) => WorkerOfTest;
   let ca: string;
 
   beforeAll(async () => {

@@ -6,10 +6,10 @@ import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The shell block after `<!-- tested: NAME -->`. */
-export function documented(file: string, name: string): string {
+/** The block after `<!-- tested: NAME -->`. */
+export function documented(file: string, name: string, language = 'sh'): string {
   const text = readFileSync(join(ROOT, file), 'utf8');
-  const [, block] = text.split(`<!-- tested: ${name} -->\n\`\`\`sh\n`);
+  const [, block] = text.split(`<!-- tested: ${name} -->\n\`\`\`${language}\n`);
   const end = block?.indexOf('\n```');
   if (block === undefined || end === undefined || end === -1) throw new Error(`${file} has no tested block ${name}`);
   return block.slice(0, end);

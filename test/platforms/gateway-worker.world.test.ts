@@ -1,90 +1,104 @@
-// Does the gateway run in real workerd, with Upstash and a PostgreSQL, and does money stay what it is there?
+// Do all three functions run in real workerd, with a kube-apiserver, Upstash and a PostgreSQL, and does money stay what it is there?
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { resourceOf } from '../../infra/manifests/apply.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { put, resourceOf } from '../../infra/manifests/apply.ts';
+import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
+import { startCluster } from '../clusters.ts';
+import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
-import { type RunningWorkers, startWorkers } from './miniflare.ts';
+import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { RECONCILE_TOKEN } from './node-process.ts';
 import { startWorld, type TestWorld } from './world.ts';
 
 const missing = whyNoRedis();
-const MODELS = ['small', 'flaky', 'spare', 'claude'];
+const SEGMENT = 'an-unguessable-segment';
 
-describeUnless(missing, 'the gateway as a Worker', () => {
+/** A real one where there is one. */
+const cluster = whyNoControlPlane() === undefined ? 'real' : 'embedded';
+
+describeUnless(missing, 'all three functions as Workers', () => {
   let world: TestWorld;
   let redis: TestRedis;
   let upstash: TestUpstash;
-  let reconcile: RunningWorkers;
-  let gateway: RunningWorkers;
+  let workers: RunningWorkers;
   let value: string;
 
   beforeAll(async () => {
-    [world, redis] = await Promise.all([sharedPostgres().then(startWorld), startRedis()]);
+    [world, redis] = await Promise.all([
+      sharedPostgres().then((postgres) => startWorld(postgres, startCluster(cluster))),
+      startRedis(),
+    ]);
     upstash = await startUpstash(redis);
     await linkBundles(world.folder);
     const ca = join(world.folder, 'ca.pem');
     writeFileSync(ca, world.certificates.ca);
+    workers = await startWorkers(deployed(), ca, { tls: world.certificates });
+    const base = `${workers.url}/${SEGMENT}`;
+    for (const one of webhookConfigurations({ base, caBundle: world.certificates.ca }))
+      await put(world.cluster, one, false);
     const store = { host: base64(upstash.url), port: base64('443'), password: base64(TOKEN) };
     await world.apply(
       withClaude(world.sample()).map((object) =>
         object.metadata.name === 'sample-store' ? { ...object, data: store } : object,
       ),
     );
-    const scriptPath = (name: string) => join(world.folder, `cloudflare/${name}.mjs`);
-    const bindings = { API_SERVER: world.url, API_TOKEN: world.token, RECONCILE_TOKEN };
-    const worker = { name: 'reconcile', scriptPath: scriptPath('reconcile'), bindings, services: {} };
-    reconcile = await startWorkers([worker], ca);
     await sweep();
     value = String((await statusOf('VirtualKey', 'example-service'))?.keyValue);
-    gateway = await startWorkers(
-      [
-        {
-          ...{ name: 'gateway', scriptPath: scriptPath('gateway'), services: {} },
-          bindings: {
-            UPSTASH_REDIS_REST_URL: upstash.url,
-            UPSTASH_REDIS_REST_TOKEN: TOKEN,
-            CREDENTIALS: JSON.stringify(await credentials()),
-          },
-          hyperdrives: { HYPERDRIVE: addressOf(world.database) },
-          namespaces: { SNAPSHOTS: { 'snapshot.json': await snapshot() } },
-        },
-      ],
-      ca,
-    );
   });
   afterAll(async () => {
-    await gateway?.stop();
-    await reconcile?.stop();
+    await workers?.stop();
     upstash?.stop();
     await redis?.stop();
     await world?.stop();
   });
 
-  const sweep = async () => expect(await reconcile.scheduled('reconcile'), reconcile.printed()).toBe('ok');
+  const deployed = (): ReadonlyArray<WorkerOfTest> => {
+    const common = { API_SERVER: world.url, API_TOKEN: world.token, RECONCILE_TOKEN };
+    const scriptPath = (name: string) => join(world.folder, `cloudflare/${name}.mjs`);
+    return [
+      {
+        ...{ name: 'admission', scriptPath: scriptPath('admission'), services: { RECONCILE: 'reconcile' } },
+        bindings: { ...common, PATH_SECRETS: SEGMENT },
+      },
+      {
+        ...{ name: 'reconcile', scriptPath: scriptPath('reconcile'), services: {} },
+        ...{ bindings: common, namespaces: { SNAPSHOTS: {} } },
+      },
+      {
+        ...{ name: 'gateway', scriptPath: scriptPath('gateway'), services: {}, isDirect: true },
+        bindings: {
+          INSTANCE: 'default/sample',
+          UPSTASH_REDIS_REST_URL: upstash.url,
+          UPSTASH_REDIS_REST_TOKEN: TOKEN,
+          CREDENTIALS: JSON.stringify(credentials()),
+        },
+        hyperdrives: { HYPERDRIVE: addressOf(world.database) },
+        namespaces: { SNAPSHOTS: {} },
+      },
+    ];
+  };
+  const sweep = async () => expect(await workers.scheduled('reconcile'), workers.printed()).toBe('ok');
   const statusOf = async (kind: string, name: string) =>
     (await world.cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
-  const snapshot = async () => {
-    const hash = (await statusOf('GatewayInstance', 'sample'))?.snapshotHash;
-    const map = await world.cluster.get(RESOURCES.configMaps, 'default', `sample-${hash}`);
-    return (map?.data as Record<string, string> | undefined)?.['snapshot.json'] ?? '';
-  };
-  const credentials = async () => {
-    const secrets = MODELS.map(async (name) => {
-      const secret = await world.cluster.get(RESOURCES.secrets, 'default', `sample-model-${name}`);
-      const entries = Object.entries((secret?.data ?? {}) as Record<string, string>);
-      return [`sample-model-${name}`, Object.fromEntries(entries.map(([entry, text]) => [entry, atob(text)]))];
-    });
-    return Object.fromEntries(await Promise.all(secrets));
-  };
-  const client = (apiKey = value, maxRetries = 0) => new OpenAI({ apiKey, baseURL: gateway.url, maxRetries });
+  /** Of the sample's credential Secrets, as a person writes them. */
+  const credentials = () =>
+    Object.fromEntries(
+      withClaude(world.sample())
+        .filter(({ metadata }) => metadata.name.startsWith('sample-model-'))
+        .map(({ metadata, data }) => {
+          const entries = Object.entries(data as Readonly<Record<string, string>>);
+          return [metadata.name, Object.fromEntries(entries.map(([entry, text]) => [entry, atob(text)]))];
+        }),
+    );
+  const client = (apiKey = value, maxRetries = 0) => new OpenAI({ apiKey, baseURL: workers.direct, maxRetries });
   /** On a busy machine the store may answer too late for a request, which is then refused for free (503) and asked again. */
   const patient = () => client(value, 5);
   const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
@@ -96,9 +110,15 @@ describeUnless(missing, 'the gateway as a Worker', () => {
     return { count: Number(rows[0]?.count), cost: BigInt(rows[0]?.cost ?? 0) };
   };
   const ownKey = async () => {
-    const answer = await fetch(`${gateway.url}/key`, { headers: { authorization: `Bearer ${value}` } });
+    const answer = await fetch(`${workers.direct}/key`, { headers: { authorization: `Bearer ${value}` } });
     return (await answer.json()) as { currentSpend: string; maxBudget: string };
   };
+
+  test('the API server asks the Worker about each object: a mistake is refused with what to do', async () => {
+    const wrong = { spec: { models: ['sample-smal'] } };
+    const written = await world.cluster.patch(resourceOf('VirtualKey'), 'default', 'example-service', wrong);
+    expect(written).toMatchObject({ ok: false, message: expect.stringContaining('"sample-small"') });
+  });
 
   test('a completion is paid, plain and streamed, and booked when its reply has ended', async () => {
     const reply = await patient().chat.completions.create(ask);
@@ -119,7 +139,7 @@ describeUnless(missing, 'the gateway as a Worker', () => {
     await openai.responses.create({ model: ask.model, input: 'Hello.' });
     const streamed = await openai.responses.stream({ model: ask.model, input: 'Hello.' }).finalResponse();
     expect(streamed.status).toBe('completed');
-    const anthropic = new Anthropic({ apiKey: value, baseURL: gateway.url, maxRetries: 5 });
+    const anthropic = new Anthropic({ apiKey: value, baseURL: workers.direct, maxRetries: 5 });
     const message = { model: 'sample-claude', max_tokens: 50, messages: ask.messages };
     await anthropic.messages.create(message);
     expect((await anthropic.messages.stream(message).finalMessage()).stop_reason).toBe('end_turn');

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { Log, LogLevel, Miniflare } from 'miniflare';
 import { reasonOf } from '#core/reason.ts';
+import { WORKERS } from '../../infra/cloudflare/workers.ts';
 import type { HostAnswer, HostOrder, Listening, WorkerOfTest } from './miniflare.ts';
 
 class Quiet extends Log {
@@ -18,16 +19,16 @@ const miniflare = new Miniflare({
   port,
   ...(tls !== undefined && { https: true, httpsCert: tls.cert, httpsKey: tls.key }),
   log: new Quiet(LogLevel.WARN),
-  workers: workers.map(({ name, scriptPath, bindings, services, hyperdrives = {}, namespaces = {} }) => ({
+  workers: workers.map(({ name, scriptPath, bindings, services, hyperdrives = {}, namespaces = {}, isDirect }) => ({
     name,
     modules: [{ type: 'ESModule', path: basename(scriptPath), contents: readFileSync(scriptPath, 'utf8') }],
-    compatibilityDate: '2026-07-01',
-    // As in infra/cloudflare/wrangler.*.jsonc.
-    compatibilityFlags: ['nodejs_compat', ...(name === 'gateway' ? ['enable_request_signal'] : [])],
+    compatibilityDate: WORKERS[name].compatibility_date,
+    compatibilityFlags: [...WORKERS[name].compatibility_flags],
     hyperdrives: { ...hyperdrives },
     kvNamespaces: Object.keys(namespaces),
     bindings,
     serviceBindings: services,
+    ...(isDirect && { unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }] }),
   })),
 });
 
@@ -54,7 +55,7 @@ async function carryOut(order: HostOrder): Promise<void> {
 }
 
 fill().then(
-  (url) => say({ url: url.origin }),
+  (addresses) => say(addresses),
   (error: unknown) => say({ error: reasonOf(error) }),
 );
 
@@ -62,8 +63,8 @@ interface Namespace {
   put(key: string, value: string): Promise<void>;
 }
 
-async function fill(): Promise<URL> {
-  const url = await miniflare.ready;
+async function fill() {
+  const { origin: url } = await miniflare.ready;
   for (const { name, namespaces = {} } of workers) {
     for (const [binding, entries] of Object.entries(namespaces)) {
       // Its types come from a package that we do not have.
@@ -71,5 +72,7 @@ async function fill(): Promise<URL> {
       for (const [key, value] of Object.entries(entries)) await namespace.put(key, value);
     }
   }
-  return url;
+  const own = workers.find(({ isDirect }) => isDirect)?.name;
+  const direct = own === undefined ? url : (await miniflare.unsafeGetDirectURL(own)).origin;
+  return { url, direct };
 }

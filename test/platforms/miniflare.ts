@@ -2,9 +2,10 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { WorkerName } from '../../infra/cloudflare/workers.ts';
 
 export interface WorkerOfTest {
-  readonly name: string;
+  readonly name: WorkerName;
   /** A bundle. */
   readonly scriptPath: string;
   readonly bindings: Readonly<Record<string, string>>;
@@ -14,14 +15,21 @@ export interface WorkerOfTest {
   readonly hyperdrives?: Readonly<Record<string, string>>;
   /** KV namespaces, by binding, and what stands in them. */
   readonly namespaces?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Has an address of its own, though another is the first. */
+  readonly isDirect?: true;
 }
 
 export type HostOrder = { readonly order: 'scheduled'; readonly worker: string } | { readonly order: 'stop' };
-export type HostAnswer = { readonly url: string } | { readonly outcome: string } | { readonly error: string };
+export type HostAnswer =
+  | { readonly url: string; readonly direct: string }
+  | { readonly outcome: string }
+  | { readonly error: string };
 
 export interface RunningWorkers {
   /** Of the first Worker. */
   readonly url: string;
+  /** The address of another Worker that has one of its own, by HTTP. */
+  readonly direct: string;
   /** What the Workers have printed so far. */
   printed(): string;
   /** Fires the cron trigger of a Worker; answers `ok`, or `exception` when its handler threw. */
@@ -65,6 +73,7 @@ export async function startWorkers(
   if (!('url' in first)) throw new Error('miniflare did not say its address');
   return {
     url: first.url,
+    direct: first.direct,
     printed: () => printed,
     scheduled: async (worker) => {
       host.send({ order: 'scheduled', worker } satisfies HostOrder);

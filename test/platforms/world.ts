@@ -9,7 +9,7 @@ import type { Certificates } from '../../infra/local/cluster/certificates.ts';
 import { renderSample } from '../../infra/local/sample/sample.ts';
 import { createSampleUpstream, type SampleUpstream } from '../../infra/local/upstream/server.ts';
 import { applyKinds, put, readDocuments } from '../../infra/manifests/apply.ts';
-import { startEmbedded } from '../apiserver/servers.ts';
+import { startCluster } from '../clusters.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
@@ -38,31 +38,31 @@ export interface TestWorld {
   stop(): Promise<void>;
 }
 
-/** The embedded API server, PostgreSQL (the given one, or one of its own) and the sample upstream: no function runs yet. */
-export async function startWorld(given?: WorldPostgres): Promise<TestWorld> {
+/** PostgreSQL and the API server (the given ones, or one of its own and the embedded one) and the sample upstream: no function runs yet. */
+export async function startWorld(given?: WorldPostgres, cluster = startCluster('embedded')): Promise<TestWorld> {
   const postgres: WorldPostgres = given ?? (await startPostgres());
   const database = await postgres.createDatabase();
-  const { kubeconfig, token, tls, ...embedded } = await startEmbedded();
+  const { kubeconfig, token, tls, ...plane } = await cluster;
   const transport = await createKubeconfigTransport(kubeconfig);
-  const cluster = createCluster({ request: transport.request });
+  const access = createCluster({ request: transport.request });
   const upstream = await createSampleUpstream({ port: 0, key: UPSTREAM_KEY });
-  await applyKinds(cluster);
+  await applyKinds(access);
   return {
     folder: temporaryFolder(),
     kubeconfig,
-    url: embedded.server.url,
+    url: plane.url,
     token,
     certificates: tls,
-    cluster,
+    cluster: access,
     postgres,
     database,
     upstream,
     sample: () => sampleFor(database, upstream.url),
-    apply: (objects) => apply(cluster, objects),
+    apply: (objects) => apply(access, objects),
     stop: async () => {
       await upstream.close();
       await transport.close();
-      await embedded.stop();
+      await plane.stop();
       await postgres.stop?.();
     },
   };

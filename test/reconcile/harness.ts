@@ -7,7 +7,7 @@ import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
-import { createReconcile } from '../../functions/reconcile/app.ts';
+import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
@@ -20,7 +20,7 @@ import { book } from './spending.ts';
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const URL = 'http://gateway.test/default/main';
 
-export interface BedOptions {
+export interface BedOptions extends Pick<ReconcileDeps, 'limits' | 'snapshots'> {
   /** Real databases in place of those in memory. */
   readonly openDatabase?: (dbname: string) => Database;
   /** In place of real time. */
@@ -97,7 +97,14 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createHarness({ openDatabase, start = START, clusters, timer, through }: BedOptions = {}): Harness {
+export function createHarness({
+  openDatabase,
+  start = START,
+  clusters,
+  timer,
+  through,
+  ...given
+}: BedOptions = {}): Harness {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
@@ -120,6 +127,7 @@ export function createHarness({ openDatabase, start = START, clusters, timer, th
   let seed = 0;
   const makeApp = () =>
     createReconcile({
+      ...given,
       cluster: reconciles,
       backends,
       platform: {

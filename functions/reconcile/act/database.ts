@@ -9,7 +9,7 @@ import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
 import { type ActionOf, identify } from '../action.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import { clusterOf } from '../memory.ts';
-import { claimKey, hasFinalizer, type Problem, pathOf, present } from '../world.ts';
+import { claimKey, hasFinalizer, type Path, type Problem, pathOf, present } from '../world.ts';
 import {
   type ActContext,
   type At,
@@ -42,7 +42,7 @@ export const databaseHandlers = {
     const database = context.world.instances.get(pathOf(action))?.database;
     // A database without our schema holds nothing of it.
     if (database?.ok === true && database.isKnown) await registry.closeInstance(uid);
-    await forget(uid, context);
+    await forget(uid, pathOf(action), context);
     return done();
   },
   CloseOrphan: async (action, context) => {
@@ -103,11 +103,12 @@ function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: 
 }
 
 /** The spend of a closed instance is in PostgreSQL: a store that is away keeps some keys that nothing reads any more. */
-async function forget(uid: string, { deps, memory }: ActContext): Promise<void> {
+async function forget(uid: string, path: Path, { deps, memory }: ActContext): Promise<void> {
   const store = memory.instances.get(uid)?.store;
   memory.instances.delete(uid);
   try {
     if (store !== undefined) await deps.backends.clearStore(uid, store);
+    await deps.snapshots?.delete(path);
   } catch (error) {
     deps.log.warn('the keys of a deleted instance stay in its store', { instanceUid: uid, why: reasonOf(error) });
   }

@@ -80,6 +80,12 @@ export const objectHandlers = {
     if (written.ok || written.refusal !== 'exists' || isFirst) return toOutcome(written);
     return failed(`ConfigMap "${name}" is there and is not ours: delete it`);
   },
+  PushSnapshot: async (action, { deps, world }) => {
+    const view = world.instances.get(pathOf(action));
+    if (view === undefined) return conflict;
+    await deps.snapshots?.put(pathOf(action), view.snapshot.text);
+    return done();
+  },
   DeleteSnapshot: async ({ namespace, snapshot, uid }, { deps }) =>
     toRemoved(await deps.cluster.delete(RESOURCES.configMaps, namespace, snapshot, uid)),
   CreateKey: async ({ namespace, key: name, owner, requestedBy, spec }, { deps }) => {

@@ -1,6 +1,7 @@
 // The context of observing: the platform, what the run has listed, the instant.
 import { reasonOf } from '#core/reason.ts';
 import type { ReconcileDeps } from '../deps.ts';
+import { PROCESS_LIMITS } from '../limits.ts';
 import type { Link, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
 import { PARTS } from '../workload/parts.ts';
@@ -25,5 +26,9 @@ export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 export async function createObserveContext(deps: ReconcileDeps, memory: Memory, scope: Scope, isDry: boolean) {
   const now = deps.clock.now();
   const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
-  return { deps, memory, now, isDry, all: await loadObjects(deps.cluster, scope), knative: await knative };
+  const { limits = PROCESS_LIMITS } = deps;
+  const all = await loadObjects(deps.cluster, scope);
+  // Parts of a run share what it may plan for.
+  const left = { changedKeys: limits.changedKeys };
+  return { deps, memory, now, isDry, all, limits, left, knative: await knative };
 }

@@ -18,6 +18,7 @@ import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { OWNED, OWNED_LABEL } from '#crds/group.ts';
 import { isOwnedBy } from '#crds/object-meta.ts';
 import { mapConcurrent } from '../concurrent.ts';
+import type { ReconcileDeps } from '../deps.ts';
 import type { Link } from '../memory.ts';
 import { PARTS, PARTS_OF, type PartName, partName } from '../workload/parts.ts';
 import { type InstanceView, idOf, type Problem, pathOf, type Reached, type SnapshotView } from '../world.ts';
@@ -170,7 +171,14 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
     .filter((map) => map.metadata.name !== name)
     .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))
     .map((map) => ({ name: map.metadata.name, uid: map.metadata.uid ?? '' }));
-  return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, older };
+  const isPushed = spec.workload.type !== 'External' || (await isInStore(deps, pathOf(metadata), text));
+  return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, isPushed, older };
+}
+
+/** A store that does not answer is written to: the failure of that is told. */
+async function isInStore({ snapshots }: ReconcileDeps, path: string, text: string): Promise<boolean> {
+  if (snapshots === undefined) return true;
+  return (await snapshots.get(path).catch(() => undefined)) === text;
 }
 
 /** Parts of all types of workload that the instance may have, or have had. */

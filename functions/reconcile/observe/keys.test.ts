@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeKey } from '../../../test/reconcile/objects.ts';
+import { PROCESS_LIMITS } from '../limits.ts';
 import type { Draft, ObserveContext } from './context.ts';
 import { readKeys, selectKeys, unreadKey } from './keys.ts';
 import { toOwn } from './objects.ts';
@@ -26,7 +27,8 @@ function createKeys(): Map<string, VirtualKey> {
 const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey>) => {
   const { cluster, log } = createHarness();
   const deps = { cluster, log, hash: sha256 } as unknown as ObserveContext['deps'];
-  const context = { deps, now: 0, all: { keys: { size: COUNT }, complete } } as unknown as ObserveContext;
+  const ofRun = { limits: PROCESS_LIMITS, left: { changedKeys: BATCH } };
+  const context = { deps, now: 0, all: { keys: { size: COUNT }, complete }, ...ofRun } as unknown as ObserveContext;
   const views = new Map([...keys].map(([path, key]) => [path, unreadKey(deps, key)]));
   return { cluster, context, world: { keys: views, instances: new Map() } as unknown as Draft };
 };
@@ -39,7 +41,7 @@ test('when more changed than a batch holds, the oldest come first, and the other
     if (verb === 'get') read += 1;
     return undefined;
   });
-  await readKeys(context, world, selectKeys(context, world));
+  await readKeys(context, world, selectKeys(context, world, 0));
   const views = world.keys;
   expect([...views.keys()]).toEqual([...keys.keys()]);
   expect(read).toBe(BATCH);
@@ -52,6 +54,6 @@ test('what is not known of a database that is yet to be migrated makes no key on
   const conditions = [{ type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' }];
   const settled = { ...key, status: { observedGeneration: 1, keySecretRef: 'key-0-key', keyID: 'a', conditions } };
   const { context, world } = createContext(undefined, new Map([[path, settled as VirtualKey]]));
-  expect(selectKeys(context, world)).toEqual([]);
+  expect(selectKeys(context, world, 0)).toEqual([]);
   expect(world.keys.get(path)?.secret).toEqual({ state: 'unread' });
 });

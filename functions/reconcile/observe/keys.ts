@@ -3,7 +3,6 @@
 import { decode } from '#core/base64.ts';
 import { keySecretName } from '#core/names.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import type { Millis } from '#core/ports/money.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { mapConcurrent } from '../concurrent.ts';
@@ -12,25 +11,32 @@ import { whyRotate } from '../key/rotation.ts';
 import { aliasOf, type InstanceView, instancePathOf, type KeyView, pathOf, type SecretView } from '../world.ts';
 import type { Draft, ObserveContext } from './context.ts';
 
-/** Up to so many keys a run reads every Secret; beyond, an hour's sweeps together do. */
-const ALL = 500;
-/** Changed keys that one run plans for, the oldest first: the memory for their Secrets, and the time that they take, stay bounded. */
-const BATCH = 5000;
-const MINUTE: Millis = 60_000;
+/** Turns in which all Secrets of unchanged keys are read: an hour's sweeps, or more where a sweep may read few. */
+const TURNS = 60;
 
 /** The keys whose Secrets the run reads. Those that come with one of the next runs are marked in the world. */
-export function selectKeys(context: ObserveContext, world: Draft): ReadonlyArray<VirtualKey> {
-  const { all, deps } = context;
+export function selectKeys(context: ObserveContext, world: Draft, turn: number): ReadonlyArray<VirtualKey> {
+  const { all, deps, left, limits } = context;
   const keys = [...world.keys.values()].map(({ object }) => object);
-  if (all.keys.size <= ALL) return keys;
+  if (all.keys.size <= Math.min(limits.secrets, limits.changedKeys)) return keys;
   const { changed = [], settled = [] } = Object.groupBy(keys, (key) =>
     isChanged(context, key, world.instances.get(instancePathOf(key))) ? 'changed' : 'settled',
   );
-  const sorted = changed.length <= BATCH ? changed : changed.toSorted(byRank);
-  for (const key of sorted.slice(BATCH))
+  const batch = left.changedKeys;
+  const sorted = changed.length <= batch ? changed : inTurn(changed.toSorted(byRank), batch, turn);
+  left.changedKeys -= Math.min(batch, changed.length);
+  for (const key of sorted.slice(batch))
     world.keys.set(pathOf(key.metadata), { ...unreadKey(deps, key), isDeferred: true });
-  const share = all.complete === 'all' ? settled.filter((key) => isItsMinute(context, key)) : [];
-  return [...sorted.slice(0, BATCH), ...share];
+  const turns = all.keys.size <= limits.secrets ? 1 : Math.max(TURNS, Math.ceil(all.keys.size / limits.secrets));
+  const share = all.complete === 'all' ? settled.filter((key) => isItsTurn(context, key, turn, turns)) : [];
+  return [...sorted.slice(0, batch), ...share];
+}
+
+/** Edits first. Of keys that stay as they should not be, however many, each gets its turn. */
+function inTurn(sorted: ReadonlyArray<VirtualKey>, batch: number, turn: number): ReadonlyArray<VirtualKey> {
+  const { edited = [], tried = [] } = Object.groupBy(sorted, (key) => (isTried(key) ? 'tried' : 'edited'));
+  const from = tried.length === 0 ? 0 : (turn * batch) % tried.length;
+  return [...edited, ...tried.slice(from), ...tried.slice(0, from)];
 }
 
 export async function readKeys({ deps }: ObserveContext, world: Draft, keys: ReadonlyArray<VirtualKey>): Promise<void> {
@@ -39,9 +45,9 @@ export async function readKeys({ deps }: ObserveContext, world: Draft, keys: Rea
   });
 }
 
-/** Edits come before what was looked at already and is still not as it should be. */
-const rankOf = ({ metadata, status }: VirtualKey): string =>
-  `${status?.observedGeneration === metadata.generation ? 1 : 0} ${metadata.creationTimestamp} ${metadata.uid}`;
+/** Looked at already, and still not as it should be. */
+const isTried = ({ metadata, status }: VirtualKey): boolean => status?.observedGeneration === metadata.generation;
+const rankOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
 const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(other) ? -1 : 1);
 
 /** Causes of `Ready: False` that lie outside a key's Secret. */
@@ -69,9 +75,9 @@ function isSettled(deps: ReconcileDeps, key: VirtualKey, { claims, time }: Insta
   return key.status.keySecretRef === secretNameOf(deps, key) && whyRotate(key, value, claim, time) === undefined;
 }
 
-/** The minute of the hour that the key's uid hashes to. */
-const isItsMinute = ({ deps, now }: ObserveContext, { metadata }: VirtualKey): boolean =>
-  Number.parseInt(deps.hash(metadata.uid).slice(0, 8), 16) % 60 === Math.floor(now / MINUTE) % 60;
+/** The turn that the key's uid hashes to: on a process, a minute of the hour. */
+const isItsTurn = ({ deps }: ObserveContext, { metadata }: VirtualKey, turn: number, turns: number): boolean =>
+  Number.parseInt(deps.hash(metadata.uid).slice(0, 8), 16) % turns === turn % turns;
 
 /** Of two equal texts the one that is kept anyway. */
 function secretNameOf({ hash }: ReconcileDeps, { metadata, spec, status }: VirtualKey): string {

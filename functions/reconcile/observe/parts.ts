@@ -1,17 +1,41 @@
 // The parts of a run, which never wait for one another: instances with their members, and whatever refers to those.
+import type { Millis } from '#core/ports/money.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
+import type { ObserveContext } from './context.ts';
 import { type Collection, emptyCollection } from './objects.ts';
 
 /** Beyond this many that are slow, the others wait. */
 const WIDTH = 64;
 
-/** All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
-export async function eachPart<T>(all: Collection, visit: (part: Collection) => Promise<T>): Promise<ReadonlyArray<T>> {
-  const ended = await mapConcurrent(partition(all), (part) => Promise.allSettled([visit(part)]), WIDTH);
+/** A part in its turn. */
+export interface Part extends Collection {
+  /** How often all parts have had their turn. */
+  readonly turn: number;
+}
+
+/** The parts whose turn it is. All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
+export async function eachPart<T>(
+  { all, limits, now }: Pick<ObserveContext, 'all' | 'limits' | 'now'>,
+  visit: (part: Part) => Promise<T>,
+): Promise<ReadonlyArray<T>> {
+  const parts = takeTurn(partition(all), limits.parts, Math.floor(now / MINUTE));
+  const ended = await mapConcurrent(parts, (part) => Promise.allSettled([visit(part)]), WIDTH);
   return ended.map(([outcome]) => {
     if (outcome.status === 'rejected') throw outcome.reason;
     return outcome.value;
+  });
+}
+
+const MINUTE: Millis = 60_000;
+
+/** As many parts as the limit has, from where those of the minute before ended: the clock is the cursor, and nothing is kept between runs. */
+export function takeTurn(parts: ReadonlyArray<Collection>, limit: number, minute: number): ReadonlyArray<Part> {
+  const taken = Math.min(limit, parts.length);
+  return Array.from({ length: taken }, (_, index) => {
+    const position = minute * taken + index;
+    const part = parts[position % parts.length] ?? emptyCollection();
+    return { ...part, turn: Math.floor(position / parts.length) };
   });
 }
 

@@ -89,10 +89,13 @@ function snapshotProblem({ snapshot }: InstanceView): Failed | undefined {
 }
 
 function checkSnapshot(view: InstanceView): Reached {
-  if (view.snapshot.isPublished) return { ok: true, message: view.snapshot.name };
+  const { isPublished, isPushed, name } = view.snapshot;
+  if (isPublished && isPushed) return { ok: true, message: name };
   const earlier = view.object.status?.snapshotHash;
   if (earlier !== undefined) return { ok: true, message: `goes on with the snapshot ${earlier}` };
-  const message = 'the compiled models are not published yet';
+  const message = isPublished
+    ? `${name} could not be written to where gateways outside the cluster read it: the log of reconcile says why`
+    : 'the compiled models are not published yet';
   return snapshotProblem(view) ?? { ok: false, reason: 'SnapshotNotPublished', message };
 }
 

@@ -48,10 +48,13 @@ function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
   if (snapshot.bytes > MAX_SNAPSHOT) return [];
   const why = `its compiled models are ${snapshot.name}`;
   if (!snapshot.isPublished) return [{ action: 'PublishSnapshot', ...about(object, why), snapshot: snapshot.name }];
-  return superfluous(view, context).map(({ name, uid }) => {
+  const outside = `${snapshot.name} is not where gateways outside the cluster read it`;
+  const push: Action = { action: 'PushSnapshot', ...about(object, outside), snapshot: snapshot.name };
+  const removals = superfluous(view, context).map(({ name, uid }): Action => {
     const replaced = `${snapshot.name} took the place of ${name}`;
     return { action: 'DeleteSnapshot', ...about(object, replaced), snapshot: name, uid };
   });
+  return [...(snapshot.isPushed ? [] : [push]), ...removals];
 }
 
 /** While a rollout is under way, Pods of any earlier one may still have to start. */

@@ -67,7 +67,8 @@ export function planInstanceStatus(
     models,
     keys: isComplete ? countKeys(view, context, inactive) : before?.keys,
     // The snapshot that is served, not the one that is published: during a rollout that is the one before.
-    snapshotHash: snapshot.isPublished && workload.isCurrent ? snapshot.hash : before?.snapshotHash,
+    snapshotHash:
+      snapshot.isPublished && snapshot.isPushed && workload.isCurrent ? snapshot.hash : before?.snapshotHash,
     workloadType: workload.type,
   };
   const events = own.map((one) => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { WorkerName } from '../../../infra/cloudflare/workers.ts';
 import { type Certificates, openCertificates } from '../../../infra/local/cluster/certificates.ts';
 import { applyKinds } from '../../../infra/manifests/apply.ts';
 import { webhookConfigurations } from '../../../infra/manifests/webhooks.ts';
@@ -63,7 +64,7 @@ export async function hintsOnWorkers(count: number): Promise<number[]> {
   );
   const ca = join(folder, 'ca.pem');
   writeFileSync(ca, certificates.ca);
-  const worker = (name: string, bindings: Record<string, string>, services = {}) => ({
+  const worker = (name: WorkerName, bindings: Record<string, string>, services = {}) => ({
     name,
     scriptPath: join(folder, `cloudflare/${name}.mjs`),
     bindings: { API_SERVER, API_TOKEN, ...bindings },

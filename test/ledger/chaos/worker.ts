@@ -20,10 +20,13 @@ export async function startWorker({ folder, upstash, connection, snapshot }: Har
   const { host, port, username, password, dbname } = connection;
   const address = `postgres://${username}:${encodeURIComponent(password)}@${host}:${port}/${dbname}`;
   const worker = {
-    ...{ name: 'gateway', scriptPath: join(folder, OUTPUT), services: {} },
-    bindings: { UPSTASH_REDIS_REST_URL: upstash.url, UPSTASH_REDIS_REST_TOKEN: TOKEN, CREDENTIALS: '{}' },
+    ...{ name: 'gateway' as const, scriptPath: join(folder, OUTPUT), services: {} },
+    bindings: {
+      ...{ INSTANCE: 'default/main', CREDENTIALS: '{}' },
+      ...{ UPSTASH_REDIS_REST_URL: upstash.url, UPSTASH_REDIS_REST_TOKEN: TOKEN },
+    },
     hyperdrives: { HYPERDRIVE: address },
-    namespaces: { SNAPSHOTS: { 'snapshot.json': snapshot } },
+    namespaces: { SNAPSHOTS: { 'default/main': snapshot } },
   };
   return startWorkers([worker], ca);
 }

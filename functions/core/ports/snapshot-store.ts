@@ -1,0 +1,9 @@
+// Snapshot stores: where gateways outside the cluster read the snapshots of their instances.
+
+/** Texts by the path of an instance, `namespace/name`. Each call rejects where the store does not answer. */
+export interface SnapshotStore {
+  /** Undefined where there is none. May be a minute old. */
+  get(path: string): Promise<string | undefined>;
+  put(path: string, text: string): Promise<void>;
+  delete(path: string): Promise<void>;
+}

@@ -1,0 +1,20 @@
+// Limits of a run: how much it looks at, so that time, memory and requests stay bounded. The rest comes with the next runs.
+
+export interface Limits {
+  /** Parts of the world, mostly an instance with its members. */
+  readonly parts: number;
+  /** Keys that have changed. */
+  readonly changedKeys: number;
+  /** Secrets of keys that have not changed: up to so many keys a run reads all of them. */
+  readonly secrets: number;
+}
+
+/** Limits of a process, which may ask as often as it wants. */
+export const PROCESS_LIMITS: Limits = { parts: Number.POSITIVE_INFINITY, changedKeys: 5000, secrets: 500 };
+
+/** Limits of a run that may send so many requests. An instance takes 15, and 40 at first; a new key 20, one that has not changed 1. */
+export const limitsFor = (requests: number): Limits => ({
+  parts: Math.max(1, Math.floor(requests / 100)),
+  changedKeys: Math.max(1, Math.floor(requests / 40)),
+  secrets: Math.max(1, Math.floor(requests / 5)),
+});
