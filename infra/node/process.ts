@@ -12,6 +12,8 @@ import { openTraces } from './traces.ts';
 
 /** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
 const GRACE = 20_000;
+/** Clients that use their connections get the reply that asks them to close. */
+const DRAIN = 1_000;
 
 /** Lines of the process on stdout, in order. */
 const lines = createLines((text) => process.stdout.write(text));
@@ -45,7 +47,7 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
     const stop = async () => {
       if (stopping) process.exit(1);
       stopping = true;
-      await served.close(GRACE);
+      await served.close(GRACE, DRAIN);
       await close();
       await traces.close();
       await scraped.close(0);

@@ -1,4 +1,4 @@
-import { type IncomingMessage, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
@@ -46,6 +46,23 @@ test('a stop lets an open reply end, takes nothing new, and waits no longer than
   expect(await response.text()).toBe('one two');
   await closing;
   await server.close(0);
+});
+
+test('a stop that drains answers on, and asks every client to close its connection', async () => {
+  const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1' });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const call = async () => {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(server.url, { agent }, resolve).on('error', reject).end();
+    });
+    return [await text(answer), answer.headers.connection];
+  };
+  expect(await call()).toEqual(['hello', 'keep-alive']);
+  const closing = server.close(10_000, 60_000);
+  expect(await call()).toEqual(['hello', 'close']);
+  // Nobody is connected any more: the drain is over.
+  await closing;
+  await expect(call()).rejects.toThrow('ECONNREFUSED');
 });
 
 test('a stop cuts what is still open when its grace is over', async () => {

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createTurn } from '#adapters/turn.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { NodeExchange } from './http-exchange.ts';
@@ -45,8 +46,12 @@ export async function serve(options: Handler & Listening) {
       ? answer
       : (incoming, ...out) => traces.request(incoming, ...out, () => answer(incoming, ...out));
   const turn = createTurn();
-  // The bodies of most requests arrive in the same turn.
-  const listener: RequestListener = (...exchange) => turn(() => traced(...exchange));
+  let closing: Promise<void> | undefined;
+  const listener: RequestListener = (incoming, outgoing) => {
+    if (closing !== undefined) outgoing.shouldKeepAlive = false;
+    // The bodies of most requests arrive in the same turn.
+    turn(() => traced(incoming, outgoing));
+  };
   // TLS ends at the ingress, where there is one: a cold start does without the module.
   const https = tls === undefined ? undefined : await import('node:https');
   const server: Server =
@@ -58,7 +63,6 @@ export async function serve(options: Handler & Listening) {
   await once(server.listen(port, host), 'listening');
   const address = server.address();
   const taken = typeof address === 'object' && address !== null ? address.port : port;
-  let closing: Promise<void> | undefined;
   return {
     /** The address with the port that was really taken, without a slash at its end. */
     url: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
@@ -67,9 +71,12 @@ export async function serve(options: Handler & Listening) {
     renew: (next: Tls) => {
       if (https !== undefined && server instanceof https.Server) server.setSecureContext(next);
     },
-    /** Takes no new connections, lets open requests end for `graceMs` at most, then closes the rest. A second call waits for the first. */
-    close: (graceMs: number) => {
-      closing ??= close(server, sockets, graceMs);
+    /**
+     * Goes on serving for `drainMs`, during which each reply asks its client to close the connection. Then the server takes no new connections, lets open
+     * requests end for `graceMs` at most, and closes the rest. A second call waits for the first.
+     */
+    close: (graceMs: number, drainMs = 0) => {
+      closing ??= drain(sockets, drainMs).then(() => close(server, sockets, graceMs));
       return closing;
     },
   };
@@ -93,6 +100,14 @@ function socketsOf(server: Server, opened: 'connection' | 'secureConnection'): R
     socket.on('close', () => sockets.delete(socket));
   });
   return sockets;
+}
+
+/** A connection that is closed while its client sends a request loses that request: clients close theirs first. */
+async function drain(sockets: ReadonlySet<Socket>, drainMs: number): Promise<void> {
+  const end = performance.now() + drainMs;
+  while (sockets.size > 0 && performance.now() < end) await pause(Math.min(50, drainMs));
+  // A process that was starved reads requests that have arrived meanwhile.
+  if (drainMs > 0) await new Promise(setImmediate);
 }
 
 function close(server: Server, sockets: ReadonlySet<Socket>, graceMs: number): Promise<void> {
