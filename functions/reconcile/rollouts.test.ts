@@ -1,10 +1,10 @@
 // Is what changes rolled out when it should be, and does nothing that runs stop for what is missing?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { gatewayInstances } from '#crds/kinds.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { runDeployment } from '../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
-import { makeInstance, makeSecrets } from '../../test/reconcile/objects.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../test/reconcile/workloads.ts';
 import { PARTS } from './workload/parts.ts';
 
@@ -63,6 +63,53 @@ describe('a change of the models', () => {
     expect(snapshots().length).toBeLessThanOrEqual(3);
     expect(snapshots()).toContain(`main-${servedSnapshot()}`);
     expect((await harness.sweep()).actions).toEqual({});
+  });
+});
+
+describe('a gateway whose store is in memory, whose Pods are never two', () => {
+  const progressing = (reason: string, status = 'True') => ({ type: 'Progressing', status, reason });
+  const stop = async (updated: 0 | 1, reason: string, status?: string) => {
+    const conditions = [{ type: 'Available', status: 'False' }, progressing(reason, status)];
+    await runDeployment(harness, 'main-gateway', { updated, conditions, available: 0 });
+    await harness.sweep();
+  };
+  const keys = async () => [(await main()).keys, await harness.ready(virtualKeys, 'chat')];
+
+  test('is rolled without a word about its keys, which stay active', async () => {
+    await running();
+    const before = harness.events('chat');
+    await edit({ image: 'other:2' });
+    await harness.sweep();
+    for (const updated of [0, 1] as const) {
+      await stop(updated, 'ReplicaSetUpdated');
+      expect(await ready()).toBe('False WorkloadNotReady');
+      expect(await keys()).toEqual([{ total: 1, active: 1 }, 'True Ready']);
+    }
+    await runDeployment(harness);
+    await harness.sweep();
+    expect(harness.events('chat')).toEqual(before);
+  });
+
+  test('shows in its keys when it does not come up by its deadline, and when it ends by itself', async () => {
+    await running();
+    const ends = [
+      ['ProgressDeadlineExceeded', 'False'],
+      ['NewReplicaSetAvailable', 'True'],
+    ] as const;
+    for (const [reason, status] of ends) {
+      await stop(1, reason, status);
+      expect(await keys()).toEqual([{ total: 1, active: 0 }, 'False InstanceNotReady']);
+      await runDeployment(harness);
+      await harness.sweep();
+      expect(await keys()).toEqual([{ total: 1, active: 1 }, 'True Ready']);
+    }
+  });
+
+  test('does not make a key ready that never was, while it starts', async () => {
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
+    await harness.sweep();
+    await stop(1, 'NewReplicaSetCreated');
+    expect(await keys()).toEqual([{ total: 1, active: 0 }, 'False InstanceNotReady']);
   });
 });
 

@@ -15,6 +15,8 @@ export interface DeploymentStatus {
   readonly updated?: number;
   /** Replicas of an earlier template that still run. Default: none. */
   readonly old?: number;
+  /** Default: all that run. */
+  readonly available?: number;
   readonly conditions?: readonly Condition[];
 }
 
@@ -29,15 +31,15 @@ export async function runDeployment(
   const found = await harness.get(PARTS.Deployment, name);
   if (found === undefined) throw new Error(`there is no Deployment ${name}`);
   const wanted = replicasOf(found);
-  const { updated = wanted, old = 0, conditions } = status;
-  const available = updated + old >= wanted ? 'True' : 'False';
+  const { updated = wanted, old = 0, available = updated + old, conditions } = status;
+  const isAvailable = available >= wanted ? 'True' : 'False';
   await harness.editStatus(PARTS.Deployment, name, {
     observedGeneration: found.metadata.generation,
     replicas: updated + old,
     updatedReplicas: updated,
-    readyReplicas: updated + old,
-    availableReplicas: updated + old,
-    conditions: conditions ?? [{ type: 'Available', status: available }],
+    readyReplicas: available,
+    availableReplicas: available,
+    conditions: conditions ?? [{ type: 'Available', status: isAvailable }],
   });
 }
 

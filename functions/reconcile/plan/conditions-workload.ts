@@ -15,6 +15,8 @@ export interface WorkloadConditions {
   readonly heldBack: Problem | undefined;
   /** Whether all that serve have the published snapshot. */
   readonly isCurrent: boolean;
+  /** Whether the only cause that none serves is a rollout which takes the earlier Pods away first. */
+  readonly isRolling: boolean;
 }
 
 const FOREIGN = 'WorkloadConflict';
@@ -40,26 +42,26 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const { url: urlBefore, workloadType: typeBefore } = object.status ?? {};
   const type = decideType(view, world);
   if (typeof type !== 'string') {
-    const undecided = { url: urlBefore, type: typeBefore, heldBack: type, isCurrent: false };
+    const undecided = { url: urlBefore, type: typeBefore, heldBack: type, isCurrent: false, isRolling: false };
     return { reached: { ok: false, ...type }, ...undecided };
   }
   if (type === 'External' || type === 'Local') {
     const url = type === 'External' ? object.spec.workload.url : servedAt;
     const message = type === 'External' ? `runs elsewhere, at ${url}` : 'the local stack serves it in its own process';
-    return { reached: { ok: true, message }, url, type, heldBack: undefined, isCurrent: true };
+    return { reached: { ok: true, message }, url, type, heldBack: undefined, isCurrent: true, isRolling: false };
   }
   const heldBack = view.partsProblem ?? whyHeldBack(view, type, world);
   const refused = world.failures.get(idOf(object.kind, object.metadata));
   const left = PARTS_OF[type].flatMap((part) => whyLeftAlone(view, part, world) ?? []);
   const foreign = left.filter(({ reason }) => reason === FOREIGN);
   const problem = refused?.reason === 'WorkloadRefused' ? refused : foreign[0];
-  const { reached, isCurrent, url } = evaluateType(view, type) ?? { reached: NOT_MADE, isCurrent: false };
+  const { reached, isCurrent, isRolling, url } = evaluateType(view, type) ?? ABSENT;
   const ofKnative = reached === NOT_MADE ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
-  const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack, isCurrent };
+  const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack, isCurrent, isRolling };
   // Without its own Service no client reaches the gateway, however well it runs.
   const stops = reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
   const cause = stops ?? (reached === NOT_MADE ? heldBack : undefined);
-  if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own };
+  if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own, isRolling: false };
   const waits = problem ?? left[0] ?? heldBack;
   if (!reached.ok || waits === undefined) return { reached, ...own };
   return { reached: { ok: true, message: `${reached.message}; changes wait: ${waits.message}` }, ...own };
@@ -133,9 +135,10 @@ export function whyLeftAlone(
 }
 
 /** The state of the part that runs a gateway, by its controller. `url`: where it serves, if only the controller knows. */
-type Running = Pick<WorkloadConditions, 'reached' | 'isCurrent'> & { readonly url?: string | undefined };
+type Running = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolling'> & { readonly url?: string | undefined };
 
 const NOT_MADE = { ok: false, reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' } as const;
+const ABSENT: Running = { reached: NOT_MADE, isCurrent: false, isRolling: false };
 
 const Count = z.number().default(0);
 const Text = z.string().default('');
@@ -159,11 +162,15 @@ const Live = z.object({
 });
 type Live = z.output<typeof Live>;
 
-/** `isUp`: some of it serves. `isNewest`: nothing of an earlier configuration runs any more. `stuck`: why the newest does not come up. */
+/**
+ * `isUp`: some of it serves. `isNewest`: nothing of an earlier configuration runs any more. `stuck`: why the newest does not come up. `isRolling`: the
+ * newest has not come up yet, and may.
+ */
 interface Seen {
   readonly isUp: boolean;
   readonly isNewest: boolean;
   readonly stuck: Problem | undefined;
+  readonly isRolling: boolean;
   readonly starting: string;
 }
 
@@ -173,35 +180,38 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running 
   const live = Live.parse(part);
   const { generation } = live.metadata;
   const { observedGeneration, url } = live.status;
-  const { isUp, isNewest, stuck, starting } = type === 'Deployment' ? readDeployment(live) : readKnative(live);
+  const { isUp, isNewest, stuck, isRolling, starting } =
+    type === 'Deployment' ? readDeployment(live, view) : readKnative(live);
   const title = partTitle(PARTS_OF[type][0], view.object.metadata.name);
   if (!isUp) {
     const { reason, message } = stuck ?? { reason: NOT_MADE.reason, message: `is starting: ${starting}` };
     const sentence = `${title}${stuck === undefined ? ' ' : ': '}${message}`;
-    return { reached: { ok: false, reason, message: sentence }, url, isCurrent: false };
+    return { reached: { ok: false, reason, message: sentence }, url, isCurrent: false, isRolling };
   }
   const isSettled = observedGeneration >= generation && isNewest && stuck === undefined;
   const rollout = isSettled ? '' : '; its new configuration is rolled out';
   const further = stuck === undefined ? rollout : `, but its new configuration does not come up: ${stuck.message}`;
   const isCurrent = isSettled && live.spec.template.metadata.annotations[SNAPSHOT_ANNOTATION] === view.snapshot.hash;
-  return { reached: { ok: true, message: `${title} serves${further}` }, url, isCurrent };
+  return { reached: { ok: true, message: `${title} serves${further}` }, url, isCurrent, isRolling: false };
 }
 
-/** Pods are not read: the Deployment's deadline for a rollout shows that they cannot start. */
-function readDeployment({ metadata, spec, status }: Live): Seen {
+/** Pods are not read: the Deployment's deadline for a rollout shows that they cannot start, and the message names the command that says why. */
+function readDeployment({ metadata, spec, status }: Live, { object }: InstanceView): Seen {
   const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
   const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');
   const late = conditions.find((one) => one.type === 'Progressing' && one.status === 'False');
-  const look = `kubectl -n ${metadata.namespace} get pods -l app.kubernetes.io/name=gateway says why (an image that cannot be pulled, a Secret that is missing, no room)`;
+  const look = `kubectl -n ${metadata.namespace} get pods -l app.kubernetes.io/instance=${object.metadata.name} says why (an image that cannot be pulled, a Secret that is missing, no room)`;
   const reason = failed === undefined ? late?.reason || 'ProgressDeadlineExceeded' : 'ReplicaFailure';
   const message = failed?.message ?? (late && `${late.message} ${look}`);
   const isUp = conditions.some((one) => one.type === 'Available' && one.status === 'True');
+  const hasArrived = conditions.some((one) => one.type === 'Progressing' && one.reason === 'NewReplicaSetAvailable');
   const counted = `${available} of ${spec.replicas} replicas are available`;
   return {
     isUp,
     isNewest: updated >= spec.replicas && replicas <= updated && available >= updated,
     stuck: message === undefined ? undefined : { reason, message: isUp ? message : `${counted}: ${message}` },
-    starting: counted,
+    isRolling: message === undefined && (updated < spec.replicas || !hasArrived),
+    starting: `${counted}; if it takes long, ${look}`,
   };
 }
 
@@ -218,6 +228,8 @@ function readKnative({ status }: Live): Seen {
       latestCreatedRevisionName === latestReadyRevisionName &&
       traffic.every(({ latestRevision }) => latestRevision),
     stuck: cause && { reason: cause.reason || 'WorkloadNotReady', message: cause.message },
+    // The revision before serves meanwhile.
+    isRolling: false,
     starting: 'Knative has not said that it is ready',
   };
 }

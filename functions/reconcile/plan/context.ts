@@ -149,10 +149,15 @@ function accessOf(member: Member, world: World, evaluate: Evaluate): InstanceAcc
   if (instance.object.spec.paused) return paused;
   if (!isAdmitted) return { at: 'notAllowed', ...no(namespaceNotAllowed(ref, namespace)) };
   const evaluated = evaluate(instance);
-  const { ready } = evaluated;
-  const why = ready.ok ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
+  const { ready, workload } = evaluated;
+  // A rollout of seconds would tell every key twice.
+  const isQuiet = ready === workload.reached && workload.isRolling && wasReady(member);
+  const why = ready.ok || isQuiet ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
   return { at: instance.database.ok ? 'allowed' : 'unreachable', instance, evaluated, why };
 }
+
+const wasReady = ({ status }: Member): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
 
 export function claimOf(member: Member, { claims, orphanedClaims }: InstanceView): ClaimState {
   const claim = claims.get(aliasOf(member).key);
