@@ -1,5 +1,7 @@
 import { join } from 'node:path';
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../../test/runs.ts';
 import { EXAMPLES, NOW } from './failure.fixture.ts';
 import { toReply } from './failure.ts';
 
@@ -16,7 +18,7 @@ test('a request that is too dear for what is left is not told that the budget is
   const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
   expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars must be held: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:01.500Z; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars must be held: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:02Z; send less, or raise maxBudget.',
   );
 });
 
@@ -32,9 +34,7 @@ test('a request that is dearer than the whole budget is told so, with what it ne
 
 test('a budget of nothing is told as that: there is nothing to wait for', () => {
   const { error, headers } = toReply({ ...EXAMPLES.budget_exceeded, limit: 0n, spent: 0n, needs: 0n });
-  expect(error.message).toBe(
-    'The budget of user "alice@example.com" is 0 dollars per 30d: nothing may be spent. Raise maxBudget.',
-  );
+  expect(error.message).toBe('The budget of user "alice@example.com" is zero: nothing may be spent. Raise maxBudget.');
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });
 
@@ -85,4 +85,58 @@ test.each([
 ])('retry-after is in whole seconds, never early and never zero: %d ms', (millis, header) => {
   const { headers } = toReply({ ...EXAMPLES.budget_exceeded, resetAt: NOW + millis });
   expect(headers['retry-after']).toBe(header);
+});
+
+/** The patterns by which opencode 1.18 takes a refusal for a passing failure, in its message and in its body. */
+const OF_OPENCODE = [
+  /429|500|502|503|504|524/i,
+  /rate increased too quickly|rate limit|rate-limit|rate_limit|too many requests/i,
+  /overloaded|service unavailable|service_unavailable|service-unavailable|internal error|internal_error|internal server error|server error|server_error|server-error|provider returned error|provider_returned_error|provider-returned-error/i,
+  /terminated|fetch failed|failed to fetch|network[-_\s]error|upstream connect|connection error|connection refused|connection lost|socket connection was closed|socket hang up|reset before headers|getaddrinfo|enotfound|eai_again|econnrefused|econnreset|etimedout/i,
+  /^timeout$|\b(?:request|response|connection|network|stream|read) (?:timeout|timed out|time out)\b/i,
+  /try your request again|retry your request|resource exhausted|resource_exhausted/i,
+  /\btry again (?:later|in\b)|\b(?:currently|temporarily) at capacity\b/i,
+];
+
+test('no refusal of a spent budget reads like a passing failure, whatever the sums, the dates and the name', () => {
+  const digits = fc.constantFrom('429', '500', '502', '503', '504', '524', '7');
+  const sum = fc.oneof(
+    fc.bigInt({ min: 0n, max: 10n ** 18n }),
+    fc.tuple(digits, fc.nat({ max: 12 })).map(([begin, zeros]) => BigInt(begin) * 10n ** BigInt(zeros)),
+  );
+  const failures = fc.record({
+    code: fc.constant('budget_exceeded' as const),
+    scope: fc.record({
+      kind: fc.constantFrom('key' as const, 'user' as const, 'team' as const, 'model' as const),
+      name: fc.oneof(
+        fc.constant('billing'),
+        digits.map((name) => `team-${name}`),
+      ),
+    }),
+    ...{ limit: sum, spent: sum, needs: sum },
+    duration: fc.oneof(
+      fc.constant('30d'),
+      digits.map((count) => `${count}h`),
+    ),
+    resetAt: fc.integer({ min: NOW, max: NOW + 36_525 * 86_400_000 }),
+    now: fc.constant(NOW),
+  });
+  fc.assert(
+    fc.property(failures, (failure) => {
+      const { error } = toReply(failure);
+      // The reset in Unix seconds is for programs: a number can only be written by its digits.
+      const { resets_at: _, ...told } = error;
+      const body = JSON.stringify({ error: told });
+      for (const pattern of OF_OPENCODE) expect([error.message, body].filter((text) => pattern.test(text))).toEqual([]);
+      expect(error.message).toMatch(/^The budget of (this )?(key|user|team|model)/);
+    }),
+    { numRuns: runs(1000) },
+  );
+});
+
+test('a sum that agents would take for a status is left out of the sentence', () => {
+  const { error } = toReply({ ...EXAMPLES.budget_exceeded, limit: 500_000_000_000n, spent: 500_000_000_000n });
+  expect(error.message).toBe(
+    'The budget of user "alice@example.com" is exceeded. It resets at 2026-11-21T12:00:02Z; raise maxBudget to go on before that.',
+  );
 });

@@ -209,7 +209,7 @@ function byClass(status: number): string {
 
 function notFound({ path, base = '' }: FailureOf<'not_found'>): string {
   const has = base === '' ? 'This gateway has' : 'Each gateway here has';
-  return `There is nothing at ${quote(path)}. ${has} POST ${base}/chat/completions, GET ${base}/models and GET ${base}/key.`;
+  return `There is nothing at ${quote(path)}. ${has} POST ${base}/chat/completions, /responses, /messages and /embeddings, GET ${base}/models and GET ${base}/key.`;
 }
 
 function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
@@ -217,15 +217,26 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
-  const needs = `this request, for which at least ${formatMoney(failure.needs)} dollars must be held`;
+  const needs = `this request${said(`, for which at least ${formatMoney(failure.needs)} dollars must be held`)}`;
   // A request can cost more than a budget that is hardly used: waiting does not help.
-  if (failure.limit === 0n) return `${budget} is ${limit}: nothing may be spent. Raise ${field}.`;
+  if (failure.limit === 0n) return `${budget} is zero: nothing may be spent. Raise ${field}.`;
   if (isHopeless(failure))
-    return `${budget} is too small for ${needs}: it is ${limit}. No wait changes that; send less, or raise ${field}.`;
+    return `${budget} is too small for ${needs}${said(`: it is ${limit}`)}. No wait changes that; send less, or raise ${field}.`;
   return failure.spent < failure.limit
-    ? `${budget} leaves too little for ${needs}: ${formatMoney(failure.spent)} of ${limit} are spent. ${reset}; send less, or raise ${field}.`
-    : `${budget} is exceeded: ${limit}. ${reset}; raise ${field} to go on before that.`;
+    ? `${budget} leaves too little for ${needs}${said(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or raise ${field}.`
+    : `${budget} is exceeded${said(`: ${limit}`)}. ${reset}; raise ${field} to go on before that.`;
 }
+
+/**
+ * The part of a sentence; left out where agents would read a passing failure from it, and ask again: opencode looks for these digits in every
+ * message, in sums too ("$500").
+ */
+function said(part: string): string {
+  return RETRIED.test(part) ? '' : part;
+}
+
+const RETRIED =
+  /429|50[0234]|524|rate[ _-]limit|too many requests|try again|overloaded|unavailable|terminated|timeout|(?:server|internal|network|connection)[ _-]error/i;
 
 /** The reset of the budget; none where no window is large enough. Agents wait for days if `retry-after` says so: a far reset is not in it. */
 function resetOf(failure: FailureOf<'budget_exceeded'>): Partial<Row> {
@@ -242,7 +253,8 @@ function isHopeless({ needs, limit }: FailureOf<'budget_exceeded'>): boolean {
 
 /** `key "billing"`, `model "gpt" of key "billing"`. */
 function whose({ kind, name, of }: Named): string {
-  return `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
+  const named = `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
+  return said(named) === '' ? `this ${kind}` : named;
 }
 
 function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
@@ -281,8 +293,9 @@ function seconds(millis: Millis): number {
   return Math.max(1, Math.ceil(millis / 1000));
 }
 
+/** In whole seconds, never early. */
 function date(at: Millis): string {
-  return new Date(at).toISOString();
+  return new Date(Math.ceil(at / 1000) * 1000).toISOString().replace('.000', '');
 }
 
 /** A name from a request, cut, because it may be as long as the body. */

@@ -54,7 +54,7 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
     const route = routeAt(routes, path);
     const context = contextOf(client, deps.ids, {
       blockedMessage: snapshot?.blockedMessage,
-      errors: route?.errors ?? errorsFor(client),
+      errors: route?.errors ?? errorsFor(client, path),
     });
     if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
     if (route.method !== client.method) return void refuse(client, methodFailure(client, route), context);
@@ -77,9 +77,10 @@ function methodFailure(client: HttpExchange, { method }: Route): Failure {
   return isUpgrade ? { code: 'upgrade_not_supported' } : { code: 'method_not_allowed', allow: method };
 }
 
-/** Errors outside of an API: Anthropic's clients name their version in every request. */
-function errorsFor(client: HttpExchange): ErrorFormat {
-  return client.header('anthropic-version') === undefined ? openaiErrors : anthropicErrors;
+/** Errors outside of an API: Anthropic's clients name their version in nearly every request. */
+function errorsFor(client: HttpExchange, path: string): ErrorFormat {
+  const isAnthropic = client.header('anthropic-version') !== undefined || /^(\/v1)?\/messages\//.test(path);
+  return isAnthropic ? anthropicErrors : openaiErrors;
 }
 
 /** Routes by path, with and without `/v1`: those that spend, each an API, and those that are free. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KEY, keyRecord, scope } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, scope, snapshotOf } from '../../test/gateway/instance.ts';
 import { codeOf, Envelope, stage } from '../../test/gateway/stage.ts';
 import { NOW } from '../../test/gateway/time.ts';
 import { MESSAGES } from '../../test/gateway/upstream.ts';
@@ -19,7 +19,7 @@ describe('the budget', () => {
     expect(error).toMatchObject({ type: 'insufficient_quota', code: 'budget_exceeded', ...resets });
     expect(error.message).toContain('team "a team"');
     expect(error.message).toContain('2.5 dollars per 7d');
-    expect(error.message).toContain('2026-11-28T12:00:00.000Z');
+    expect(error.message).toContain('2026-11-28T12:00:00Z');
     expect([response.status, fake.requests.length]).toEqual([429, 0]);
   });
 
@@ -93,5 +93,54 @@ describe('the budget', () => {
     });
     ledger.spendNow('key-scope', '20');
     expect(await (await get('/key')).json()).toMatchObject({ remaining: '0', isActive: false });
+  });
+});
+
+const anthropic = entry('claude', { provider: 'anthropic', maxOutputTokens: 10 });
+const BODIES: Readonly<Record<string, object>> = {
+  '/messages': { model: 'claude', messages: MESSAGES, max_tokens: 5 },
+  '/responses': { model: 'gpt', input: 'Hello' },
+  '/embeddings': { model: 'gpt', input: 'Hello' },
+};
+
+describe.each([
+  ['/chat/completions', 'insufficient_quota', 'authentication_error', null],
+  ['/messages', 'billing_error', 'authentication_error', 'false'],
+  ['/responses', 'usage_limit_reached', 'authentication_error', null],
+  ['/embeddings', 'insufficient_quota', 'authentication_error', null],
+])('a refusal on %s', (path, ofBudget, ofKey, shouldRetry) => {
+  const blockedMessage = 'Ask in #ai-platform.';
+  const open = () => {
+    const made = stage({ snapshot: { ...snapshotOf([entry('gpt'), anthropic]), blockedMessage } });
+    made.ledger.spendNow('key-scope', '1');
+    return made;
+  };
+  const errorOf = async (response: Response) => Object(await response.json()).error;
+
+  test.each([false, true])(
+    'of a spent budget ends a run at once, with our words and the line of the instance (streamed: %s)',
+    async (stream) => {
+      const { chat, fake } = open();
+      const response = await chat(
+        { ...CHAT, ...BODIES[path], ...(path === '/embeddings' ? {} : { stream }) },
+        { path },
+      );
+      expect([response.status, response.headers.get('x-should-retry')]).toEqual([429, 'false']);
+      expect(response.headers.get('retry-after')).toBeNull();
+      const resets = { resets_at: Date.parse('2026-12-20T12:00:00Z') / 1000 };
+      const error = await errorOf(response);
+      expect(error).toMatchObject({ type: ofBudget, code: 'budget_exceeded', ...resets });
+      expect(error.message).toMatch(
+        /^The budget of key "billing" is exceeded: 1 dollars per 30d\..* Ask in #ai-platform\.$/,
+      );
+      expect(fake.requests).toEqual([]);
+    },
+  );
+
+  test('of a key that is none is told once', async () => {
+    const { chat } = open();
+    const response = await chat({ ...CHAT, ...BODIES[path] }, { path, key: 'sk-none' });
+    expect([response.status, response.headers.get('x-should-retry')]).toEqual([401, shouldRetry]);
+    expect(await errorOf(response)).toMatchObject({ type: ofKey, code: 'invalid_api_key' });
   });
 });

@@ -246,11 +246,13 @@ describe('a refusal', () => {
 
   test('of a path that is not there reads like one of Anthropic to its clients', async () => {
     const { app } = open();
-    const response = await app.request('/v1/messages/batches', {
-      method: 'POST',
-      headers: { 'anthropic-version': 'x' },
-    });
-    expect(await errorOf(response)).toEqual([404, 'error', 'not_found_error', 'not_found']);
+    for (const [path, headers] of [
+      ['/v1/messages/batches', {}],
+      ['/v1/files', { 'anthropic-version': '2023-06-01' }],
+    ] as const) {
+      const response = await app.request(path, { method: 'POST', headers });
+      expect(await errorOf(response)).toEqual([404, 'error', 'not_found_error', 'not_found']);
+    }
   });
 });
 

@@ -1,7 +1,7 @@
 // Requests of clients: whether a body is one, and the members that decide its maximum cost. The provider reads the others.
 import type { Failure } from '#core/failure.ts';
 import { parseJson } from '#core/json.ts';
-import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
+import { hasTooManyValues } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type Member, membersOf, type ObjectText } from './json-splice.ts';
 import type { Measure } from './prompt.ts';
@@ -55,7 +55,7 @@ export interface Body extends Pick<ModelRequest, 'bytes' | 'text' | 'object' | '
 }
 
 export function readBody(bytes: Uint8Array): Result<Body, Failure> {
-  if (hasTooManyValues(bytes)) return invalid(`The request body holds more than ${MAX_VALUES} values. Send fewer.`);
+  if (hasTooManyValues(bytes)) return invalid(`The request body holds more than half a million values. Send fewer.`);
   const text = textIn(bytes);
   const members = parseJson(text);
   if (!isRecord(members)) return invalid('The request body must be one JSON object in UTF-8.');
