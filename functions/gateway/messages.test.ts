@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { COUNT, errorBody, event, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
-import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
-import { type OneModel, stage, stageOne, textOf, WAYS } from '../../test/gateway/stage.ts';
-import { MESSAGES, type Script, SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
+import { entry, KEY } from '../../test/gateway/instance.ts';
+import { type OneModel, stageOne, textOf, WAYS } from '../../test/gateway/stage.ts';
+import { MESSAGES, SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
 import { runs } from '../../test/runs.ts';
 
 const ASK = { model: 'claude', max_tokens: 100, messages: MESSAGES };
@@ -342,22 +342,6 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
     await textOf(await without.ask(streaming));
     expect(without.ledger.settled).toMatchObject([{ tokens: { input: 10, output: 2 }, estimated: true }]);
   });
-});
-
-test('a client that is silent for long hears a ping every fifteen seconds', async () => {
-  const models = [entry('claude', { provider: 'anthropic' })];
-  const timeouts = { connect: 100, firstByte: 1000, idle: 100_000, total: 600_000 };
-  const script: Script = () => ({ headers: SSE, body: stuckAfter(START) });
-  const { app, clock } = stage({ snapshot: snapshotOf(models, { timeouts }), script });
-  const init = { method: 'POST', headers: { 'x-api-key': KEY }, body: JSON.stringify({ ...ASK, stream: true }) };
-  const reader = (await app.request('/messages', init)).body?.getReader();
-  const read = async () => new TextDecoder().decode((await reader?.read())?.value);
-  expect(await read()).toBe(START);
-  await clock.pass(15_000);
-  for (const _ of [1, 2, 3]) {
-    await clock.pass(15_000);
-    expect(await read()).toBe(event('ping'));
-  }
 });
 
 test('no body makes the gateway fail or keep money, whatever it holds', async () => {

@@ -1,6 +1,8 @@
 // Replies to clients: plain ones after they have settled; streams piece by piece as they arrive, settled before their last bytes.
 import type { Failure } from '#core/failure.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -25,15 +27,15 @@ interface Running {
   end: ReplyEnd | undefined;
   /** Ends the wait for room in the client's connection. */
   wake: () => void;
-  /** Something has gone out since the last look. */
-  hasSpoken: boolean;
+  /** When the last bytes went out. */
+  spokenAt: Millis;
   cancelKeepAlive: () => void;
   /** Cancels the timer that bounds the wait for the count after the client has left. */
   cancelLinger: () => void;
 }
 
 export function createReply(
-  deps: Pick<GatewayDeps, 'ledger' | 'timer'>,
+  deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>,
   settle: Pick<Settle, 'durably'>,
   budgetLeft: Pick<ReturnType<typeof createBudgetLeft>, 'look'>,
 ) {
@@ -61,7 +63,7 @@ export function createReply(
     try {
       budgetLeft.look(log.context);
       client.begin(200, { ...headersOf(exchange, log), 'cache-control': 'no-cache' });
-      const last = await pass(running);
+      const last = await pass(running, deps.clock);
       await finish(running, last, log);
       return ok(undefined);
     } catch (error) {
@@ -74,7 +76,7 @@ export function createReply(
     const { reservation, target, deadline, format } = exchange;
     const meter = new Meter(reservation, target, format.createEnd(reservation.grant.request));
     const idle = { wake: () => {}, cancelLinger: () => {}, cancelKeepAlive: () => {} };
-    const running: Running = { exchange, client, meter, end: undefined, hasSpoken: false, ...idle };
+    const running: Running = { exchange, client, meter, end: undefined, spokenAt: deps.clock.now(), ...idle };
     if (format.keepAlive !== undefined) keepAlive(running, format.keepAlive);
     const interrupt = (end: ReplyEnd) => {
       running.end ??= end;
@@ -93,12 +95,15 @@ export function createReply(
     return running;
   }
 
-  /** Looks every while whether the client has heard anything. */
+  /** Looks whether the client has heard anything when it might have been silent for long. */
   function keepAlive(running: Running, event: Uint8Array): void {
-    running.cancelKeepAlive = deps.timer(KEEP_ALIVE, () => {
+    const rest = running.spokenAt + KEEP_ALIVE - deps.clock.now();
+    running.cancelKeepAlive = deps.timer(Math.max(1, Math.min(rest, KEEP_ALIVE)), () => {
       if (running.end !== undefined) return;
-      if (!running.hasSpoken) running.client.write([event]);
-      running.hasSpoken = false;
+      if (deps.clock.now() - running.spokenAt >= KEEP_ALIVE) {
+        running.client.write([event]);
+        running.spokenAt = deps.clock.now();
+      }
       keepAlive(running, event);
     });
   }
@@ -154,7 +159,7 @@ export function createReply(
 }
 
 /** Passes pieces on until the reply ends. Returns the last bytes, which wait for the settlement. */
-async function pass(running: Running): Promise<ReadonlyArray<Uint8Array>> {
+async function pass(running: Running, clock: Clock): Promise<ReadonlyArray<Uint8Array>> {
   const { exchange, client } = running;
   let hasFlushed = false;
   let pieces: ReadonlyArray<Piece> | undefined = exchange.first;
@@ -166,7 +171,7 @@ async function pass(running: Running): Promise<ReadonlyArray<Uint8Array>> {
     // The first packet shows the client nothing, and the next may take long: the client gets the head now.
     if (shown.length === 0 && !hasFlushed) client.flush();
     hasFlushed = true;
-    running.hasSpoken ||= shown.length > 0;
+    if (shown.length > 0) running.spokenAt = clock.now();
     if (isFull) await roomIn(running);
     if (running.end === undefined) pieces = await next(exchange);
   }

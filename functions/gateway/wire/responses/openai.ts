@@ -6,6 +6,7 @@ import { type NewValue, spliceBytes } from '../json-splice.ts';
 import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
 import { bytesIn } from '../prompt.ts';
 import type { ModelRequest } from '../request.ts';
+import { toNamedEvent } from '../sse.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
 import { DECIDING } from './unmetered.ts';
@@ -17,7 +18,8 @@ export const openai: Codec = {
   toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
   readReply,
   readError,
-  streams: { createReader, createEnd },
+  // Codex gives up after five minutes without an event; a comment is none to it.
+  streams: { createReader, createEnd, keepAlive: toNamedEvent('keepalive', {}) },
 };
 
 /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
