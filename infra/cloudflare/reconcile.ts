@@ -1,82 +1,10 @@
 // The reconcile function as a Worker: a cron trigger every minute, and hints from admission.
-import { createBackends } from '#adapters/backends.ts';
-import { createMetrics } from '#adapters/metrics.ts';
-import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/open-accounts.ts';
-import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisAccounts } from '#adapters/redis/accounts.ts';
-import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
-import { openUpstash } from '#adapters/redis/upstash.ts';
-import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
-import { createReconcile } from '../../functions/reconcile/app.ts';
-import { limitsFor } from '../../functions/reconcile/limits.ts';
-import { ReconcileBindings } from '../config/bindings.ts';
-import { RELEASE_VERSION } from '../config/release.ts';
-import { readEnvironment } from '../config/variable.ts';
-import { createStoreMaintenance } from '../node/store-maintenance.ts';
-import { requireToken } from '../triggers/token.ts';
-import { createSnapshotStore } from './snapshots.ts';
-import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
-
-type Bindings = Readonly<Record<string, unknown>>;
-
-const metrics = createMetrics();
+import { type Bindings, orFail } from '../fetch/platform.ts';
+import { createReconcileFetch } from '../fetch/reconcile.ts';
 
 export default {
   /** Reached by service bindings only; give the Worker no public route. */
   fetch: (request: Request, bindings: Bindings) =>
-    orFail('reconcile', () => {
-      const { RECONCILE_TOKEN: tokens } = readEnvironment(ReconcileBindings, bindings);
-      return requireToken(tokens, (asked: Request) => run(bindings, asked))(request);
-    }),
-  scheduled: async (_: unknown, bindings: Bindings) => {
-    const answer = await run(bindings, new Request('https://reconcile/', { method: 'POST' }));
-    if (!answer.ok) throw new Error(`the sweep answered ${answer.status}: ${await answer.text()}`);
-  },
+    orFail('reconcile', () => createReconcileFetch(bindings).fetch(request)),
+  scheduled: (_: unknown, bindings: Bindings) => createReconcileFetch(bindings).sweep(),
 };
-
-/** I/O belongs to one invocation on Workers: databases are opened for it, and closed when it ends. */
-async function run(bindings: Bindings, request: Request): Promise<Response> {
-  const environment = readEnvironment(ReconcileBindings, bindings);
-  const log = workerLog('reconcile');
-  const dependencies = workerDependencies();
-  const backends = createBackends({
-    clock: dependencies.clock,
-    openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
-    ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics }),
-    probeShared: async (connection, instanceUid) =>
-      connection.type === 'upstash'
-        ? probeUpstash(connection, instanceUid)
-        : { ok: false, reason: 'StoreUnreachable', message: notFromHere(connection) },
-  });
-  try {
-    const app = createReconcile({
-      ...dependencies,
-      cluster: workerCluster(environment),
-      backends,
-      platform: {
-        servedAt: () => undefined,
-        gatewayImage: environment.GATEWAY_IMAGE,
-        gatewayPullSecrets: environment.GATEWAY_PULL_SECRETS ?? [],
-        version: RELEASE_VERSION,
-        manyProcesses: environment.GATEWAY_PROCESSES === 'many',
-        inCluster: false,
-      },
-      log,
-      metrics,
-      limits: limitsFor(environment.SUBREQUESTS),
-      ...(environment.SNAPSHOTS && { snapshots: createSnapshotStore(environment.SNAPSHOTS) }),
-    });
-    return await app.fetch(request);
-  } finally {
-    await backends.close();
-  }
-}
-
-function openShared(connection: SharedStoreConnection, { instanceUid }: OpenAccountsDependencies): OpenedAccounts {
-  if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
-  const { evaluate, close } = openUpstash(connection);
-  return { accounts: createRedisAccounts({ evaluate, instanceUid }), isShared: true, close };
-}
-
-const notFromHere = ({ host, port }: Extract<StoreConnection, { type: 'redis' }>): string =>
-  `Redis at ${host}:${port} cannot be asked from a Worker: use Upstash (https://), or run reconcile as a Node process`;

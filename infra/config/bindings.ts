@@ -29,7 +29,19 @@ export interface KeyValueNamespace {
 const isNamespace = (given: unknown): given is KeyValueNamespace =>
   typeof given === 'object' && given !== null && 'get' in given && 'put' in given;
 
-export const AdmissionBindings = { variables: { ...common, PATH_SECRETS: required(segments) } };
+interface Service {
+  fetch(request: Request): Promise<Response>;
+}
+const isService = (given: unknown): given is Service => typeof given === 'object' && given !== null && 'fetch' in given;
+
+export const AdmissionBindings = {
+  variables: {
+    ...common,
+    PATH_SECRETS: required(segments),
+    /** Reconcile, for hints after an object was admitted. Absent: the schedule finds changes. */
+    RECONCILE: boundIfThere(isService, 'is not a service'),
+  },
+};
 export const ReconcileBindings = {
   variables: {
     ...common,
@@ -84,4 +96,5 @@ export const GatewayBindings = {
 };
 
 export type AdmissionBindings = ValuesOf<typeof AdmissionBindings>;
+export type ReconcileBindings = ValuesOf<typeof ReconcileBindings>;
 export type GatewayBindings = ValuesOf<typeof GatewayBindings>;

@@ -1,4 +1,5 @@
 // Environments of the functions on Node. docs/operations.md says what each variable is for.
+import { accessSync, constants } from 'node:fs';
 import {
   httpAddress,
   image,
@@ -13,7 +14,17 @@ import {
   share,
   tokens,
 } from './readers.ts';
-import { type Agreement, oneOf, optional, required, text, type ValuesOf, withDefault } from './variable.ts';
+import { type Agreement, converted, oneOf, optional, required, text, type ValuesOf, withDefault } from './variable.ts';
+
+/** A file that the process may read. */
+const file = converted((path) => {
+  try {
+    accessSync(path, constants.R_OK);
+    return path;
+  } catch {
+    return undefined;
+  }
+}, 'is not a file that can be read');
 
 const server = {
   PORT: withDefault(port, '8080'),
@@ -24,7 +35,7 @@ const server = {
 
 /** KUBERNETES_SERVICE_…: the kubelet sets them in a Pod, which has a service account. */
 const api = {
-  KUBECONFIG: optional(text),
+  KUBECONFIG: optional(file),
   KUBERNETES_SERVICE_HOST: optional(text),
   KUBERNETES_SERVICE_PORT: withDefault(port, '443'),
 };
@@ -65,8 +76,8 @@ export const AdmissionEnvironment = {
   variables: {
     ...server,
     ...api,
-    TLS_CERT_FILE: optional(text),
-    TLS_KEY_FILE: optional(text),
+    TLS_CERT_FILE: optional(file),
+    TLS_KEY_FILE: optional(file),
     PATH_SECRETS: required(segments),
     RECONCILE_URL: optional(httpAddress),
     RECONCILE_TOKEN: optional(tokens),

@@ -95,10 +95,11 @@ export const SECRET: ReadonlySet<string> = new Set([
   'HYPERDRIVE',
 ]);
 
-/** Values of an environment, or one error that lists every problem. Empty means absent. */
+/** Values of an environment, or one error that lists every problem. Empty means absent. `more`: problems of what the values name. */
 export function readEnvironment<V extends Variables>(
   { variables, agreements = [] }: Environment<V>,
   environment: Readonly<Record<string, unknown>>,
+  more: (values: Partial<ValuesOf<Environment<V>>>) => ReadonlyArray<string> = () => [],
 ): ValuesOf<Environment<V>> {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const problems: string[] = [];
@@ -111,13 +112,15 @@ export function readEnvironment<V extends Variables>(
     }
   });
   for (const { holds, at, problem } of agreements) if (!holds(given)) problems.push(toLine(at, problem, given[at]));
-  if (problems.length > 0) throw new Error(listProblems(problems));
   // Each value was read by the variable of its name.
-  return Object.fromEntries(values) as ValuesOf<Environment<V>>;
+  const read = Object.fromEntries(values) as ValuesOf<Environment<V>>;
+  problems.push(...more(read));
+  if (problems.length > 0) throw new Error(listProblems(problems));
+  return read;
 }
 
 /** The message that lists problems, a line each. */
-export function listProblems(lines: ReadonlyArray<string>): string {
+function listProblems(lines: ReadonlyArray<string>): string {
   return `the environment is not right:\n${[...new Set(lines)].map((line) => `  ${line}`).join('\n')}`;
 }
 

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/temporary-folder.ts';
-import { readMounts } from './mounts.ts';
+import { readStart } from './mounts.ts';
 
 const DATABASE = { host: 'db.example', username: 'me', password: 'secret', dbname: 'gateway' };
 
@@ -13,7 +13,7 @@ function problemWith(files: Readonly<Record<string, string>>): string | undefine
   mkdirSync(at('database'));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(at('database'), name), text);
   try {
-    readMounts({
+    readStart({
       ...{ SNAPSHOT_FILE: at('snapshot'), DATABASE_DIR: at('database') },
       ...{ STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') },
     });

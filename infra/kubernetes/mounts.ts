@@ -1,4 +1,4 @@
-// The mounts that a gateway needs before it can start; all that is missing is said together.
+// The environment and the mounts that a gateway needs before it can start; all that is missing is told together.
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
@@ -6,14 +6,31 @@ import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.t
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
 import { Snapshot } from '#core/snapshot.ts';
-import type { GatewayEnvironment } from '../config/environments.ts';
-import { listProblems } from '../config/variable.ts';
+import { GatewayEnvironment } from '../config/environments.ts';
+import { readEnvironment } from '../config/variable.ts';
+import type { GatewayParts } from '../node/gateway.ts';
 
 type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'STORE_DIR' | 'OUTBOX_DIR'>;
+type Mounts = Pick<GatewayParts, 'instanceUid' | 'connection' | 'storeConnection'>;
 
-/** Throws with one line per mount that is not as it must be. Credentials may be missing: their model entries drop out. */
-export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, OUTBOX_DIR }: Paths) {
-  const problems: string[] = [];
+/** Throws with one line per variable and mount that is not as it must be. Credentials may be missing: their model entries drop out. */
+export function readStart(given: Readonly<Record<string, unknown>>) {
+  let mounts: Mounts | undefined;
+  const environment = readEnvironment(GatewayEnvironment, given, (values) => {
+    const problems: string[] = [];
+    // Paths are texts with a default: each has a value.
+    mounts = readMounts(values as Paths, problems);
+    return problems;
+  });
+  // Without a problem everything was read: not met.
+  if (mounts === undefined) throw new Error('the mounts were not read');
+  return { environment, mounts };
+}
+
+function readMounts(
+  { SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, OUTBOX_DIR }: Paths,
+  problems: string[],
+): Mounts | undefined {
   const attempt = <T>(variable: string, path: string, read: () => T): T | undefined => {
     try {
       return read();
@@ -30,8 +47,7 @@ export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, OUTBOX_DIR 
   const connection = attempt('DATABASE_DIR', DATABASE_DIR, () => readConnection(DATABASE_DIR));
   const storeConnection = attempt('STORE_DIR', STORE_DIR, () => readStoreConnection(STORE_DIR));
   attempt('OUTBOX_DIR', OUTBOX_DIR, () => accessSync(OUTBOX_DIR, constants.R_OK | constants.W_OK));
-  if (snapshot === undefined || connection === undefined || storeConnection === undefined || problems.length > 0)
-    throw new Error(listProblems(problems));
+  if (snapshot === undefined || connection === undefined || storeConnection === undefined) return undefined;
   return { instanceUid: snapshot.instance.uid, connection, storeConnection };
 }
 

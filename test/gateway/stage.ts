@@ -5,7 +5,7 @@ import type { KeyRecord } from '#core/ports/policy.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
-import { toExchange } from '../../infra/cloudflare/http-exchange.ts';
+import { toExchange } from '../../infra/fetch/http-exchange.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.ts';
 import { createLedgerFake } from './ledger.ts';
 import { createTime } from './time.ts';

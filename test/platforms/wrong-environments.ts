@@ -12,6 +12,7 @@ export const WRONG_ENVIRONMENTS: ReadonlyArray<[string, Environment, ReadonlyArr
       'LOG_LEVEL="loud"',
       'PATH_SECRETS needs 16 to 128 letters',
       'KUBECONFIG is not set',
+      'TLS_CERT_FILE="/tls.crt": is not a file that can be read',
       'TLS_KEY_FILE is not set',
     ],
   ],
@@ -30,16 +31,17 @@ export const WRONG_ENVIRONMENTS: ReadonlyArray<[string, Environment, ReadonlyArr
     { RECONCILE_URL: 'reconcile' },
     ['RECONCILE_URL="reconcile": is not an http:// or https:// address', 'RECONCILE_TOKEN is not set'],
   ],
-  ['gateway', { PORT: '-1', LOG_LEVEL: 'x' }, ['PORT="-1": is not a port', 'LOG_LEVEL="x"']],
   [
     'gateway',
     {
+      ...{ PORT: '-1', LOG_LEVEL: 'x' },
       SNAPSHOT_FILE: '/nowhere/snapshot.json',
       DATABASE_DIR: '/nowhere/db',
       STORE_DIR: '/nowhere/store',
       OUTBOX_DIR: '/nowhere/outbox',
     },
     [
+      ...['PORT="-1": is not a port', 'LOG_LEVEL="x"'],
       'SNAPSHOT_FILE="/nowhere/snapshot.json"',
       'DATABASE_DIR="/nowhere/db"',
       'STORE_DIR="/nowhere/store": host is not there',

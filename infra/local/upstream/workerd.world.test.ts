@@ -14,7 +14,7 @@ import { createGateway } from '${root}/functions/gateway/app.ts';
 import { createLedgerFake } from '${root}/test/gateway/ledger.ts';
 import { entry, keyRecord, snapshotOf } from '${root}/test/gateway/instance.ts';
 import { textOf } from '${root}/test/gateway/stage.ts';
-import { toExchange } from '${root}/infra/cloudflare/http-exchange.ts';
+import { toExchange } from '${root}/infra/fetch/http-exchange.ts';
 import { createFetchUpstream } from '${root}/infra/adapters/upstream/fetch.ts';
 
 const ledger = createLedgerFake(Date.now);

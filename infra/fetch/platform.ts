@@ -1,4 +1,4 @@
-// The platform of a Worker: time, randomness, hashes, timers, the API server's address.
+// The platform of a fetch handler: time, randomness, hashes, timers, the API server's address.
 import { createHash } from 'node:crypto';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
@@ -7,6 +7,14 @@ import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
 import { type NodeDependencies, nodeDependencies } from '../node/platform.ts';
+
+/** Bindings and variables by name. */
+export type Bindings = Readonly<Record<string, unknown>>;
+
+/** The context of a request on platforms that end with the answer: work that goes on behind it is told to them. */
+export interface Execution {
+  waitUntil(work: Promise<unknown>): void;
+}
 
 /** Dependencies as on Node, but for the hash: Workers have no one-shot `hash`. */
 export const workerDependencies = (): NodeDependencies => ({

@@ -1,0 +1,105 @@
+// The gateway of one instance as a fetch handler: a request has its own database connection and ledger, and leaves only plain data behind (LEDGER 7).
+import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createRedisAccounts } from '#adapters/redis/accounts.ts';
+import { openUpstash } from '#adapters/redis/upstash.ts';
+import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
+import { createStoreMemory } from '#core/ledger/account.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import type { Ledger } from '#core/ports/ledger.ts';
+import { reasonOf } from '#core/reason.ts';
+import { Snapshot } from '#core/snapshot.ts';
+import { createGateway, createMemory } from '../../functions/gateway/app.ts';
+import { GatewayBindings } from '../config/bindings.ts';
+import { readEnvironment } from '../config/variable.ts';
+import { toExchange } from './http-exchange.ts';
+import { createMountedText } from './mounted-text.ts';
+import { type Bindings, type Execution, workerDependencies, workerLog } from './platform.ts';
+
+const log = workerLog('gateway');
+const metrics = createMetrics();
+const node = workerDependencies();
+const memory = createMemory({ clock: node.clock, log, metrics });
+const storeMemory = createStoreMemory();
+const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
+const snapshots = createMountedText(node.clock, (text) => Snapshot.safeParse(JSON.parse(text)).data);
+
+/** Throws one error that lists every binding that is missing or malformed. */
+export function createGatewayFetch(bindings: Bindings) {
+  const environment = readEnvironment(GatewayBindings, bindings);
+  return {
+    fetch: (request: Request, _?: unknown, execution?: Execution) => answer(request, environment, execution),
+  };
+}
+
+async function answer(
+  request: Request,
+  environment: GatewayBindings,
+  execution: Execution | undefined,
+): Promise<Response> {
+  const { INSTANCE: path } = environment;
+  const snapshot = await snapshots.read(() => environment.SNAPSHOTS.get(path));
+  if (snapshot === undefined) log.warn(`SNAPSHOTS has no snapshot of ${path} that this version reads`);
+  const { host, port, user, password, database: dbname } = environment.HYPERDRIVE;
+  const database = createDatabase({ host, port, username: user, password, dbname }, { log });
+  const instanceUid = snapshot?.instance.uid ?? 'none';
+  const ledger = createVisit(environment, database, instanceUid);
+  const handle = createGateway(
+    {
+      ...node,
+      snapshots: { current: () => snapshot },
+      credentials: { read: (secret, entry) => environment.CREDENTIALS[secret]?.[entry] },
+      policies: database.policies(instanceUid),
+      ledger,
+      upstream,
+      log,
+      metrics,
+    },
+    memory,
+  );
+  const { exchange, response } = toExchange(request);
+  const over = async (): Promise<void> => {
+    await handle(exchange);
+    await ledger.close();
+    await database.close();
+  };
+  const ended = over().catch((error) => log.error('not closed', { why: reasonOf(error) }));
+  // A process goes on behind its answer by itself.
+  execution?.waitUntil(ended);
+  return response;
+}
+
+type Parts = ReturnType<typeof createDatabase>;
+
+/** A ledger that starts with its first call, so that a request without a key costs nothing. */
+function createVisit(environment: GatewayBindings, database: Parts, instanceUid: string): Ledger {
+  const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = environment;
+  const { evaluate } = openUpstash({ type: 'upstash', url, token });
+  const ledger = createLedger({
+    ...node,
+    ...{ instanceUid, log, metrics, isolate: storeMemory, epochs: database.epochs(instanceUid) },
+    books: {
+      ...database.accountBooks(instanceUid, node.random),
+      scopesOfOtherInstances: database.scopesOfOtherInstances,
+    },
+    accounts: createRedisAccounts({ evaluate, instanceUid }),
+    // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
+    outbox: createMemoryOutbox(),
+  });
+  let starting: Promise<void> | undefined;
+  const started = (): Ledger => {
+    starting ??= ledger.start();
+    // Calls that wait for the start receive its failure.
+    starting.catch(() => undefined);
+    return ledger;
+  };
+  return {
+    ...ledger,
+    hold: (request) => started().hold(request),
+    spend: (scopes, waited) => started().spend(scopes, waited),
+    close: async () => {
+      if (starting !== undefined) await ledger.close();
+    },
+  };
+}
