@@ -25,7 +25,7 @@ export interface Provider {
 
 const OPENAI: Provider = {
   dialect: 'openai',
-  apis: ['chat', 'embeddings'],
+  apis: ['chat', 'messages', 'embeddings'],
   auth: 'authorization',
   outputLimit: 'max_completion_tokens',
   streamOptions: true,
@@ -33,8 +33,8 @@ const OPENAI: Provider = {
 
 const at = (base: string, differences: Partial<Provider> = {}): Provider => ({ ...OPENAI, base, ...differences });
 /** Providers without embeddings in this dialect. */
-const CHAT_ONLY: Pick<Provider, 'apis'> = { apis: ['chat'] };
-const WITH_RESPONSES: Pick<Provider, 'apis'> = { apis: ['chat', 'responses', 'embeddings'] };
+const CHAT_ONLY: Pick<Provider, 'apis'> = { apis: ['chat', 'messages'] };
+const WITH_RESPONSES: Pick<Provider, 'apis'> = { apis: ['chat', 'messages', 'responses', 'embeddings'] };
 const MAX_TOKENS = { outputLimit: 'max_tokens' } as const;
 
 const BEDROCK = 'https://bedrock-runtime.{awsRegion}.amazonaws.com/openai/v1';
@@ -46,7 +46,7 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['openai', at('https://api.openai.com/v1', { ...WITH_RESPONSES, prices: 'openai' })],
   // The v1 API: `https://{resource}.openai.azure.com/openai/v1`; the model is the deployment's name.
   ['azure', { ...OPENAI, ...WITH_RESPONSES, auth: 'api-key', prices: 'azure' }],
-  ['groq', at('https://api.groq.com/openai/v1', { apis: ['chat', 'responses'], prices: 'groq' })],
+  ['groq', at('https://api.groq.com/openai/v1', { apis: ['chat', 'messages', 'responses'], prices: 'groq' })],
   ['mistral', at('https://api.mistral.ai/v1', { ...MAX_TOKENS, prices: 'mistral', streamOptions: false })],
   ['deepseek', at('https://api.deepseek.com/v1', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'deepseek' })],
   ['together', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],
@@ -57,7 +57,7 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
     at('https://api.fireworks.ai/inference/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, prices: 'fireworks' }),
   ],
   ['openrouter', at('https://openrouter.ai/api/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, prices: 'openrouter' })],
-  ['xai', at('https://api.x.ai/v1', { apis: ['chat', 'responses'], prices: 'x-ai' })],
+  ['xai', at('https://api.x.ai/v1', { apis: ['chat', 'messages', 'responses'], prices: 'x-ai' })],
   ['perplexity', at('https://api.perplexity.ai', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'perplexity' })],
   ['cerebras', at('https://api.cerebras.ai/v1', { ...CHAT_ONLY, prices: 'cerebras' })],
   ['deepinfra', at('https://api.deepinfra.com/v1/openai', MAX_TOKENS)],

@@ -44,18 +44,29 @@ const STREAM_COST = 10n * 1000n + 3n * 2000n;
 const CHAT = { model: 'gpt', messages: MESSAGES };
 const UNMETERED = [{ tools: [{ type: 'code_interpreter' }] }, { service_tier: 'priority' }, { background: true }];
 
+const BESIDES_MESSAGES = [
+  { tools: [{ type: 'code_execution_20250825', name: 'code_execution' }] },
+  ...[{ speed: 'fast' }, { mcp_servers: [{ type: 'url' }] }, { inference_geo: 'us' }],
+];
+
 const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> = {
   '/messages': {
     anthropic: {
       body: { ...CHAT, max_tokens: 100 },
       ...{ whole: message('hello'), cost: COST, refusal: errorBody('invalid_request_error') },
-      unmetered: [
-        { tools: [{ type: 'code_execution_20250825', name: 'code_execution' }] },
-        ...[{ speed: 'fast' }, { mcp_servers: [{ type: 'url' }] }, { inference_geo: 'us' }],
-      ],
+      unmetered: BESIDES_MESSAGES,
       stream: {
         ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'api_error' },
         begun: [START, ...words('a', 'b')],
+      },
+    },
+    openai: {
+      body: { ...CHAT, max_tokens: 100 },
+      ...{ whole: completion('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      unmetered: BESIDES_MESSAGES,
+      stream: {
+        ...{ whole: streamed(['a', 'b']), cost: STREAM_COST, error: 'api_error' },
+        begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
       },
     },
   },

@@ -68,7 +68,8 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
   }
 
   function chooseEndpoint({ candidates, routing }: Grant): Endpoint | undefined {
-    const reachable = candidates.flatMap((candidate) => {
+    const counting = candidates.filter(({ codec }) => codec.countsTokens);
+    const reachable = counting.flatMap((candidate) => {
       const endpoint = endpointOf(candidate);
       return endpoint.ok && cooldowns.of(endpoint.value) === undefined ? [endpoint.value] : [];
     });

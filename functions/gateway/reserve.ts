@@ -86,8 +86,9 @@ function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
   });
 }
 
-function promptBound({ input, webSearches }: ModelRequest, window: number | undefined, growth = 0n): PromptBound {
-  const sent = input.max + growth;
+/** `growth`: of a translated request. */
+function promptBound({ input, webSearches }: ModelRequest, window: number | undefined, growth?: bigint): PromptBound {
+  const sent = growth === undefined ? input.max : (input.maxElsewhere ?? input.max) + growth;
   const maxTokens = window === undefined ? sent : smaller(BigInt(window) * BigInt(input.prompts), sent);
   return { maxTokens, textOnly: input.textOnly, maxWebSearches: webSearches?.max ?? 0 };
 }

@@ -20,6 +20,8 @@ export interface Codec {
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
+  /** The provider counts the tokens of a prompt at the API's own path; absent: the count is estimated. */
+  readonly countsTokens?: true;
   /** Absent: the API has no streams. */
   readonly streams?: StreamFormat;
 }

@@ -4,6 +4,8 @@ import { listOf, member, textOf } from '#core/json.ts';
 export interface Measure {
   /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MAX_PER_PART`. */
   readonly max: bigint;
+  /** The same for providers of another dialect, which count pictures in their own way; absent: no more. */
+  readonly maxElsewhere?: bigint;
   /** Prompts, each of which has the model's whole context window. */
   readonly prompts: number;
   /** No picture, sound or file is in it. */
@@ -55,8 +57,8 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
 
 /** A part of a prompt, as far as it is not the text that it is written in. */
 export interface Part {
-  /** Bytes of it that are encoded media, and the tokens that stand for them at most; absent: it is text. */
-  readonly media?: { readonly bytes: number; readonly maxTokens: number };
+  /** Bytes of it that are encoded media, and the tokens that stand for them at most, here and in another dialect; absent: it is text. */
+  readonly media?: { readonly bytes: number; readonly maxTokens: number; readonly maxElsewhere?: number };
   /** Lists of parts inside of it. */
   readonly inner?: ReadonlyArray<unknown>;
 }
@@ -69,6 +71,7 @@ export function measureParts(
 ): Measure {
   let mediaBytes = 0;
   let maxTokens = 0;
+  let elsewhere = 0;
   let count = 0;
   const left = [...lists];
   for (let list = left.pop(); list !== undefined; list = left.pop()) {
@@ -79,11 +82,14 @@ export function measureParts(
       count += 1;
       mediaBytes += media.bytes;
       maxTokens += media.maxTokens;
+      elsewhere += media.maxElsewhere ?? media.maxTokens;
     }
   }
   const text = Math.max(0, bodyBytes - mediaBytes);
+  const added = text + tools.length * MAX_FOR_TOOLS;
   return {
-    max: BigInt(text + maxTokens + tools.length * MAX_FOR_TOOLS),
+    max: BigInt(added + maxTokens),
+    maxElsewhere: BigInt(added + elsewhere),
     prompts: 1,
     textOnly: count === 0,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + count * ESTIMATE_PER_PART),

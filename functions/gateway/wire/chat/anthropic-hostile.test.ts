@@ -2,78 +2,12 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../../test/runs.ts';
+import { hostile, typed } from '../hostile.fixture.ts';
 import { anthropic, toMessagesBody } from './anthropic.ts';
 import { createReader } from './anthropic-stream.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-
-/** JSON in which the names that are read stand in the wrong places, with the wrong values. */
-const names = fc.constantFrom(
-  'type',
-  'role',
-  'content',
-  'text',
-  'message',
-  'usage',
-  'delta',
-  'index',
-  'id',
-  'name',
-  'input',
-  'partial_json',
-  'thinking',
-  'stop_reason',
-  'content_block',
-  'error',
-  'image_url',
-  'url',
-  'file',
-  'file_data',
-  'tool_calls',
-  'function',
-  'arguments',
-  'input_tokens',
-  'output_tokens',
-  'cache_creation',
-);
-const words = fc.constantFrom(
-  'message_start',
-  'content_block_start',
-  'content_block_delta',
-  'content_block_stop',
-  'message_delta',
-  'message_stop',
-  'ping',
-  'error',
-  'text',
-  'text_delta',
-  'input_json_delta',
-  'tool_use',
-  'user',
-  'assistant',
-  'tool',
-  'system',
-  'end_turn',
-  'data:image/png;base64,AA',
-  '{"a":1}',
-  '__proto__',
-);
-const { hostile } = fc.letrec<{ hostile: unknown }>((tie) => ({
-  hostile: fc.oneof(
-    { depthSize: 'small', withCrossShrink: true },
-    fc.oneof(words, fc.string(), fc.double(), fc.integer(), fc.boolean(), fc.constant(null)),
-    fc.array(tie('hostile'), { maxLength: 4 }),
-    fc.dictionary(fc.oneof(names, fc.string()), tie('hostile'), { maxKeys: 6 }),
-  ),
-}));
-const typed = fc
-  .tuple(words, hostile)
-  .map(([type, value]) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? { ...value, type }
-      : { type, delta: value, message: value, content_block: value, usage: value, index: 0 },
-  );
 
 test('no stream of events throws, ends twice, or yields an event that is no JSON', () => {
   fc.assert(

@@ -1,10 +1,10 @@
 // Anthropic's Messages API: bodies are translated both ways. Members of a request without a counterpart there are left out.
 import type { Failure } from '#core/failure.ts';
 import { listOf, member, parseJson, textOf } from '#core/json.ts';
-import { err, ok, type Result } from '#core/result.ts';
+import type { Result } from '#core/result.ts';
 import { anthropicError, routeToAnthropic } from '../anthropic-dialect.ts';
-import { type Call, type Codec, type Recipient, toCall } from '../codec.ts';
-import type { ModelRequest } from '../request.ts';
+import type { Codec } from '../codec.ts';
+import { type Refuse, some, toTranslatedCall, translate } from '../translation.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
 import { createEnd } from './stream-end.ts';
@@ -13,8 +13,9 @@ export const anthropic: Codec = {
   isTranslated: true,
   routeTo: routeToAnthropic,
   toCall: (chat, to) => {
-    const body = toBody(chat, to);
-    return body.ok ? ok(toCall(chat, to, body.value)) : body;
+    const { text, stream } = chat;
+    const decided = { model: to.endpoint.entry.model, maxTokens: to.limit.max, stream };
+    return toTranslatedCall(chat, to, toMessagesBody(parseJson(text), decided));
   },
   readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
   readError: (bytes) => anthropicError(parseJson(decoder.decode(bytes))),
@@ -22,18 +23,6 @@ export const anthropic: Codec = {
 };
 
 const decoder = new TextDecoder();
-
-function toBody({ text, stream }: ModelRequest, { endpoint, limit }: Recipient): Result<Call['body'], Failure> {
-  const decided = { model: endpoint.entry.model, maxTokens: limit.max, stream };
-  const body = toMessagesBody(parseJson(text), decided);
-  if (!body.ok) return body;
-  try {
-    return ok([JSON.stringify(body.value)]);
-  } catch {
-    // JSON.parse reads deeper nesting than JSON.stringify writes.
-    return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });
-  }
-}
 
 /** Members that the gateway decides, whatever the client wrote. */
 interface Decided {
@@ -48,35 +37,27 @@ const PASSED_ON = ['top_p', 'top_k', 'thinking'];
 /** Anthropic's scale ends here, OpenAI's at 2. */
 const HOTTEST = 1;
 
-/** The body for Anthropic. Fails where the conversation contains something without a counterpart there, so that nothing is lost silently. */
+/** The body for Anthropic, or the refusal of what has no counterpart there. */
 export function toMessagesBody(request: unknown, { model, maxTokens, stream }: Decided): Result<object, Failure> {
-  let problem: Failure | undefined;
-  const refuse: Refuse = (param, message) => {
-    problem ??= { code: 'invalid_request', param, message: `"${param}" ${message}` };
-  };
-  const { system, turns } = toTurns(listOf(member(request, 'messages')), refuse);
-  const tools = listOf(member(request, 'tools')).flatMap(toTool);
-  const user = textOf(member(request, 'user')) ?? '';
-  const temperature = member(request, 'temperature');
-  const body = {
-    model,
-    max_tokens: maxTokens,
-    system: some(system),
-    messages: turns,
-    tools: some(tools),
-    tool_choice: tools.length === 0 ? undefined : toToolChoice(request),
-    stop_sequences: some(toStop(member(request, 'stop'))),
-    temperature: typeof temperature === 'number' ? Math.min(temperature, HOTTEST) : undefined,
-    ...Object.fromEntries(PASSED_ON.map((name) => [name, member(request, name) ?? undefined])),
-    metadata: user === '' ? undefined : { user_id: user },
-    stream: stream || undefined,
-  };
-  return problem === undefined ? ok(body) : err(problem);
-}
-
-/** A list that holds something. A member that is undefined is not written. */
-function some<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
-  return list.length === 0 ? undefined : list;
+  return translate((refuse) => {
+    const { system, turns } = toTurns(listOf(member(request, 'messages')), refuse);
+    const tools = listOf(member(request, 'tools')).flatMap(toTool);
+    const user = textOf(member(request, 'user')) ?? '';
+    const temperature = member(request, 'temperature');
+    return {
+      model,
+      max_tokens: maxTokens,
+      system: some(system),
+      messages: turns,
+      tools: some(tools),
+      tool_choice: tools.length === 0 ? undefined : toToolChoice(request),
+      stop_sequences: some(toStop(member(request, 'stop'))),
+      temperature: typeof temperature === 'number' ? Math.min(temperature, HOTTEST) : undefined,
+      ...Object.fromEntries(PASSED_ON.map((name) => [name, member(request, name) ?? undefined])),
+      metadata: user === '' ? undefined : { user_id: user },
+      stream: stream || undefined,
+    };
+  });
 }
 
 function toTool(tool: unknown): Blocks {
@@ -156,9 +137,6 @@ function toResult(message: unknown, at: string, refuse: Refuse): object {
   const content = some(toBlocks(message, at, refuse));
   return { type: 'tool_result', tool_use_id: member(message, 'tool_call_id'), content };
 }
-
-/** Refuses a part of the request that has no counterpart there. The client gets the first refusal. */
-type Refuse = (param: string, message: string) => void;
 
 /** `data:image/png;base64,…`; group 1 the media type, 2 the bytes. */
 const DATA_URL = /^data:([^;,]+);base64,(.*)$/s;

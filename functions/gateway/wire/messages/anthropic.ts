@@ -12,13 +12,17 @@ import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
 import { DECIDING } from './unmetered.ts';
 
+/** Clients ignore it. */
+export const PING = toNamedEvent('ping', {});
+
 export const anthropic: Codec = {
   isTranslated: false,
   routeTo: routeToAnthropic,
   toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
   readReply,
   readError,
-  streams: { createReader, createEnd, keepAlive: toNamedEvent('ping', {}) },
+  countsTokens: true,
+  streams: { createReader, createEnd, keepAlive: PING },
 };
 
 /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */

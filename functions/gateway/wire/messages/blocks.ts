@@ -26,7 +26,7 @@ function toPart(block: unknown): Part {
   const source = member(block, 'source');
   const inner = [member(block, 'content'), member(source, 'content')];
   const bytes = member(source, 'type') === 'base64' ? (textOf(member(source, 'data')) ?? '').length : 0;
-  if (type === 'image') return { media: { bytes, maxTokens: MAX_PER_PICTURE } };
+  if (type === 'image') return { media: { bytes, maxTokens: MAX_PER_PICTURE, maxElsewhere: MAX_PER_PART } };
   const isText = TEXT_BLOCK.test(type) || (type === 'document' && isTextSource(source));
   return isText ? { inner } : { media: { bytes: type === 'document' ? bytes : 0, maxTokens: MAX_PER_PART }, inner };
 }

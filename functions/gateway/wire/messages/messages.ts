@@ -1,4 +1,4 @@
-// Anthropic's Messages API: the members of a request that are ours to know. Bytes pass through to providers that speak it.
+// Anthropic's Messages API: the members of a request that are ours to know, and the codecs of providers that serve it.
 import type { Failure } from '#core/failure.ts';
 import { countIn, listOf, member } from '#core/json.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
@@ -9,13 +9,14 @@ import { readLimited } from '../limited-request.ts';
 import { type Forwarded, invalid, type ModelRequest } from '../request.ts';
 import { anthropic, OWN_MEMBERS } from './anthropic.ts';
 import { measure } from './blocks.ts';
+import { openai } from './openai.ts';
 import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
 
 export const messages: Api = {
   name: 'messages',
   path: '/messages',
   hasOutput: true,
-  codecs: { anthropic },
+  codecs: { anthropic, openai },
   errors: anthropicErrors,
   counting: { path: '/count_tokens', toReply: (input_tokens) => ({ input_tokens }) },
   toRequest,

@@ -18,6 +18,7 @@ export const openai: Codec = {
   toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
   readReply,
   readError,
+  countsTokens: true,
   // Codex gives up after five minutes without an event; a comment is none to it.
   streams: { createReader, createEnd, keepAlive: toNamedEvent('keepalive', {}) },
 };

@@ -1,0 +1,74 @@
+// Chat completions as messages: whole ones, and what streams share with them, stop reasons and counts of tokens.
+import { listOf, member, parseJson, textOf } from '#core/json.ts';
+import { toUsage, type Usage } from '#core/usage.ts';
+import { sizeOf } from '../chat/output-size.ts';
+import type { Reply } from '../codec.ts';
+import { isRecord } from '../request.ts';
+
+const STOP_REASONS: ReadonlyMap<unknown, string> = new Map([
+  ['stop', 'end_turn'],
+  ['length', 'max_tokens'],
+  ['tool_calls', 'tool_use'],
+  ['function_call', 'tool_use'],
+  ['content_filter', 'refusal'],
+]);
+
+/** The completion as a message; undefined when it is no completion. Thinking is left out: it has no signature that Anthropic would take back. */
+export function toMessage(completion: unknown): Reply | undefined {
+  const choices = member(completion, 'choices');
+  if (!Array.isArray(choices)) return undefined;
+  const [choice] = choices;
+  const answer = member(choice, 'message');
+  const text = textIn(answer);
+  const calls = listOf(member(answer, 'tool_calls')).map(toToolUse);
+  const usage = toUsage(member(completion, 'usage'));
+  const message = {
+    ...toHead(completion),
+    content: [...(text === '' ? [] : [{ type: 'text', text }]), ...calls],
+    stop_reason: toStopReason(member(choice, 'finish_reason'), calls.length > 0),
+    stop_sequence: null,
+    usage: toMessagesUsage(usage, 0),
+  };
+  return { body: JSON.stringify(message), usage, size: () => sizeOf(choices, 'message') };
+}
+
+/** The members of a message that stand at its beginning. */
+export function toHead(completion: unknown): object {
+  const [id, model] = [textOf(member(completion, 'id')) ?? '', textOf(member(completion, 'model')) ?? ''];
+  return { id, type: 'message', role: 'assistant', model };
+}
+
+/** The text of a message or a delta, and the words of a refusal. */
+export function textIn(message: unknown): string {
+  const content = member(message, 'content');
+  const parts = listOf(content).map((part) => textOf(member(part, 'text')) ?? '');
+  return [textOf(content) ?? parts.join(''), textOf(member(message, 'refusal')) ?? ''].join('');
+}
+
+/** The stop reason. Some providers end an answer with calls by `stop`; a reason that is new to us ends the answer too. */
+export function toStopReason(finishReason: unknown, hasCalled: boolean): string {
+  const reason = STOP_REASONS.get(finishReason) ?? 'end_turn';
+  return hasCalled && reason === 'end_turn' ? 'tool_use' : reason;
+}
+
+/** The `usage` object that a client of Anthropic's API expects; without a count of the provider's, the output that was seen. */
+export function toMessagesUsage(usage: Usage | undefined, output: number): object {
+  const { input = 0, cachedInput = 0, cacheWrite = 0 } = usage ?? {};
+  return {
+    input_tokens: input - cachedInput - cacheWrite,
+    cache_read_input_tokens: cachedInput,
+    cache_creation_input_tokens: cacheWrite,
+    output_tokens: usage?.output ?? output,
+  };
+}
+
+function toToolUse(call: unknown, index: number): object {
+  const called = member(call, 'function');
+  const input = parseJson(textOf(member(called, 'arguments')) ?? '');
+  return {
+    type: 'tool_use',
+    id: textOf(member(call, 'id')) ?? `call_${index}`,
+    name: textOf(member(called, 'name')) ?? '',
+    input: isRecord(input) ? input : {},
+  };
+}

@@ -1,0 +1,116 @@
+// Chunks of a chat completion as the events of a streamed message: a chunk gives none, one or a few of them.
+import { listOf, member, textOf } from '#core/json.ts';
+import type { Usage } from '#core/usage.ts';
+import { toPiece } from '../chat/openai-stream.ts';
+import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { SseSplitter, toNamedEvent } from '../sse.ts';
+import { textIn, toHead, toMessagesUsage, toStopReason } from './openai-reply.ts';
+
+type Event = readonly [type: string, more: object];
+
+const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
+const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
+
+export function createReader(): StreamReader {
+  const splitter = new SseSplitter();
+  /** Blocks of tool calls, by the provider's index of the call. */
+  const calls = new Map<unknown, number>();
+  let blocks = 0;
+  let open: { readonly index: number; readonly isText: boolean } | undefined;
+  let hasBegun = false;
+  let hasEnded = false;
+  let finishReason: unknown;
+  let usage: Usage | undefined;
+  let output = 0;
+
+  return {
+    push: (bytes) => splitter.push(bytes).flatMap(read),
+    // A completion whose answer has ended is whole, also when its last event did not come.
+    end: () => [...splitter.end().flatMap(read), ...(finishReason === undefined ? [] : conclude())],
+  };
+
+  function read(bytes: Uint8Array): ReadonlyArray<Piece> {
+    const piece = toPiece(bytes);
+    if (piece.error !== undefined) return [{ ...NOTHING, error: piece.error }];
+    if (piece.done) return conclude();
+    usage = piece.usage ?? usage;
+    output += piece.deltas;
+    const { frame, deltas, outputBytes, sound, usageOnly } = piece;
+    // Comments pass; other events are none of this API.
+    if (frame === undefined) return [{ ...NOTHING, bytes: isComment(bytes) ? bytes : NOTHING.bytes, outputBytes }];
+    const events = hasEnded ? [] : toEvents(frame);
+    const choices = finishReason === undefined ? BEGUN : FINISHED;
+    const counted = { deltas, outputBytes, sound, usage: piece.usage, usageOnly, choices };
+    const [first, ...others] = events;
+    if (first === undefined) return [{ ...NOTHING, ...counted, frame }];
+    return [{ ...toShown(first), ...counted }, ...others.map(toShown)];
+  }
+
+  function toEvents(chunk: unknown): ReadonlyArray<Event> {
+    const choice = listOf(member(chunk, 'choices')).find((one) => (member(one, 'index') ?? 0) === 0);
+    if (choice === undefined) return [];
+    const delta = member(choice, 'delta');
+    const events = [...begin(chunk), ...speak(textIn(delta)), ...listOf(member(delta, 'tool_calls')).flatMap(call)];
+    finishReason = textOf(member(choice, 'finish_reason')) ?? finishReason;
+    return events;
+  }
+
+  function begin(chunk: unknown): ReadonlyArray<Event> {
+    if (hasBegun) return [];
+    hasBegun = true;
+    const rest = { content: [], stop_reason: null, stop_sequence: null, usage: toMessagesUsage(undefined, 0) };
+    return [['message_start', { message: { ...toHead(chunk), ...rest } }]];
+  }
+
+  function speak(text: string): ReadonlyArray<Event> {
+    if (text === '') return [];
+    const opened = open?.isText === true ? [] : start({ type: 'text', text: '' });
+    return [...opened, ['content_block_delta', { index: blocks - 1, delta: { type: 'text_delta', text } }]];
+  }
+
+  /** A call begins with its first piece. Its index may be missing where calls come one by one. */
+  function call(piece: unknown, at: number): ReadonlyArray<Event> {
+    const key = member(piece, 'index') ?? textOf(member(piece, 'id')) ?? at;
+    const called = member(piece, 'function');
+    const events: Event[] = [];
+    if (!calls.has(key)) {
+      const id = textOf(member(piece, 'id')) ?? `call_${calls.size}`;
+      events.push(...start({ type: 'tool_use', id, name: textOf(member(called, 'name')) ?? '', input: {} }));
+      calls.set(key, blocks - 1);
+    }
+    const json = textOf(member(called, 'arguments')) ?? '';
+    const delta = { index: calls.get(key), delta: { type: 'input_json_delta', partial_json: json } };
+    return json === '' ? events : [...events, ['content_block_delta', delta]];
+  }
+
+  function start(content_block: Readonly<Record<string, unknown>>): ReadonlyArray<Event> {
+    const closed = close();
+    open = { index: blocks, isText: content_block.type === 'text' };
+    blocks += 1;
+    return [...closed, ['content_block_start', { index: open.index, content_block }]];
+  }
+
+  function close(): ReadonlyArray<Event> {
+    if (open === undefined) return [];
+    const { index } = open;
+    open = undefined;
+    return [['content_block_stop', { index }]];
+  }
+
+  function conclude(): ReadonlyArray<Piece> {
+    if (hasEnded) return [];
+    hasEnded = true;
+    const delta = { stop_reason: toStopReason(finishReason, calls.size > 0), stop_sequence: null };
+    const counts: Event = ['message_delta', { delta, usage: toMessagesUsage(usage, output) }];
+    const last = { ...NOTHING, bytes: toNamedEvent('message_stop', {}), done: true };
+    return [...begin(undefined), ...close(), counts].map(toShown).concat(last);
+  }
+}
+
+function toShown([type, more]: Event): Piece {
+  return { ...NOTHING, bytes: toNamedEvent(type, more), frame: { type, ...more } };
+}
+
+function isComment(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x3a;
+}

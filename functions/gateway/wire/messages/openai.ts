@@ -1,0 +1,192 @@
+// Messages for providers of OpenAI's dialect: requests and replies are translated into chat completions and back.
+import type { Failure } from '#core/failure.ts';
+import { listOf, member, parseJson, textOf } from '#core/json.ts';
+import type { Provider } from '#core/providers.ts';
+import type { Result } from '#core/result.ts';
+import type { Codec } from '../codec.ts';
+import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
+import { type Refuse, some, toTranslatedCall, translate } from '../translation.ts';
+import { PING } from './anthropic.ts';
+import { toMessage } from './openai-reply.ts';
+import { createReader } from './openai-stream.ts';
+import { createEnd } from './stream-end.ts';
+
+export const openai: Codec = {
+  isTranslated: true,
+  routeTo: (address) => routeToOpenai(address, '/chat/completions'),
+  toCall: (request, to) => {
+    const { entry, provider } = to.endpoint;
+    const decided = { model: entry.model, maxTokens: to.limit.max, stream: request.stream, provider };
+    return toTranslatedCall(request, to, toChatBody(parseJson(request.text), decided));
+  },
+  readReply: (bytes) => toMessage(readJson(bytes).reply),
+  readError,
+  streams: { createReader, createEnd, keepAlive: PING },
+};
+
+/** Members that the gateway decides, whatever the client wrote, and the provider whose names they have. */
+interface Decided {
+  readonly model: string;
+  readonly maxTokens: number;
+  readonly stream: boolean;
+  readonly provider: Pick<Provider, 'outputLimit' | 'streamOptions'>;
+}
+
+/** The body of a chat completion, or the refusal of what has no counterpart there. Thinking and marks of the cache are left out. */
+export function toChatBody(request: unknown, { model, maxTokens, stream, provider }: Decided): Result<object, Failure> {
+  return translate((refuse) => {
+    const tools = listOf(member(request, 'tools')).flatMap((tool, index) => toTool(tool, `tools[${index}]`, refuse));
+    const turns = listOf(member(request, 'messages')).flatMap((turn, index) =>
+      toMessages(turn, `messages[${index}]`, refuse),
+    );
+    const choice = member(request, 'tool_choice');
+    const isAlone = tools.length > 0 && member(choice, 'disable_parallel_tool_use') === true;
+    return {
+      model,
+      messages: [...toSystem(request, 'system', refuse), ...turns],
+      [provider.outputLimit]: maxTokens,
+      tools: some(tools),
+      tool_choice: tools.length === 0 ? undefined : toToolChoice(choice),
+      parallel_tool_calls: isAlone ? false : undefined,
+      stop: some(listOf(member(request, 'stop_sequences'))),
+      temperature: member(request, 'temperature') ?? undefined,
+      top_p: member(request, 'top_p') ?? undefined,
+      stream: stream || undefined,
+      stream_options: stream && provider.streamOptions ? { include_usage: true } : undefined,
+    };
+  });
+}
+
+/** Searches among tools that are loaded later: here all tools are loaded. */
+const TOOL_SEARCH = /^tool_search_tool_/;
+
+function toTool(tool: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+  const type = member(tool, 'type') ?? 'custom';
+  if (TOOL_SEARCH.test(String(type))) return [];
+  // The other types are known to Anthropic's models alone.
+  if (type !== 'custom') refuse(`${at}.type`, 'must be custom for this model.');
+  const [name, description] = [textOf(member(tool, 'name')), textOf(member(tool, 'description'))];
+  const parameters = member(tool, 'input_schema') ?? { type: 'object', properties: {} };
+  return [{ type: 'function', function: { name, description, parameters } }];
+}
+
+function toToolChoice(choice: unknown): unknown {
+  const type = member(choice, 'type');
+  if (type === 'tool') return { type: 'function', function: { name: member(choice, 'name') } };
+  if (type === 'any') return 'required';
+  return type === 'none' || type === 'auto' ? type : undefined;
+}
+
+/** A system prompt as one text, because many servers of this dialect take no parts there. */
+function toSystem(holder: unknown, name: 'system' | 'content', refuse: Refuse, at = ''): ReadonlyArray<object> {
+  const content = toTexts(member(holder, name), at + name, refuse);
+  return content === '' ? [] : [{ role: 'system', content }];
+}
+
+/** The messages of a turn. Results of tools are messages of their own, and come first: they answer the turn before. */
+function toMessages(turn: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+  const [role, content] = [member(turn, 'role'), member(turn, 'content')];
+  if (role === 'system') return toSystem(turn, 'content', refuse, `${at}.`);
+  if (role !== 'user' && role !== 'assistant')
+    refuse(`${at}.role`, 'must be user, assistant or system for this model.');
+  if (typeof content === 'string') return [{ role, content }];
+  if (!Array.isArray(content)) refuse(`${at}.content`, 'must be a text or an array of blocks.');
+  return role === 'assistant' ? toAnswer(content, at, refuse) : toQuestion(content, at, refuse);
+}
+
+const THOUGHTS: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking']);
+
+function toAnswer(content: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+  const calls: object[] = [];
+  let text = '';
+  for (const [index, block] of listOf(content).entries()) {
+    const type = member(block, 'type');
+    if (type === 'text') text += textOf(member(block, 'text')) ?? '';
+    else if (type === 'tool_use') calls.push(toCall(block));
+    else if (!THOUGHTS.has(type)) {
+      refuse(`${at}.content[${index}].type`, 'must be text, tool_use or thinking for this model.');
+    }
+  }
+  const hasSpoken = text !== '' || calls.length > 0;
+  return hasSpoken ? [{ role: 'assistant', content: text === '' ? null : text, tool_calls: some(calls) }] : [];
+}
+
+function toCall(block: unknown): object {
+  const given = JSON.stringify(member(block, 'input') ?? {});
+  return { id: member(block, 'id'), type: 'function', function: { name: member(block, 'name'), arguments: given } };
+}
+
+type Parts = ReadonlyArray<object>;
+
+function toQuestion(content: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+  const results: object[] = [];
+  const parts: object[] = [];
+  for (const [index, block] of listOf(content).entries()) {
+    const where = `${at}.content[${index}]`;
+    if (member(block, 'type') !== 'tool_result') {
+      parts.push(...toParts(block, where, refuse));
+      continue;
+    }
+    const shown = partsIn(member(block, 'content'), `${where}.content`, refuse);
+    results.push({ role: 'tool', tool_call_id: member(block, 'tool_use_id'), content: joined(shown) });
+    // A message of a tool holds text only.
+    parts.push(...shown.filter((part) => member(part, 'type') !== 'text'));
+  }
+  const onlyText = parts.every((part) => member(part, 'type') === 'text');
+  const said = onlyText && parts.length === 1 ? joined(parts) : parts;
+  return parts.length === 0 ? results : [...results, { role: 'user', content: said }];
+}
+
+function joined(parts: Parts): string {
+  return parts.flatMap((part) => textOf(member(part, 'text')) ?? []).join('\n');
+}
+
+/** A text, or the texts of blocks, which must be nothing else. */
+function toTexts(content: unknown, at: string, refuse: Refuse): string {
+  const parts = partsIn(content, at, refuse);
+  const other = parts.findIndex((part) => member(part, 'type') !== 'text');
+  if (other !== -1) refuse(`${at}[${other}].type`, 'must be text for this model.');
+  return joined(parts);
+}
+
+/** The parts of a content: a text, or blocks. */
+function partsIn(content: unknown, at: string, refuse: Refuse): Parts {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  return listOf(content).flatMap((block, index) => toParts(block, `${at}[${index}]`, refuse));
+}
+
+function toParts(block: unknown, at: string, refuse: Refuse): Parts {
+  const source = member(block, 'source');
+  switch (member(block, 'type')) {
+    case 'text':
+      return [{ type: 'text', text: textOf(member(block, 'text')) ?? '' }];
+    case 'image':
+      return [{ type: 'image_url', image_url: { url: toUrl(source, at, refuse) } }];
+    case 'document':
+      return toDocument(block, at, refuse);
+    case 'tool_reference':
+      return [{ type: 'text', text: textOf(member(block, 'tool_name')) ?? '' }];
+    case 'search_result':
+      return partsIn(member(block, 'content'), `${at}.content`, refuse);
+    default:
+      refuse(`${at}.type`, 'must be text, image, document or tool_result for this model.');
+      return [];
+  }
+}
+
+function toDocument(block: unknown, at: string, refuse: Refuse): Parts {
+  const source = member(block, 'source');
+  const type = member(source, 'type');
+  if (type === 'text') return [{ type: 'text', text: textOf(member(source, 'data')) ?? '' }];
+  if (type === 'content') return partsIn(member(source, 'content'), `${at}.source.content`, refuse);
+  if (type !== 'base64') refuse(`${at}.source.type`, 'must be base64, text or content for this model.');
+  const filename = textOf(member(block, 'title')) ?? 'document.pdf';
+  return [{ type: 'file', file: { filename, file_data: toUrl(source, at, refuse) } }];
+}
+
+function toUrl(source: unknown, at: string, refuse: Refuse): string | undefined {
+  const type = member(source, 'type');
+  if (type === 'url') return textOf(member(source, 'url'));
+  if (type !== 'base64') refuse(`${at}.source.type`, 'must be base64 or url for this model.');
+  return `data:${textOf(member(source, 'media_type')) ?? ''};base64,${textOf(member(source, 'data')) ?? ''}`;
+}

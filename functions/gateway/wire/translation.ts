@@ -1,0 +1,38 @@
+// Translations of requests into another dialect: what has no counterpart there is refused, so that nothing is lost silently.
+import type { Failure } from '#core/failure.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import { type Call, type Recipient, toCall } from './codec.ts';
+import type { ModelRequest } from './request.ts';
+
+/** Refuses a part of the request that has no counterpart there. The client gets the first refusal. */
+export type Refuse = (param: string, message: string) => void;
+
+/** The body that is written, or the first refusal. */
+export function translate(write: (refuse: Refuse) => object): Result<object, Failure> {
+  let problem: Failure | undefined;
+  const body = write((param, message) => {
+    problem ??= { code: 'invalid_request', param, message: `"${param}" ${message}` };
+  });
+  return problem === undefined ? ok(body) : err(problem);
+}
+
+/** The call with this body. The query and the headers that the client chose are for its own dialect, and stay behind. */
+export function toTranslatedCall(
+  request: ModelRequest,
+  to: Recipient,
+  body: Result<object, Failure>,
+): Result<Call, Failure> {
+  if (!body.ok) return body;
+  const { forwarded: _, ...own } = request;
+  try {
+    return ok(toCall(own, to, [JSON.stringify(body.value)]));
+  } catch {
+    // JSON.parse reads deeper nesting than JSON.stringify writes.
+    return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });
+  }
+}
+
+/** A list that holds something. A member that is undefined is not written. */
+export function some<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
+  return list.length === 0 ? undefined : list;
+}
