@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonOf } from '#core/reason.ts';
-import type { Result } from '#core/result.ts';
+import { err, ok, type Result } from '#core/result.ts';
 import type { RequestMemory } from './admit.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
 import { createBodies } from './body.ts';
@@ -18,6 +18,7 @@ import { contextOf, type RequestContext, refuse, sendJson, sendText } from './re
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
 import { anthropicErrors, type ErrorFormat, openaiErrors } from './wire/error-format.ts';
+import { toUsageReport } from './wire/messages/spend.ts';
 
 interface Route {
   readonly method: 'GET' | 'POST';
@@ -94,6 +95,7 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
     ['/models', { method: 'GET', answer: report((caller, client) => models(caller, client)) }],
     [ONE_MODEL, { method: 'GET', answer: report((caller, client, path) => models(caller, client, modelIn(path))) }],
     ['/key', { method: 'GET', answer: report(createOwnKey(deps)) }],
+    ['/api/oauth/usage', { method: 'GET', answer: report(async (...[, , , context]) => usage(context)) }],
   ];
   return new Map([...routes, ...routes.map(([path, route]) => [`/v1${path}`, route] as const)]);
 
@@ -109,12 +111,25 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
     ];
   }
 
+  /** Spend, as Claude Code asks for it. */
+  async function usage(context: RequestContext): Promise<Result<unknown, Failure>> {
+    await budgetLeft.learn(context);
+    const isCapped = context.payers?.some(({ budget }) => budget !== undefined) === true;
+    if (isCapped && context.budget === undefined) return err({ code: 'ledger_unavailable', why: 'spend is not known' });
+    return ok(toUsageReport(context.budget));
+  }
+
   function report(
-    read: (caller: Caller, client: HttpExchange, path: string) => Promise<Result<unknown, Failure>>,
+    read: (
+      caller: Caller,
+      client: HttpExchange,
+      path: string,
+      context: RequestContext,
+    ) => Promise<Result<unknown, Failure>>,
   ): Route['answer'] {
     return async (client, context, path) => {
       const caller = await authenticate(client, context);
-      const answer = caller.ok ? await read(caller.value, client, path) : caller;
+      const answer = caller.ok ? await read(caller.value, client, path, context) : caller;
       await budgetLeft.learn(context, answer.ok ? undefined : answer.failure);
       if (answer.ok) sendJson(client, context, answer.value);
       else refuse(client, answer.failure, context);

@@ -51,11 +51,13 @@ export function contextOf(
 export function refuse(client: HttpExchange, failure: Failure, context: RequestContext): FailureReply {
   const reply = toReply(failure);
   const { errors } = context;
+  const isSpent = failure.code === 'budget_exceeded';
   client.begin(reply.status, {
     ...JSON_TYPE,
     ...ownHeaders(context),
     ...reply.headers,
     ...errors.headersOf?.(reply.status),
+    ...(isSpent && context.budget !== undefined ? errors.budgetHeaders?.(context.budget, true) : {}),
   });
   const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
   const own = failure.code === 'upstream_refused' ? failure.body : undefined;
@@ -102,6 +104,7 @@ export function answerHeaders(
   };
   if (upstreamId !== undefined) headers['x-upstream-request-id'] = upstreamId;
   if (retryAfter !== undefined) headers['retry-after'] = retryAfter;
+  if (context.budget !== undefined) Object.assign(headers, context.errors.budgetHeaders?.(context.budget, false));
   if (clampedTo !== undefined) headers['x-gateway-clamped-to'] = String(clampedTo);
   return headers;
 }

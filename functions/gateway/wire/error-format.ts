@@ -1,11 +1,15 @@
 // Errors as the clients of an API parse them.
 import type { FailureReply } from '#core/failure.ts';
+import type { BudgetLeft } from '../budget-left.ts';
+import { spendHeaders } from './messages/spend.ts';
 
 export interface ErrorFormat {
   /** The body of a refusal. */
   toBody(error: FailureReply['error'], status: number): object;
   /** Headers of a refusal with this status, beside those of all APIs. */
   headersOf?(status: number): Readonly<Record<string, string>>;
+  /** Headers that tell clients of this API what is left of a budget, beside those of all APIs. `isSpent`: in its refusal. */
+  budgetHeaders?(budget: BudgetLeft, isSpent: boolean): Readonly<Record<string, string>>;
 }
 
 export const openaiErrors: ErrorFormat = { toBody: (error) => ({ error }) };
@@ -23,6 +27,7 @@ export const anthropicErrors: ErrorFormat = {
   }),
   // Claude Code repeats a request with a wrong key for minutes.
   headersOf: (status) => (status === 401 ? { 'x-should-retry': 'false' } : {}),
+  budgetHeaders: spendHeaders,
 };
 
 function toType(status: number): string {
