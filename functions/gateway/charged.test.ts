@@ -231,7 +231,7 @@ test('the table of docs/ledger.md has these rows and no others', () => {
 
 /** Paths that count tokens for nothing. */
 const COUNTING = APIS.flatMap(({ path, counting }) => (counting === undefined ? [] : [path + counting.path]));
-const FREE = ['/models', '/models/gpt', '/key', '/healthz', '/readyz', '/metrics', '/nowhere'];
+const FREE = ['/models', '/models/gpt', '/key', '/api/oauth/usage', '/healthz', '/readyz', '/metrics', '/nowhere'];
 
 test('every route of the gateway spends as the table says, or is one that charges nothing', () => {
   const world = stage();
