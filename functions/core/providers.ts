@@ -12,9 +12,11 @@ export interface Provider {
   /** The address before the paths of the APIs; `{name}` is the value of that credential. Absent: the entry's `apiBase` is needed. */
   readonly base?: string;
   /** The header that carries the key; `authorization` carries it as a bearer token. */
-  readonly auth: 'authorization' | 'api-key';
-  /** The signature that takes the place of an absent `apiKey`. */
-  readonly signing?: 'aws' | 'google';
+  readonly auth: 'authorization' | 'api-key' | 'x-api-key';
+  /** The signature that takes the place of an absent `apiKey`: of AWS for one of its services, or a token of Google. */
+  readonly signing?: 'bedrock' | 'bedrock-mantle' | 'google';
+  /** The cloud whose way of Messages it is: the model is part of the address, and versions of the body. Absent: Anthropic's own API. */
+  readonly cloud?: 'bedrock' | 'vertex';
   /** The name of the limit of an answer: `max_tokens` where the provider refuses the newer name, or ignores it silently. */
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
   /** The provider's list in the price table; absent: there is none. */
@@ -37,9 +39,15 @@ const CHAT_ONLY: Pick<Provider, 'apis'> = { apis: ['chat', 'messages'] };
 const WITH_RESPONSES: Pick<Provider, 'apis'> = { apis: ['chat', 'messages', 'responses', 'embeddings'] };
 const MAX_TOKENS = { outputLimit: 'max_tokens' } as const;
 
-const BEDROCK = 'https://bedrock-runtime.{awsRegion}.amazonaws.com/openai/v1';
+const ANTHROPIC: Provider = { ...OPENAI, dialect: 'anthropic', ...CHAT_ONLY, auth: 'x-api-key' };
+
+const BEDROCK = 'https://bedrock-runtime.{awsRegion}.amazonaws.com';
+const MANTLE = 'https://bedrock-mantle.{awsRegion}.api.aws';
 const VERTEX =
-  'https://{vertexLocation}-aiplatform.googleapis.com/v1/projects/{vertexProject}/locations/{vertexLocation}/endpoints/openapi';
+  'https://{vertexLocation}-aiplatform.googleapis.com/v1/projects/{vertexProject}/locations/{vertexLocation}';
+const BY_AWS = { prices: 'aws', signing: 'bedrock' } as const;
+const BY_MANTLE = { prices: 'aws', signing: 'bedrock-mantle' } as const;
+const BY_GOOGLE = { prices: 'google', signing: 'google' } as const;
 
 /** Base addresses as the providers' own API references give them. */
 const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
@@ -65,20 +73,16 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
   ['ollama', at('http://127.0.0.1:11434/v1', { ...WITH_RESPONSES, ...MAX_TOKENS })],
   ['vllm', { ...OPENAI, ...WITH_RESPONSES }],
-  // Bedrock's OpenAI-compatible endpoint.
-  ['bedrock', at(BEDROCK, { ...CHAT_ONLY, prices: 'aws', signing: 'aws' })],
-  // Vertex AI's OpenAI-compatible endpoint.
-  ['vertex_ai', at(VERTEX, { ...CHAT_ONLY, prices: 'google', signing: 'google' })],
-  [
-    'anthropic',
-    {
-      ...OPENAI,
-      apis: ['chat', 'messages'],
-      dialect: 'anthropic',
-      base: 'https://api.anthropic.com',
-      prices: 'anthropic',
-    },
-  ],
+  // Bedrock's OpenAI-compatible endpoint; Claude by InvokeModel.
+  ['bedrock', at(`${BEDROCK}/openai/v1`, { ...CHAT_ONLY, ...BY_AWS })],
+  ['bedrock_anthropic', { ...ANTHROPIC, ...BY_AWS, base: BEDROCK, auth: 'authorization', cloud: 'bedrock' }],
+  // Bedrock's newer endpoint, with the paths of OpenAI and of Anthropic.
+  ['bedrock_mantle', at(`${MANTLE}/v1`, { apis: ['chat', 'messages', 'responses'], ...BY_MANTLE })],
+  ['bedrock_mantle_anthropic', { ...ANTHROPIC, ...BY_MANTLE, base: `${MANTLE}/anthropic` }],
+  // Vertex AI's OpenAI-compatible endpoint; Claude by rawPredict.
+  ['vertex_ai', at(`${VERTEX}/endpoints/openapi`, { ...CHAT_ONLY, ...BY_GOOGLE })],
+  ['vertex_ai_anthropic', { ...ANTHROPIC, ...BY_GOOGLE, base: VERTEX, auth: 'authorization', cloud: 'vertex' }],
+  ['anthropic', { ...ANTHROPIC, base: 'https://api.anthropic.com', prices: 'anthropic' }],
 ]);
 
 /** The price lists that rows name, each once. */
@@ -89,9 +93,16 @@ export const PRICE_LISTS: ReadonlyArray<string> = [
 /** An unknown provider: servers that adopted the dialect before its limit had another name ignore the new one silently. */
 const UNKNOWN: Provider = { ...OPENAI, ...WITH_RESPONSES, ...MAX_TOKENS };
 
-/** The row of a provider. One that we do not know speaks the OpenAI dialect at the entry's own `apiBase`, or nowhere. */
-export function providerOf(name: string): Provider {
-  return PROVIDERS.get(name.toLowerCase()) ?? UNKNOWN;
+/** Models that clouds serve at Anthropic's API. */
+const CLAUDE = /claude/i;
+
+/**
+ * The row of a provider; clouds have another one for Claude. One that we do not know speaks the OpenAI dialect at the entry's own
+ * `apiBase`, or nowhere.
+ */
+export function providerOf(name: string, model = ''): Provider {
+  const row = name.toLowerCase();
+  return (CLAUDE.test(model) ? PROVIDERS.get(`${row}_anthropic`) : undefined) ?? PROVIDERS.get(row) ?? UNKNOWN;
 }
 
 /** All names that are known (DESIGN 7). */

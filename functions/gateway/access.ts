@@ -116,7 +116,7 @@ function modelsThrough(api: Api, { models }: Snapshot): ReadonlyMap<string, Mode
 
 function toModel(api: Api, entries: ReadonlyArray<SnapshotEntry>): Model {
   const served = entries.flatMap((entry) => {
-    const provider = providerOf(entry.provider);
+    const provider = providerOf(entry.provider, entry.model);
     const codec = codecOf(api, provider);
     return codec === undefined ? [] : [{ entry, provider, codec }];
   });

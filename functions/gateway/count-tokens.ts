@@ -68,7 +68,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
   }
 
   function chooseEndpoint({ candidates, routing }: Grant): Endpoint | undefined {
-    const counting = candidates.filter(({ codec }) => codec.countsTokens);
+    const counting = candidates.filter(({ codec, provider }) => codec.countsTokens && provider.cloud === undefined);
     const reachable = counting.flatMap((candidate) => {
       const endpoint = endpointOf(candidate);
       return endpoint.ok && cooldowns.of(endpoint.value) === undefined ? [endpoint.value] : [];

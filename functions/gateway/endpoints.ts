@@ -45,7 +45,7 @@ export function createEndpoints(credentials: Credentials) {
 }
 
 function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string | undefined>): Reached {
-  const provider = providerOf(entry.provider);
+  const provider = providerOf(entry.provider, entry.model);
   const credentials: Record<string, string> = {};
   for (const [at, [name, ref]] of Object.entries(entry.credentials).entries()) {
     // Secrets made from files end in a newline, which is not part of the value.

@@ -9,12 +9,12 @@ type Credentials = Readonly<Record<string, string>>;
 /** Undefined: nothing is signed. A failure says which credential is missing or wrong, never its value. */
 export function signingOf({ signing }: Provider, credentials: Credentials): Result<Signing | undefined, string> {
   if (credentials.apiKey !== undefined) return ok(undefined);
-  if (signing === 'aws') return signingOfAws(credentials);
+  if (signing === 'bedrock' || signing === 'bedrock-mantle') return signingOfAws(credentials, signing);
   const { vertexCredentials } = credentials;
   return signing === 'google' && vertexCredentials !== undefined ? signingOfGoogle(vertexCredentials) : ok(undefined);
 }
 
-function signingOfAws(credentials: Credentials): Result<Signing | undefined, string> {
+function signingOfAws(credentials: Credentials, service: string): Result<Signing | undefined, string> {
   const { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsRegion: region } = credentials;
   if (accessKeyId === undefined && secretAccessKey === undefined) return ok(undefined);
   if (accessKeyId === undefined) return err('credential awsAccessKeyId is missing beside awsSecretAccessKey');
@@ -22,7 +22,7 @@ function signingOfAws(credentials: Credentials): Result<Signing | undefined, str
   if (region === undefined) return err('credential awsRegion is missing: requests are signed for a region');
   const { awsSessionToken: sessionToken } = credentials;
   const session = sessionToken === undefined ? {} : { sessionToken };
-  return ok({ by: 'aws', service: 'bedrock', region, accessKeyId, secretAccessKey, ...session });
+  return ok({ by: 'aws', service, region, accessKeyId, secretAccessKey, ...session });
 }
 
 /** Google's own address, or one of this machine, as tests and proxies have: the key file decides who sees a signed assertion. */

@@ -5,6 +5,7 @@ import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { toSse } from './wire/aws-event-stream.ts';
 import type { Endpoint, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
 import { concat } from './wire/sse.ts';
 
@@ -88,7 +89,8 @@ async function readPlain(response: UpstreamResponse, { endpoint: { codec }, cloc
 
 async function openStream(response: UpstreamResponse, { endpoint, clock }: Origin, format: StreamFormat): Opened {
   const reader = format.createReader(secondsOf(clock));
-  const rest = response.body[Symbol.asyncIterator]();
+  const isFramed = typeOf(response).startsWith('application/vnd.amazon.eventstream');
+  const rest = (isFramed ? toSse(response.body) : response.body)[Symbol.asyncIterator]();
   const since = clock.now();
   let first: ReadonlyArray<Piece> = [];
   while (first.length === 0 || (isKept(first) && clock.now() - since < KEPT_BACK)) {
@@ -116,8 +118,12 @@ function isKeepAlive({ events, frame, choices, usage, outputBytes, done, error }
 }
 
 function isStream(response: UpstreamResponse, asked: boolean): boolean {
-  const type = (response.headers['content-type'] ?? '').toLowerCase();
+  const type = typeOf(response);
   return type.startsWith('text/event-stream') || (asked && !type.startsWith('application/json'));
+}
+
+function typeOf({ headers }: UpstreamResponse): string {
+  return (headers['content-type'] ?? '').toLowerCase();
 }
 
 function secondsOf(clock: Clock): number {

@@ -1,16 +1,18 @@
 // Anthropic's dialect, as far as all APIs share it: addresses, counts of tokens, and errors.
 import { countIn, listOf, member, textOf } from '#core/json.ts';
 import type { Usage } from '#core/usage.ts';
-import { type Address, type Route, toRoute, type WireError } from './codec.ts';
+import { routeToCloud } from './anthropic-clouds.ts';
+import { type Address, authOf, type Route, toRoute, type WireError } from './codec.ts';
 
 /** The version of the API that this dialect was written against; the credential `apiVersion`, or the client, names another. */
 const API_VERSION = '2023-06-01';
 
-export function routeToAnthropic({ base, credentials }: Address): Route {
-  const { apiKey, apiVersion = API_VERSION } = credentials;
-  const version = { 'anthropic-version': apiVersion };
-  const headers = apiKey === undefined ? version : { ...version, 'x-api-key': apiKey };
-  return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, headers);
+export function routeToAnthropic(address: Address): Route {
+  const { base, credentials, provider } = address;
+  const headers = authOf(address);
+  if (provider.cloud !== undefined) return routeToCloud(address, provider.cloud, headers);
+  const version = { 'anthropic-version': credentials.apiVersion ?? API_VERSION };
+  return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, { ...version, ...headers });
 }
 
 /** Counts so far. A stream sends some of them first and others last; the last value of each counts. */
@@ -92,7 +94,8 @@ export function anthropicError(body: unknown): WireError {
   const error = member(body, 'error');
   const code = textOf(member(error, 'type'));
   return {
-    message: textOf(member(error, 'message')) ?? textOf(error),
+    // A cloud's own refusals are `{"message"}`.
+    message: textOf(member(error, 'message')) ?? textOf(error) ?? textOf(member(body, 'message')),
     param: undefined,
     code,
     status: code === undefined ? undefined : ANTHROPIC_STATUSES.get(code),

@@ -61,6 +61,8 @@ export interface Address {
 /** The URL and the headers of every request to an address, by whether the request is for a stream. */
 export interface Route {
   readonly url: string;
+  /** The URL of streams, where it is another one. */
+  readonly streamUrl?: string;
   readonly headers: { readonly plain: Headers; readonly stream: Headers };
 }
 
@@ -170,10 +172,17 @@ export interface WireError {
 /** The call of this endpoint with this body. */
 export function toCall({ stream, forwarded }: ModelRequest, { endpoint }: Recipient, body: Call['body']): Call {
   const { route, signing } = endpoint;
-  const { url, headers } = route;
+  const { headers } = route;
+  const url = stream ? (route.streamUrl ?? route.url) : route.url;
   const shared = stream ? headers.stream : headers.plain;
   if (forwarded === undefined) return { url, headers: shared, body, signing };
   return { url: url + forwarded.query, headers: { ...shared, ...forwarded.headers }, body, signing };
+}
+
+/** The header that carries the provider's key; none without one. */
+export function authOf({ provider: { auth }, credentials: { apiKey } }: Address): Headers {
+  if (apiKey === undefined) return {};
+  return { [auth]: auth === 'authorization' ? `Bearer ${apiKey}` : apiKey };
 }
 
 /** A route with these headers and those of every request to a provider. */

@@ -1,17 +1,15 @@
 // OpenAI's dialect, as far as all APIs share it: addresses, replies that pass through, and errors.
 import { member, parseJson, textOf } from '#core/json.ts';
-import { type Address, type Reply, type Route, toRoute, type WireError } from './codec.ts';
+import { type Address, authOf, type Reply, type Route, toRoute, type WireError } from './codec.ts';
 
 const decoder = new TextDecoder();
 
 /** `path`: the path of the API behind the provider's address. */
-export function routeToOpenai({ base, provider, credentials }: Address, path: string): Route {
-  const { apiVersion, apiKey, organization } = credentials;
+export function routeToOpenai(address: Address, path: string): Route {
+  const { apiVersion, organization } = address.credentials;
   const query = apiVersion === undefined ? '' : `?api-version=${encodeURIComponent(apiVersion)}`;
-  const headers: Record<string, string> = {};
-  if (apiKey !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${apiKey}` : apiKey;
-  if (organization !== undefined) headers['openai-organization'] = organization;
-  return toRoute(`${base}${path}${query}`, headers);
+  const ofOrganization = organization === undefined ? {} : { 'openai-organization': organization };
+  return toRoute(`${address.base}${path}${query}`, { ...authOf(address), ...ofOrganization });
 }
 
 /** The parsed reply, and its body as it passes through: as a text where that is equal. */

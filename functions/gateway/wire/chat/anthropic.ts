@@ -1,7 +1,8 @@
 // Anthropic's Messages API: bodies are translated both ways. Members of a request without a counterpart there are left out.
 import type { Failure } from '#core/failure.ts';
 import { listOf, member, parseJson, textOf } from '#core/json.ts';
-import type { Result } from '#core/result.ts';
+import { ok, type Result } from '#core/result.ts';
+import { membersFor } from '../anthropic-clouds.ts';
 import { anthropicError, routeToAnthropic } from '../anthropic-dialect.ts';
 import type { Codec } from '../codec.ts';
 import { type Refuse, some, toTranslatedCall, translate } from '../translation.ts';
@@ -15,7 +16,11 @@ export const anthropic: Codec = {
   toCall: (chat, to) => {
     const { text, stream } = chat;
     const decided = { model: to.endpoint.entry.model, maxTokens: to.limit.max, stream };
-    return toTranslatedCall(chat, to, toMessagesBody(parseJson(text), decided));
+    const body = toMessagesBody(parseJson(text), decided);
+    const cloud = membersFor(to, chat);
+    if (!body.ok || cloud === undefined) return toTranslatedCall(chat, to, body);
+    const kept = Object.entries(body.value).filter(([name]) => !cloud.drop.has(name));
+    return toTranslatedCall(chat, to, ok({ ...cloud.set, ...Object.fromEntries(kept) }));
   },
   readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
   readError: (bytes) => anthropicError(parseJson(decoder.decode(bytes))),

@@ -1,8 +1,9 @@
 // Messages for providers that speak them: bytes pass through; the model is changed on the way in, and a limit lowered.
 import { member, parseJson, textOf } from '#core/json.ts';
 import { ok } from '#core/result.ts';
+import { membersFor, toAnthropicCall } from '../anthropic-clouds.ts';
 import { addUsage, anthropicError, routeToAnthropic, toUsage } from '../anthropic-dialect.ts';
-import { type Codec, type Recipient, type Reply, toCall } from '../codec.ts';
+import type { Codec, Recipient, Reply } from '../codec.ts';
 import { type NewValue, spliceBytes } from '../json-splice.ts';
 import { readJson } from '../openai-dialect.ts';
 import { bytesIn } from '../prompt.ts';
@@ -18,7 +19,7 @@ export const PING = toNamedEvent('ping', {});
 export const anthropic: Codec = {
   isTranslated: false,
   routeTo: routeToAnthropic,
-  toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
+  toCall: (request, to) => ok(toAnthropicCall(request, to, toBody(request, to))),
   readReply,
   readError,
   countsTokens: true,
@@ -28,10 +29,15 @@ export const anthropic: Codec = {
 /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'max_tokens', ...DECIDING]);
 
-function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient): ReadonlyArray<Uint8Array | string> {
-  const set: NewValue[] = [['model', JSON.stringify(endpoint.entry.model)]];
+function toBody(request: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
+  const { endpoint, limit } = to;
+  const cloud = membersFor(to, request);
+  const own = Object.entries(cloud?.set ?? { model: endpoint.entry.model });
+  const set = own.map(([name, value]): NewValue => [name, JSON.stringify(value)]);
+  const { send } = limit;
   if (send !== undefined && send < (request.limit ?? Number.POSITIVE_INFINITY)) set.push(['max_tokens', `${send}`]);
-  return spliceBytes(request, request.object, { set, drop: request.lookalikes, once: OWN_MEMBERS });
+  const drop = cloud === undefined ? request.lookalikes : request.lookalikes.union(cloud.drop);
+  return spliceBytes(request, request.object, { set, drop, once: OWN_MEMBERS });
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {
