@@ -71,6 +71,8 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['deepinfra', at('https://api.deepinfra.com/v1/openai', MAX_TOKENS)],
   ['nvidia_nim', at('https://integrate.api.nvidia.com/v1', MAX_TOKENS)],
   ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
+  ['cohere', at('https://api.cohere.ai/compatibility/v1', { ...MAX_TOKENS, prices: 'cohere' })],
+  ['voyage', at('https://api.voyageai.com/v1', { apis: ['embeddings'], prices: 'voyageai' })],
   ['ollama', at('http://127.0.0.1:11434/v1', { ...WITH_RESPONSES, ...MAX_TOKENS })],
   ['vllm', { ...OPENAI, ...WITH_RESPONSES }],
   // Bedrock's OpenAI-compatible endpoint; Claude by InvokeModel.
@@ -84,6 +86,9 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['vertex_ai_anthropic', { ...ANTHROPIC, ...BY_GOOGLE, base: VERTEX, auth: 'authorization', cloud: 'vertex' }],
   ['anthropic', { ...ANTHROPIC, base: 'https://api.anthropic.com', prices: 'anthropic' }],
 ]);
+
+/** All names with a row. */
+export const PROVIDER_NAMES: ReadonlyArray<string> = [...PROVIDERS.keys()];
 
 /** The price lists that rows name, each once. */
 export const PRICE_LISTS: ReadonlyArray<string> = [
