@@ -17,6 +17,11 @@ export function inConversation<T extends Choice>(
   return strategy === 'Priority' ? order.sort((a, b) => a.entry.priority - b.entry.priority) : order;
 }
 
+/** The mark of an entry on parts of its replies that no other can read. */
+export function markOf({ identifier }: Choice['entry']): string {
+  return hash(identifier).toString(16).padStart(8, '0');
+}
+
 /** Weighted rendezvous hashing: another entry that comes or goes moves only the conversations that it gains or had. */
 function rankOf({ entry: { identifier, weight } }: Choice, conversation: string): number {
   return -Math.log((hash(`${conversation}\n${identifier}`) + 1) / 2 ** 32) / weight;

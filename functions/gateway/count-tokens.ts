@@ -6,6 +6,7 @@ import type { Millis } from '#core/ports/money.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Grant } from './access.ts';
 import { createAdmit, type Shared } from './admit.ts';
+import { markOf } from './affinity.ts';
 import type { Body } from './body.ts';
 import { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -67,8 +68,12 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
     return ok({ headers: undefined, body: JSON.stringify(estimate) });
   }
 
-  function chooseEndpoint({ candidates, routing }: Grant): Endpoint | undefined {
-    const counting = candidates.filter(({ codec, provider }) => codec.countsTokens && provider.cloud === undefined);
+  function chooseEndpoint({ request, candidates, routing }: Grant): Endpoint | undefined {
+    const { madeBy } = request.affinity ?? {};
+    const counting = candidates.filter(
+      ({ codec, provider, entry }) =>
+        codec.countsTokens && provider.cloud === undefined && (madeBy === undefined || markOf(entry) === madeBy),
+    );
     const reachable = counting.flatMap((candidate) => {
       const endpoint = endpointOf(candidate);
       return endpoint.ok && cooldowns.of(endpoint.value) === undefined ? [endpoint.value] : [];

@@ -4,13 +4,14 @@ import type { Random } from '#core/ports/platform.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Grant } from './access.ts';
-import { inConversation } from './affinity.ts';
+import { inConversation, markOf } from './affinity.ts';
 import type { Cooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createEndpoints } from './endpoints.ts';
 import type { RequestLog } from './request-log.ts';
 import { type Option, outputLimit, type Reservation } from './reserve.ts';
 import type { Recipient } from './wire/codec.ts';
+import type { Affinity } from './wire/request.ts';
 
 const made: unique symbol = Symbol('Targets');
 
@@ -50,8 +51,11 @@ export function createChooseTargets(
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
     const { inFlight } = cooldowns;
     const { strategy } = grant.routing;
-    const bound = boundTarget(reachable, grant);
-    if (bound !== undefined) return ok({ [made]: true, reservation, order: [bound] });
+    const { affinity } = grant.request;
+    if (affinity?.isBound === true) {
+      const bound = boundTarget(reachable, grant, affinity);
+      return bound === undefined ? err(GONE) : ok({ [made]: true, reservation, order: [bound] });
+    }
     const left = ready.length > 0 ? ready : [soonest];
     const name = conversationOf(grant);
     const order =
@@ -60,10 +64,16 @@ export function createChooseTargets(
   };
 }
 
-/** The only target of a request that goes on with what another has made; whether it cools down or not. */
-function boundTarget<T extends Choice>(reachable: ReadonlyArray<T>, grant: Grant): T | undefined {
-  const isBound = grant.request.affinity?.isBound === true;
-  return isBound ? inConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0] : undefined;
+const GONE: Failure = {
+  code: 'invalid_request',
+  message:
+    'The provider that made the earlier responses of this conversation cannot be reached here any more. Begin a new conversation.',
+};
+
+/** The only target of a request that goes on with what one has made; whether it cools down or not. */
+function boundTarget<T extends Choice>(reachable: ReadonlyArray<T>, grant: Grant, { madeBy }: Affinity): T | undefined {
+  if (madeBy !== undefined) return reachable.find(({ entry }) => markOf(entry) === madeBy);
+  return inConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0];
 }
 
 /** The conversation's name among those of all keys. */

@@ -6,7 +6,7 @@ import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { toSse } from './wire/aws-event-stream.ts';
-import type { Endpoint, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
+import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
 import { concat } from './wire/sse.ts';
 
 export interface PlainReply {
@@ -58,6 +58,8 @@ interface Origin {
   readonly endpoint: Endpoint;
   readonly stream: boolean;
   readonly clock: Clock;
+  /** The entry's mark, where the model has several; absent: nothing is marked. */
+  readonly by?: string | undefined;
 }
 
 type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
@@ -79,16 +81,18 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
   return err(refusalOf(response, readError(bytes), origin.endpoint));
 }
 
-async function readPlain(response: UpstreamResponse, { endpoint: { codec }, clock }: Origin): Opened {
+async function readPlain(response: UpstreamResponse, origin: Origin): Opened {
+  const { codec } = origin.endpoint;
   const { bytes, isWhole } = await read(response, MAX_REPLY);
   // A second attempt would be as long.
   if (!isWhole) return err({ ...BROKEN, again: 'never', blameless: true, outputBytes: MAX_REPLY });
-  const reply = codec.readReply(bytes, secondsOf(clock));
+  const reply = codec.readReply(bytes, madeBy(origin));
   return reply === undefined ? err(invalidReply(response, codec.readError(bytes))) : ok({ type: 'plain', reply });
 }
 
-async function openStream(response: UpstreamResponse, { endpoint, clock }: Origin, format: StreamFormat): Opened {
-  const reader = format.createReader(secondsOf(clock));
+async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): Opened {
+  const { endpoint, clock } = origin;
+  const reader = format.createReader(madeBy(origin));
   const isFramed = typeOf(response).startsWith('application/vnd.amazon.eventstream');
   const rest = (isFramed ? toSse(response.body) : response.body)[Symbol.asyncIterator]();
   const since = clock.now();
@@ -126,8 +130,8 @@ function typeOf({ headers }: UpstreamResponse): string {
   return (headers['content-type'] ?? '').toLowerCase();
 }
 
-function secondsOf(clock: Clock): number {
-  return Math.floor(clock.now() / 1000);
+function madeBy({ clock, by }: Origin): Made {
+  return { created: Math.floor(clock.now() / 1000), by };
 }
 
 /** The body, or its beginning where it has more than `max` bytes: then no more is read. */

@@ -4,6 +4,7 @@ import { MAX_REQUEST } from '#core/ledger/ends.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { markOf } from './affinity.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { Deadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -154,10 +155,11 @@ export function createCallUpstream(
     let isOpen = false;
     try {
       const { connect, firstByte, idle, total } = routing.timeouts;
+      const by = reservation.options.length > 1 ? markOf(target.entry) : undefined;
       // A plain reply comes in one piece: its first byte may be its last.
       const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
       const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
-      const opened = await openReply(response, { endpoint, stream: request.stream, clock: deps.clock });
+      const opened = await openReply(response, { endpoint, stream: request.stream, clock: deps.clock, by });
       if (!opened.ok) return opened;
       isOpen = true;
       const { headers } = response;

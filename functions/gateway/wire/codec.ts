@@ -17,7 +17,7 @@ export interface Codec {
   /** The request as it is sent; a failure where the dialect cannot express it. */
   toCall(request: ModelRequest, to: Recipient): Result<Call, Failure>;
   /** A whole reply as the client gets it, and its counts; undefined when it is no reply of this API. */
-  readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
+  readReply(bytes: Uint8Array, made: Made): Reply | undefined;
   /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
   /** The provider counts the tokens of a prompt at the API's own path; absent: the count is estimated. */
@@ -32,7 +32,7 @@ export type Call = Pick<UpstreamRequest, 'url' | 'headers' | 'body' | 'signing'>
 /** Streams as they come from a provider, and the ends that the gateway gives them. */
 export interface StreamFormat {
   /** Reads one stream from its first byte to its last. */
-  createReader(created: Seconds): StreamReader;
+  createReader(made: Made): StreamReader;
   createEnd(request: ModelRequest): StreamEnd;
   /** An event that the client ignores, for the time in which the provider is silent; absent: there is none. */
   readonly keepAlive?: Uint8Array;
@@ -93,8 +93,13 @@ export interface OutputLimit {
   readonly cutAt?: bigint;
 }
 
-/** Since the Unix epoch: the date of a reply, for dialects that give none. */
-export type Seconds = number;
+/** How a reply was made, for the parts of it that its dialect does not tell. */
+export interface Made {
+  /** Seconds since the Unix epoch: the date of a reply. */
+  readonly created: number;
+  /** The mark of the entry, where the model has several; absent: nothing is marked. */
+  readonly by?: string | undefined;
+}
 
 export interface Reply {
   /** The body, as a text where that is equal: headers and text together take one cheap system call. */

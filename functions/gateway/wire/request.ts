@@ -42,6 +42,8 @@ export interface Affinity {
   readonly conversation: string;
   /** The request goes on with parts that one account alone can read: no other entry is tried. */
   readonly isBound: boolean;
+  /** The mark of the entry that made those parts; absent: they have none, and the conversation decides. */
+  readonly madeBy?: string;
 }
 
 export interface Forwarded {

@@ -3,7 +3,7 @@
 import { member, textOf } from '#core/json.ts';
 import type { Usage } from '#core/usage.ts';
 import { addUsage, toUsage } from '../anthropic-dialect.ts';
-import type { Reply, Seconds } from '../codec.ts';
+import type { Reply } from '../codec.ts';
 import { bytesIn } from '../prompt.ts';
 
 const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
@@ -17,7 +17,7 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The message as a completion; undefined when it is no message. Text blocks become one text, thinking `reasoning_content`. */
-export function toCompletion(message: unknown, created: Seconds): Reply | undefined {
+export function toCompletion(message: unknown, created: number): Reply | undefined {
   const blocks = member(message, 'content');
   if (!Array.isArray(blocks)) return undefined;
   const text = joined(blocks, 'text', 'text');

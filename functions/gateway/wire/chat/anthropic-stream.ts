@@ -1,7 +1,7 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
 import { member, parseJson, textOf } from '#core/json.ts';
 import { addUsage, anthropicError, isOutputCounted, type MessagesUsage, toUsage } from '../anthropic-dialect.ts';
-import { NOTHING, type Piece, type Seconds, type StreamReader } from '../codec.ts';
+import { type Made, NOTHING, type Piece, type StreamReader } from '../codec.ts';
 import { bytesIn } from '../prompt.ts';
 import { dataOf, SseSplitter, toComment, toEvent } from '../sse.ts';
 import { toFinishReason, toOpenAiUsage } from './anthropic-reply.ts';
@@ -13,7 +13,7 @@ interface Call {
   hasArguments: boolean;
 }
 
-export function createReader(created: Seconds): StreamReader {
+export function createReader({ created }: Made): StreamReader {
   const splitter = new SseSplitter();
   const calls = new Map<unknown, Call>();
   let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };

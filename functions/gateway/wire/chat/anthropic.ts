@@ -22,7 +22,7 @@ export const anthropic: Codec = {
     const kept = Object.entries(body.value).filter(([name]) => !cloud.drop.has(name));
     return toTranslatedCall(chat, to, ok({ ...cloud.set, ...Object.fromEntries(kept) }));
   },
-  readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
+  readReply: (bytes, { created }) => toCompletion(parseJson(decoder.decode(bytes)), created),
   readError: (bytes) => anthropicError(parseJson(decoder.decode(bytes))),
   streams: { createReader, createEnd },
 };

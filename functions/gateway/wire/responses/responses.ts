@@ -8,6 +8,7 @@ import { readLimited } from '../limited-request.ts';
 import { type Affinity, invalid, isAbsent, type ModelRequest } from '../request.ts';
 import type { Members } from '../unmetered-features.ts';
 import { continuesStored, measure } from './items.ts';
+import { unmark } from './mark.ts';
 import { OWN_MEMBERS, openai } from './openai.ts';
 import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
 
@@ -18,7 +19,7 @@ export const responses: Api = {
   codecs: { openai },
   errors: responsesErrors,
   counting: { path: '/input_tokens', toReply: (input_tokens) => ({ object: 'response.input_tokens', input_tokens }) },
-  toRequest,
+  toRequest: (bytes) => toRequest(bytes),
 };
 
 /** No provider takes a lower limit. */
@@ -26,7 +27,8 @@ const MIN_OUTPUT = 16;
 
 const FORM = { limit: 'max_output_tokens', own: OWN_MEMBERS, rules: RULES, nested: NESTED };
 
-function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
+/** `by`: the mark that was taken out of the body. */
+function toRequest(bytes: Uint8Array, by?: string): Result<ModelRequest, Failure> {
   const read = readLimited(bytes, FORM, ({ input }) =>
     isAbsent(input) || typeof input === 'string' || Array.isArray(input)
       ? undefined
@@ -34,12 +36,14 @@ function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
   );
   if (!read.ok) return read;
   const { members, request } = read.value;
+  const marked = unmark(request.text);
+  if (marked !== undefined && by === undefined) return toRequest(marked.bytes, marked.by);
   return ok({
     ...request,
     minOutput: MIN_OUTPUT,
     input: measure(bytes.length, members),
     webSearches: webSearchesIn(listOf(members.tools)),
-    affinity: affinityOf(members),
+    affinity: { ...affinityOf(members), ...(by === undefined ? {} : { madeBy: by }) },
   });
 }
 

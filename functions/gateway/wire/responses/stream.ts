@@ -1,9 +1,10 @@
 // Streamed responses: each event passes as it is, and is read for content, counts, errors and the end.
 import { member, parseJson, textOf } from '#core/json.ts';
-import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { type Made, NOTHING, type Piece, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../openai-dialect.ts';
 import { bytesIn } from '../prompt.ts';
 import { dataOf, SseSplitter } from '../sse.ts';
+import { mark } from './mark.ts';
 import { toUsage } from './usage.ts';
 
 const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
@@ -11,14 +12,23 @@ const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
 /** Failures that are between the gateway and the provider: the client gets one of ours. */
 const OURS = /^(server_error|rate_limit|insufficient_quota|usage_limit|billing|authentication|invalid_api_key)/;
 
-export function createReader(): StreamReader {
+export function createReader({ by }: Made): StreamReader {
   const splitter = new SseSplitter();
+  const read = (bytes: Uint8Array) => readEvent(by === undefined ? bytes : mark(bytes, idIn(eventIn(bytes)), by));
   return { push: (bytes) => splitter.push(bytes).flatMap(read), end: () => splitter.end().flatMap(read) };
 }
 
-function read(bytes: Uint8Array): ReadonlyArray<Piece> {
+function eventIn(bytes: Uint8Array): unknown {
   const data = dataOf(bytes);
-  const event = data === undefined ? undefined : parseJson(data);
+  return data === undefined ? undefined : parseJson(data);
+}
+
+function idIn(event: unknown): string | undefined {
+  return textOf(member(member(event, 'response'), 'id'));
+}
+
+function readEvent(bytes: Uint8Array): ReadonlyArray<Piece> {
+  const event = eventIn(bytes);
   const type = textOf(member(event, 'type')) ?? '';
   switch (type) {
     case 'response.completed':
