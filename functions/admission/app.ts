@@ -20,6 +20,8 @@ export interface AdmissionDeps extends HandleDeps {
   readonly timer: Timer;
   /** Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other. */
   readonly pathSecrets: ReadonlyArray<string>;
+  /** Lines that say what is missing; none: ready. Absent: always ready. */
+  readonly readiness?: (() => Promise<ReadonlyArray<string>>) | undefined;
   /** Records every review; the answer does not wait for the promise. */
   readonly record?: (review: Answered) => Promise<void>;
 }
@@ -41,7 +43,10 @@ export function createAdmission(deps: AdmissionDeps): Hono {
 
   const probes = new Hono()
     .get('/healthz', (context) => context.text('ok'))
-    .get('/readyz', (context) => context.text('ok'));
+    .get('/readyz', async (context) => {
+      const missing = (await deps.readiness?.()) ?? [];
+      return missing.length === 0 ? context.text('ok') : context.text(`${missing.join('\n')}\n`, 503);
+    });
   const app = new Hono();
   app.route('/', probes);
   // A request without the segment is answered before its body is read.

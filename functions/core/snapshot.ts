@@ -1,5 +1,6 @@
 // Snapshots: the configuration of a gateway, without Kubernetes types and secret values (DESIGN 2 and 6).
 import * as z from 'zod';
+import { err, ok, type Result } from './result.ts';
 
 /** Decimal dollars, exact to 10^-18. */
 const Price = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/);
@@ -56,9 +57,12 @@ export const SnapshotEntry = z.object({
   maxOutputTokens: z.number().int().optional(),
 });
 
+/** One more for each change that a gateway of the version before would misread. */
+const SNAPSHOT_VERSION = 1;
+
 export const Snapshot = z.object({
   /** A gateway keeps its last good snapshot when it meets a version it does not know. */
-  version: z.literal(1),
+  version: z.literal(SNAPSHOT_VERSION),
   instance: z.object({ uid: z.string(), namespace: z.string(), name: z.string() }),
   /** The line for people whose key or budget is refused. */
   blockedMessage: z.string().optional(),
@@ -76,3 +80,26 @@ export type WrittenRates = z.infer<typeof WrittenRates>;
 export type WrittenTier = z.infer<typeof WrittenTier>;
 export type SnapshotEntry = z.infer<typeof SnapshotEntry>;
 export type Snapshot = z.infer<typeof Snapshot>;
+
+const Versioned = z.object({ version: z.number() });
+
+/** The snapshot, or one sentence on why it is none for this version. */
+export function readSnapshot(text: string): Result<Snapshot, string> {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return err('is not JSON');
+  }
+  const read = Snapshot.safeParse(json);
+  if (read.success) return ok(read.data);
+  const { version } = Versioned.safeParse(json).data ?? {};
+  if (version !== undefined && version !== SNAPSHOT_VERSION) {
+    const made = version > SNAPSHOT_VERSION ? 'a later' : 'an earlier';
+    return err(
+      `is a snapshot of version ${version}, this gateway reads ${SNAPSHOT_VERSION}: ${made} version of the operator made it; run the gateway of that version`,
+    );
+  }
+  const [issue] = read.error.issues;
+  return err(`is not a snapshot: ${issue?.path.join('.')}: ${issue?.message}`);
+}

@@ -26,7 +26,10 @@ export function createReconcile(deps: ReconcileDeps): Hono {
     return context.json({ plan: plan.map(({ sign: _, ...row }) => row) });
   });
   app.get('/healthz', (context) => context.text('ok'));
-  app.get('/readyz', (context) => context.text('ok'));
+  app.get('/readyz', async (context) => {
+    const missing = (await deps.readiness?.()) ?? [];
+    return missing.length === 0 ? context.text('ok') : context.text(`${missing.join('\n')}\n`, 503);
+  });
   app.onError((error, context) => {
     deps.log.error('a run ended early: the API server did not say what there is', { why: error.message });
     return context.json({ error: `the cluster could not be read: ${error.message}` }, 503);

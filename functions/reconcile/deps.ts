@@ -22,6 +22,8 @@ export interface ReconcileDeps {
   readonly certificates?: CertificateDeps;
   /** Absent: all gateways run in the cluster, where they mount their snapshots. */
   readonly snapshots?: SnapshotStore;
+  /** Lines that say what is missing; none: ready. Absent: always ready. */
+  readonly readiness?: (() => Promise<ReadonlyArray<string>>) | undefined;
   /** Absent: those of a process. */
   readonly limits?: Limits;
 }

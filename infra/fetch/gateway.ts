@@ -9,7 +9,7 @@ import { createStoreMemory } from '#core/ledger/account.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import { reasonOf } from '#core/reason.ts';
-import { Snapshot } from '#core/snapshot.ts';
+import { readSnapshot } from '#core/snapshot.ts';
 import { createGateway, createMemory } from '../../functions/gateway/app.ts';
 import { GatewayBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/variable.ts';
@@ -23,7 +23,11 @@ const node = workerDependencies();
 const memory = createMemory({ clock: node.clock, log, metrics });
 const storeMemory = createStoreMemory();
 const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
-const snapshots = createMountedText(node.clock, (text) => Snapshot.safeParse(JSON.parse(text)).data);
+const snapshots = createMountedText(node.clock, (text) => {
+  const read = readSnapshot(text);
+  if (!read.ok) log.error('the snapshot is not used', { why: read.failure });
+  return read.ok ? read.value : undefined;
+});
 
 /** Throws one error that lists every binding that is missing or malformed. */
 export function createGatewayFetch(bindings: Bindings) {
@@ -40,7 +44,7 @@ async function answer(
 ): Promise<Response> {
   const { INSTANCE: path } = environment;
   const snapshot = await snapshots.read(() => environment.SNAPSHOTS.get(path));
-  if (snapshot === undefined) log.warn(`SNAPSHOTS has no snapshot of ${path} that this version reads`);
+  if (snapshot === undefined) log.warn(`SNAPSHOTS has no snapshot of ${path} that can be used`);
   const { host, port, user, password, database: dbname } = environment.HYPERDRIVE;
   const database = createDatabase({ host, port, username: user, password, dbname }, { log });
   const instanceUid = snapshot?.instance.uid ?? 'none';

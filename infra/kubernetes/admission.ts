@@ -4,6 +4,7 @@ import { AdmissionEnvironment } from '../config/environments.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { openApi } from '../node/api-access.ts';
 import { main, openFunction } from '../node/process.ts';
+import { createReadiness } from '../node/readiness.ts';
 import { createHint } from '../triggers/hint.ts';
 import { createReviewRecord } from '../triggers/review-record.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
@@ -18,6 +19,7 @@ main(async () => {
     reconcile === undefined ? undefined : createHint({ address: reconcile, token, send: parts.traces.sent(fetch) });
   const { fetch: review } = createAdmission({
     ...{ ...parts, cluster, pathSecrets, record: createReviewRecord({ ...parts, hint }) },
+    readiness: createReadiness(cluster, parts.clock),
     ...(own === undefined ? {} : { own }),
   });
   const files = cert === undefined || key === undefined ? undefined : { cert, key };

@@ -15,7 +15,7 @@ main(async () => {
     ...parts,
     ...mounts,
     folder: environment.OUTBOX_DIR,
-    snapshots: createMountedFile(environment.SNAPSHOT_FILE, now, toSnapshot),
+    snapshots: createMountedFile(environment.SNAPSHOT_FILE, now, toSnapshot(parts.log)),
     credentials: createMountedCredentials(environment.CREDENTIALS_DIR, now),
     upstream,
   });

@@ -3,9 +3,10 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
+import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
-import { Snapshot } from '#core/snapshot.ts';
+import { readSnapshot, type Snapshot } from '#core/snapshot.ts';
 import { GatewayEnvironment } from '../config/environments.ts';
 import { readEnvironment } from '../config/variable.ts';
 import type { GatewayParts } from '../node/gateway.ts';
@@ -40,9 +41,9 @@ function readMounts(
     }
   };
   const snapshot = attempt('SNAPSHOT_FILE', SNAPSHOT_FILE, () => {
-    const read = toSnapshot(readFileSync(SNAPSHOT_FILE, 'utf8'));
-    if (read === undefined) throw new Error('is not a snapshot that this version reads');
-    return read;
+    const read = readSnapshot(readFileSync(SNAPSHOT_FILE, 'utf8'));
+    if (!read.ok) throw new Error(read.failure);
+    return read.value;
   });
   const connection = attempt('DATABASE_DIR', DATABASE_DIR, () => readConnection(DATABASE_DIR));
   const storeConnection = attempt('STORE_DIR', STORE_DIR, () => readStoreConnection(STORE_DIR));
@@ -51,14 +52,14 @@ function readMounts(
   return { instanceUid: snapshot.instance.uid, connection, storeConnection };
 }
 
-/** A snapshot of a version that is not ours is no snapshot: the last good one is kept. */
-export function toSnapshot(text: string): Snapshot | undefined {
-  try {
-    return Snapshot.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}
+/** A snapshot of a version that is not ours is no snapshot: the last good one is kept, and the log says why. */
+export const toSnapshot =
+  (log: Log) =>
+  (text: string): Snapshot | undefined => {
+    const read = readSnapshot(text);
+    if (!read.ok) log.error('the snapshot is not used', { why: read.failure });
+    return read.ok ? read.value : undefined;
+  };
 
 /** Secrets are mounted under fixed names, so that this reads no spec. */
 function readConnection(folder: string): DatabaseConnection {

@@ -12,6 +12,7 @@ import { RELEASE_VERSION } from '../config/release.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { openApi } from '../node/api-access.ts';
 import { main, openFunction } from '../node/process.ts';
+import { createReadiness } from '../node/readiness.ts';
 import { createStoreMaintenance } from '../node/store-maintenance.ts';
 import { requireToken } from '../triggers/token.ts';
 
@@ -42,6 +43,7 @@ main(async () => {
   const { ADMISSION_SERVICE: service, PATH_SECRETS: [path] = [] } = environment;
   const app = createReconcile({
     ...{ ...parts, cluster: api.cluster, backends, platform },
+    readiness: createReadiness(api.cluster, parts.clock),
     // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),
   });

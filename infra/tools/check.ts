@@ -7,6 +7,7 @@ const QUICK = {
   types: 'tsc',
   'generated files': 'node infra/tools/generate.ts --check',
   'bundle budgets': 'node infra/tools/build.ts --check',
+  'CRDs since the last release': 'node infra/tools/crd-changes.ts',
 };
 
 /** Unit tests use every core, so they run alone. The import rule is one of them. */
@@ -36,6 +37,7 @@ function check([name, command]: [string, string]): Promise<string | undefined> {
       const seconds = secondsSince(began);
       process.stdout.write(`${error === null ? 'ok  ' : 'FAIL'}  ${name} (${seconds} s)\n`);
       if (error !== null) process.stdout.write(`${stdout}${stderr}`.trim().concat('\n\n'));
+      else if (stdout.startsWith('no tag')) process.stdout.write(`      ${stdout}`);
       resolve(error === null ? undefined : name);
     });
   });

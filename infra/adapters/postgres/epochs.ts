@@ -1,5 +1,6 @@
 // The epoch of an instance's store, and the processes that have joined it (LEDGER 6).
 import type { EpochState, Epochs } from '#core/ports/epochs.ts';
+import { requireVersion } from './schema.ts';
 import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 /** A process without a heartbeat for so long is not waited for. Heartbeats come every two seconds. */
@@ -31,7 +32,7 @@ with state as (
   select coalesce(max(epoch), 0) as epoch, coalesce(bool_and(opened_at is not null), false) as is_open,
     coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age, coalesce(max(calls), 0) as calls
   from gateway_operator.store_epoch where instance_uid = $1)
-select state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
+select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
   (select count(*)::integer from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
     and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as awaited
 from state`,
@@ -59,7 +60,9 @@ const LEAVE = `
 update gateway_operator.gateway_process set left_at = clock_timestamp() where instance_uid = $1 and process = $2`;
 
 async function readState(query: Query, instanceUid: string): Promise<EpochState> {
-  const [row] = await query<EpochState>(STATE, [instanceUid]);
+  const [row] = await query<EpochState & { readonly version: number | null }>(STATE, [instanceUid]);
   if (row === undefined) throw new Error('the epoch was not told');
-  return row;
+  const { version, ...state } = row;
+  requireVersion(version);
+  return state;
 }

