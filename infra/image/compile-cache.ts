@@ -8,6 +8,9 @@ import { CACHE_FOLDER, USER } from './config.ts';
 /** Without it the hash seed of strings would make each cache another. V8 does not compare this flag when it reads a cache. */
 const SEED = '--random-seed=1';
 
+/** Milliseconds: a program that does not end without its environment must get required variables. */
+const TIMEOUT = 60_000;
+
 /**
  * Fills the cache of `dist/node` below the folder, and answers the Node.js that can use it: this one. Node.js names the cache after its version, the
  * processor's architecture and features, and the user. Any other process runs without the cache.
@@ -27,7 +30,8 @@ export function writeCompileCache(app: string, entries: ReadonlyArray<string>): 
 
 function compile(cache: string, args: ReadonlyArray<string>, expected: number): void {
   const env = { NODE_COMPILE_CACHE: cache, NODE_COMPILE_CACHE_PORTABLE: '1' };
-  const { status, stderr } = spawnSync(process.execPath, [SEED, ...args], { env, encoding: 'utf8' });
+  const options = { env, encoding: 'utf8', timeout: TIMEOUT } as const;
+  const { status, stderr } = spawnSync(process.execPath, [SEED, ...args], options);
   if (status !== expected) throw new Error(`node ${args[0]} ended with ${status}: ${stderr}`);
 }
 

@@ -15,11 +15,19 @@ export function documented(file: string, name: string, language = 'sh'): string 
   return block.slice(0, end);
 }
 
+/** The first shell block that holds the text. */
+export function documentedWith(file: string, text: string): string {
+  const blocks = readFileSync(join(ROOT, file), 'utf8').matchAll(/^```sh\n(.*?)\n```$/gms);
+  const [, block] = [...blocks].find(([whole]) => whole.includes(text)) ?? [];
+  if (block === undefined) throw new Error(`${file} has no block with ${text}`);
+  return block;
+}
+
 /** A folder that looks like the repository for what the commands read; what they write goes there. */
 export function deskIn(folder: string): string {
   const desk = join(folder, 'desk');
   mkdirSync(desk);
-  for (const part of ['crds', 'infra']) symlinkSync(join(ROOT, part), join(desk, part));
+  for (const part of ['crds', 'infra', 'node_modules', 'package.json']) symlinkSync(join(ROOT, part), join(desk, part));
   return desk;
 }
 

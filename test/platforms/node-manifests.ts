@@ -1,0 +1,79 @@
+// Manifests for tests of real Pods: the page's example with the addresses of a test, an instance on Redis, and keys.
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import type { ModelStats } from '../../infra/local/upstream/server.ts';
+
+export const UPSTREAM_KEY = 'upstream-key-of-tests';
+export const STORE_PASSWORD = 'secret-of-the-store';
+const TWO = { type: 'Deployment', scale: { min: 2, max: 2 } };
+
+/** The page's example with the addresses of this test. */
+export function mine(text: string, { username, password, dbname }: DatabaseConnection): string {
+  return text
+    .replace('host: postgres.example.com', 'host: postgres')
+    .replace(
+      'username: gateway, password: change-me, dbname: gateway',
+      `username: ${username}, password: ${password}, dbname: ${dbname}`,
+    )
+    .replace('sk-change-me', UPSTREAM_KEY)
+    .replace('{ model: openai/gpt-5-mini }', '{ model: openai/gpt-5-mini, apiBase: "http://upstream.default.svc/v1" }');
+}
+
+export const keyOf = (name: string, change: object = {}) => ({
+  ...{ apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', metadata: { name, namespace: 'default' } },
+  spec: {
+    ...{ keyAlias: name, models: ['gpt-5-mini'], maxBudget: '5', budgetDuration: '30d' },
+    connectionRef: { instanceRef: { name: 'llm', namespace: 'default' } },
+    ...change,
+  },
+});
+
+/** An instance of two processes on Redis, with a key. `workload`: another than a Deployment. */
+export function teamOf({ username, password, dbname }: DatabaseConnection, workload: object = TWO) {
+  const secret = (name: string, stringData: object) => ({
+    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'team' }, stringData },
+  });
+  const model = (name: string) => ({
+    ...{ identifier: name, modelName: name, requiresAuth: true },
+    modelCredentials: { nameRef: 'provider', keys: { apiKey: 'apiKey' } },
+    gatewayParams: {
+      model: `openai/${name}`,
+      apiBase: 'http://upstream.team.svc/v1',
+      inputCostPerMillionTokens: '1',
+      outputCostPerMillionTokens: '2',
+    },
+  });
+  const items: ReadonlyArray<{ readonly kind: string; readonly [field: string]: unknown }> = [
+    secret('database', { host: 'postgres', username, password, dbname }),
+    secret('store', { host: 'redis', port: '6379', password: STORE_PASSWORD }),
+    secret('provider', { apiKey: UPSTREAM_KEY }),
+    {
+      ...{ apiVersion: 'instance.gateway-operator.dev/v1alpha1', kind: 'GatewayInstance' },
+      metadata: { name: 'team', namespace: 'team', annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } },
+      spec: {
+        databaseSecretRef: {
+          nameRef: 'database',
+          keys: { hostSecret: 'host', usernameSecret: 'username', passwordSecret: 'password', dbnameSecret: 'dbname' },
+        },
+        redisSecretRef: {
+          nameRef: 'store',
+          keys: { hostSecret: 'host', portSecret: 'port', passwordSecret: 'password' },
+        },
+        workload,
+        models: [model('echo'), model('slow')],
+      },
+    },
+    {
+      ...keyOf('team', {
+        models: ['echo', 'slow'],
+        connectionRef: { instanceRef: { name: 'team', namespace: 'team' } },
+      }),
+      metadata: { name: 'team', namespace: 'team' },
+    },
+  ];
+  return { apiVersion: 'v1', kind: 'List', items };
+}
+
+/** Nano-dollars at the prices of `teamOf`. */
+export const costOf = ({ promptTokens = 0, completionTokens = 0 }: Partial<ModelStats> = {}) =>
+  1000 * promptTokens + 2000 * completionTokens;
