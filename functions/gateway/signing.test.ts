@@ -13,6 +13,19 @@ test.each<[string, string, Record<string, string>, object | undefined]>([
   ['other providers know no keys of AWS', 'openai', AWS, undefined],
   ['nothing is signed without credentials', 'bedrock', {}, undefined],
   [
+    'a region without keys asks for the role of the Pod',
+    'bedrock',
+    { awsRegion: 'eu-west-1' },
+    { by: 'pod-role', of: 'aws', service: 'bedrock', region: 'eu-west-1' },
+  ],
+  ['the newer endpoint of Bedrock is a service of its own', 'bedrock_mantle', AWS, { service: 'bedrock-mantle' }],
+  [
+    'a project without a service account asks for Workload Identity',
+    'vertex_ai',
+    { vertexProject: 'p' },
+    { by: 'pod-role' },
+  ],
+  [
     'a service account signs for Vertex AI',
     'vertex_ai',
     vertex(ACCOUNT),

@@ -1,4 +1,4 @@
-// The signing of an entry's requests, from its credentials: keys of AWS, or a service account of Google, where there is no `apiKey`.
+// The signing of an entry's requests, where there is no `apiKey`: keys of AWS, a service account of Google, or the role of the Pod.
 import { member, parseJson, textOf } from '#core/json.ts';
 import type { Signing } from '#core/ports/serving.ts';
 import type { Provider } from '#core/providers.ts';
@@ -10,13 +10,17 @@ type Credentials = Readonly<Record<string, string>>;
 export function signingOf({ signing }: Provider, credentials: Credentials): Result<Signing | undefined, string> {
   if (credentials.apiKey !== undefined) return ok(undefined);
   if (signing === 'bedrock' || signing === 'bedrock-mantle') return signingOfAws(credentials, signing);
-  const { vertexCredentials } = credentials;
-  return signing === 'google' && vertexCredentials !== undefined ? signingOfGoogle(vertexCredentials) : ok(undefined);
+  if (signing !== 'google') return ok(undefined);
+  const { vertexCredentials, vertexProject } = credentials;
+  if (vertexCredentials !== undefined) return signingOfGoogle(vertexCredentials);
+  return ok(vertexProject === undefined ? undefined : { by: 'pod-role', of: 'google' });
 }
 
 function signingOfAws(credentials: Credentials, service: string): Result<Signing | undefined, string> {
   const { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsRegion: region } = credentials;
-  if (accessKeyId === undefined && secretAccessKey === undefined) return ok(undefined);
+  if (accessKeyId === undefined && secretAccessKey === undefined) {
+    return ok(region === undefined ? undefined : { by: 'pod-role', of: 'aws', service, region });
+  }
   if (accessKeyId === undefined) return err('credential awsAccessKeyId is missing beside awsSecretAccessKey');
   if (secretAccessKey === undefined) return err('credential awsSecretAccessKey is missing beside awsAccessKeyId');
   if (region === undefined) return err('credential awsRegion is missing: requests are signed for a region');

@@ -147,6 +147,8 @@ export const GatewayEnvironment = {
     DATABASE_DIR: withDefault(text, '/etc/gateway/database'),
     STORE_DIR: withDefault(text, '/etc/gateway/store'),
     OUTBOX_DIR: withDefault(text, '/var/lib/gateway/outbox'),
+    AWS_ROLE_ARN: optional(text),
+    AWS_WEB_IDENTITY_TOKEN_FILE: optional(file),
     ...traces,
   },
 };

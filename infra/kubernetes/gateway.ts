@@ -1,5 +1,6 @@
 // The gateway function as a Node process: one instance, everything it needs mounted as files, no access to the API server.
 import { createMountedCredentials, createMountedFile } from '#adapters/mounted.ts';
+import { createPodIdentity } from '#adapters/upstream/pod-identity.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
 import { openGateway } from '../node/gateway.ts';
 import { main, openFunction } from '../node/process.ts';
@@ -10,7 +11,9 @@ main(async () => {
   const { environment, mounts } = readStart(process.env);
   const { run, ...parts } = await openFunction('gateway', environment);
   const { now } = parts.clock;
-  const upstream = createUpstream();
+  const { AWS_ROLE_ARN: arn, AWS_WEB_IDENTITY_TOKEN_FILE: tokenFile } = environment;
+  const role = arn === undefined || tokenFile === undefined ? undefined : { arn, tokenFile };
+  const upstream = createUpstream({ pod: createPodIdentity({ role, fetch, now }) });
   const gateway = openGateway({
     ...parts,
     ...mounts,

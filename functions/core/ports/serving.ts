@@ -7,9 +7,11 @@ export interface Credentials {
 
 /**
  * The authorization of requests that a fixed header cannot give: a signature of AWS (SigV4) over the whole request, or a short-lived access token
- * that Google gives for a service account.
+ * that Google gives for a service account. `pod-role`: with what the process gets where it runs (IRSA, Workload Identity).
  */
 export type Signing =
+  | { readonly by: 'pod-role'; readonly of: 'aws'; readonly service: string; readonly region: string }
+  | { readonly by: 'pod-role'; readonly of: 'google' }
   | {
       readonly by: 'aws';
       readonly service: string;

@@ -1,10 +1,14 @@
 import { createHash, createHmac, generateKeyPairSync, verify } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Signing, Upstream, UpstreamRequest } from '#core/ports/serving.ts';
 import { createFetchUpstream } from './fetch.ts';
+import { createPodIdentity } from './pod-identity.ts';
 import { createUpstream } from './undici.ts';
 
 const NOW = Date.UTC(2026, 10, 23, 9, 30);
@@ -120,6 +124,59 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
   test('without signing is sent as it is', async () => {
     await make()(requestOf(undefined));
     expect(seen[0]?.headers.authorization).toBeUndefined();
+  });
+});
+
+describe('a request with the role of the Pod', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pod-identity-'));
+  const tokenFile = join(folder, 'token');
+  writeFileSync(tokenFile, 'the-token\n');
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const role = { arn: 'arn:aws:iam::1:role/gateway', tokenFile };
+  const AWS_ROLE: Signing = { by: 'pod-role', of: 'aws', service: 'bedrock', region: 'eu-west-1' };
+  const KEYS = `<Credentials><AccessKeyId>ASIAPOD</AccessKeyId><SecretAccessKey>s/e+c=</SecretAccessKey>
+    <SessionToken>session/+=</SessionToken><Expiration>${new Date(NOW + 3_600_000).toISOString()}</Expiration></Credentials>`;
+
+  function open(answer: () => Response, given: typeof role | null = role) {
+    const calls: Array<{ url: string; init: RequestInit }> = [];
+    const fake = async (url: unknown, init: RequestInit = {}) => {
+      calls.push({ url: String(url), init });
+      return answer();
+    };
+    const pod = createPodIdentity({ role: given ?? undefined, fetch: fake as typeof fetch, now: () => now });
+    return { calls, upstream: createUpstream({ now: () => now, pod }) };
+  }
+
+  test('of AWS is signed with keys for its token, which are fetched again before their end', async () => {
+    const { calls, upstream } = open(() => new Response(KEYS));
+    await upstream(requestOf(AWS_ROLE));
+    await upstream(requestOf(AWS_ROLE));
+    expect(calls.map(({ url }) => url)).toEqual(['https://sts.eu-west-1.amazonaws.com/']);
+    expect(Object.fromEntries(calls[0]?.init.body as URLSearchParams)).toMatchObject({
+      ...{ Action: 'AssumeRoleWithWebIdentity', RoleArn: role.arn, WebIdentityToken: 'the-token' },
+    });
+    expect(seen[1]?.headers.authorization).toContain('Credential=ASIAPOD/20261123/eu-west-1/bedrock/aws4_request');
+    expect(seen[1]?.headers['x-amz-security-token']).toBe('session/+=');
+    now += 3_550_000;
+    await upstream(requestOf(AWS_ROLE));
+    expect(calls).toHaveLength(2);
+  });
+
+  test('of Google carries the token of the metadata server', async () => {
+    const { calls, upstream } = open(() => Response.json({ access_token: 'pod-token', expires_in: 3600 }));
+    await upstream(requestOf({ by: 'pod-role', of: 'google' }));
+    expect(calls[0]?.init.headers).toEqual({ 'metadata-flavor': 'Google' });
+    expect(seen[0]?.headers.authorization).toBe('Bearer pod-token');
+  });
+
+  test.each<[string, () => Upstream]>([
+    ['AWS refuses it', () => open(() => new Response('', { status: 403 })).upstream],
+    ['the Pod has none', () => open(() => new Response(KEYS), null).upstream],
+    ['the answer has no keys', () => open(() => new Response('<html>')).upstream],
+    ['it is a Worker', () => createFetchUpstream({ fetch, timer, now: () => now })],
+  ])('is not sent where %s', async (_, make) => {
+    await expect(make()(requestOf(AWS_ROLE))).rejects.toMatchObject({ name: 'UpstreamBroke', how: 'unsigned' });
+    expect(seen).toEqual([]);
   });
 });
 

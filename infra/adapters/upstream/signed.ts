@@ -15,36 +15,72 @@ const MARGIN = 60_000;
 interface Deps {
   readonly fetch: typeof globalThis.fetch;
   readonly now: () => number;
+  readonly pod?: PodIdentity | undefined;
 }
 
-interface Token {
-  readonly text: string;
+/** Until when a credential may be used, in milliseconds since the Unix epoch. */
+interface Lasting<T> {
+  readonly value: T;
   readonly until: number;
 }
+
+/** Credentials of the place where the process runs. A rejection says why there are none. */
+export interface PodIdentity {
+  awsKeys(region: string, signal: AbortSignal): Promise<Lasting<Keys>>;
+  googleToken(signal: AbortSignal): Promise<Lasting<string>>;
+}
+
+type Keys = Pick<SigningOf<'aws'>, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>;
+
+const none = () =>
+  Promise.reject(new Error('there is no role of a Pod here: give the entry an apiKey, or keys of its own'));
+/** A Worker, or a process on a person's machine. */
+const NO_POD: PodIdentity = { awsKeys: none, googleToken: none };
 
 type SigningOf<By extends Signing['by']> = Extract<Signing, { by: By }>;
 
 /** The upstream with signed requests. One that cannot be signed is not sent: it breaks as `unsigned`. */
-export function withSigning(upstream: Upstream, { fetch, now }: Deps): Upstream {
+export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
   /** Values only: on Workers a request may not wait for another's call. */
-  const tokens = new Map<string, Token>();
+  const tokens = new Map<string, Lasting<string>>();
+  const keys = new Map<string, Lasting<Keys>>();
 
   return (request) => (request.signing === undefined ? upstream(request) : sign(request, request.signing));
 
   async function sign(request: UpstreamRequest, signing: Signing): Promise<UpstreamResponse> {
     if (signing.by === 'aws') return upstream(await orBroken(toSigned(request, signing, now())));
-    const id = `${signing.clientEmail} ${signing.privateKeyId} ${signing.tokenUri}`;
-    const known = tokens.get(id);
-    const token = known !== undefined && now() < known.until ? known : await orBroken(askToken(request, signing));
-    tokens.set(id, token);
-    const headers = { ...request.headers, authorization: `Bearer ${token.text}` };
+    if (signing.by === 'google') {
+      const id = `${signing.clientEmail} ${signing.privateKeyId} ${signing.tokenUri}`;
+      return withToken(request, id, () => askToken(request, signing));
+    }
+    const signal = inTime(request);
+    if (signing.of === 'google') return withToken(request, 'pod', () => pod.googleToken(signal));
+    const { service, region } = signing;
+    const own = await lasting(keys, region, () => pod.awsKeys(region, signal));
+    return upstream(await orBroken(toSigned(request, { by: 'aws', service, region, ...own }, now())));
+  }
+
+  async function withToken(
+    request: UpstreamRequest,
+    id: string,
+    ask: () => Promise<Lasting<string>>,
+  ): Promise<UpstreamResponse> {
+    const headers = { ...request.headers, authorization: `Bearer ${await lasting(tokens, id, ask)}` };
     const response = await upstream({ ...request, headers });
     // A token that was revoked is not kept until its end.
     if (response.status === 401) tokens.delete(id);
     return response;
   }
 
-  async function askToken({ signal, timeouts }: UpstreamRequest, signing: SigningOf<'google'>): Promise<Token> {
+  async function lasting<T>(known: Map<string, Lasting<T>>, id: string, ask: () => Promise<Lasting<T>>): Promise<T> {
+    const before = known.get(id);
+    if (before !== undefined && now() < before.until - MARGIN) return before.value;
+    const asked = await orBroken(ask());
+    known.set(id, asked);
+    return asked.value;
+  }
+
+  async function askToken(request: UpstreamRequest, signing: SigningOf<'google'>): Promise<Lasting<string>> {
     const at = now();
     const { toAssertion } = await import('./google-assertion.ts');
     const response = await fetch(signing.tokenUri, {
@@ -54,13 +90,17 @@ export function withSigning(upstream: Upstream, { fetch, now }: Deps): Upstream 
         assertion: await toAssertion(signing, Math.floor(at / 1000)),
       }),
       redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeouts.connect)]),
+      signal: inTime(request),
     });
     if (!response.ok) throw new Error(`Google gave no access token: ${response.status}`);
     const { access_token: text, expires_in: seconds } = (await response.json()) as Record<string, unknown>;
     if (typeof text !== 'string' || typeof seconds !== 'number') throw new Error('Google gave no access token');
-    return { text, until: at + seconds * 1000 - MARGIN };
+    return { value: text, until: at + seconds * 1000 };
   }
+}
+
+function inTime({ signal, timeouts }: UpstreamRequest): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(timeouts.connect)]);
 }
 
 /** Nothing was sent to the provider yet. */

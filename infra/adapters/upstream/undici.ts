@@ -3,7 +3,7 @@ import { Pool } from 'undici';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
 import { createTurn } from '../turn.ts';
 import { ask, type Route, toBroken } from './answer.ts';
-import { withSigning } from './signed.ts';
+import { type PodIdentity, withSigning } from './signed.ts';
 
 interface KnownRoute extends Route {
   readonly connect: number;
@@ -12,7 +12,14 @@ interface KnownRoute extends Route {
 /** A bound on cached URLs: one per model entry, plus those of edited entries. */
 const MAX_ROUTES = 10_000;
 
-export function createUpstream({ fetch = globalThis.fetch, now = Date.now } = {}) {
+interface Deps {
+  readonly fetch?: typeof globalThis.fetch;
+  readonly now?: () => number;
+  /** The role of the Pod, where it has one. */
+  readonly pod?: PodIdentity;
+}
+
+export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod }: Deps = {}) {
   const turn = createTurn();
   const pools = new Map<string, Pool>();
   /** Routes by URL: a look-up costs less than parsing it. */
@@ -46,7 +53,7 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now } = {}
     return pool;
   }
 
-  return Object.assign(withSigning(send, { fetch, now }), {
+  return Object.assign(withSigning(send, { fetch, now, pod }), {
     /** Closes every connection and breaks running calls. */
     close: async () => {
       await Promise.all([...pools.values()].map((pool) => pool.destroy()));

@@ -1,0 +1,60 @@
+// Short-lived credentials of the Pod itself: a role of AWS for its service account (IRSA), and Google's Workload Identity.
+import { readFile } from 'node:fs/promises';
+import type { PodIdentity } from './signed.ts';
+
+/** The role and the file that EKS writes into the Pod's environment; absent: the Pod has none. */
+export interface Role {
+  readonly arn: string;
+  readonly tokenFile: string;
+}
+
+interface Deps {
+  readonly role: Role | undefined;
+  readonly fetch: typeof globalThis.fetch;
+  readonly now: () => number;
+}
+
+/** Answers from inside the cluster, so a Pod without Workload Identity waits no longer than this. */
+const METADATA = 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token';
+
+export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
+  return {
+    awsKeys: async (region, signal) => {
+      if (role === undefined)
+        throw new Error('the Pod has no role of AWS: AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE are not set');
+      const response = await fetch(`https://sts.${region}.amazonaws.com/`, {
+        method: 'POST',
+        body: new URLSearchParams({
+          ...{ Action: 'AssumeRoleWithWebIdentity', Version: '2011-06-15', RoleArn: role.arn },
+          ...{ RoleSessionName: 'gateway-operator', WebIdentityToken: (await readFile(role.tokenFile, 'utf8')).trim() },
+        }),
+        ...{ redirect: 'error', signal },
+      });
+      if (!response.ok) throw new Error(`AWS gave no keys for the Pod's role: ${response.status}`);
+      return keysIn(await response.text());
+    },
+    googleToken: async (signal) => {
+      const response = await fetch(METADATA, { headers: { 'metadata-flavor': 'Google' }, redirect: 'error', signal });
+      if (!response.ok) throw new Error(`the Pod has no Workload Identity of Google: ${response.status}`);
+      const { access_token: text, expires_in: seconds } = (await response.json()) as Record<string, unknown>;
+      if (typeof text !== 'string' || typeof seconds !== 'number')
+        throw new Error('Google gave the Pod no access token');
+      return { value: text, until: now() + seconds * 1000 };
+    },
+  };
+}
+
+/** Keys of the answer, which is XML; their values hold nothing that XML escapes. */
+function keysIn(xml: string): Awaited<ReturnType<PodIdentity['awsKeys']>> {
+  const part = (name: string) => new RegExp(`<${name}>([^<]+)</${name}>`).exec(xml)?.[1] ?? '';
+  const [accessKeyId, secretAccessKey, sessionToken] = [
+    part('AccessKeyId'),
+    part('SecretAccessKey'),
+    part('SessionToken'),
+  ];
+  const until = Date.parse(part('Expiration'));
+  if (accessKeyId === '' || secretAccessKey === '' || sessionToken === '' || Number.isNaN(until)) {
+    throw new Error("AWS gave no keys for the Pod's role");
+  }
+  return { value: { accessKeyId, secretAccessKey, sessionToken }, until };
+}
