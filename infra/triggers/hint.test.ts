@@ -12,13 +12,16 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
 });
-const tell = async () => {
+const create = () => {
   const started = Date.now();
   const send = async (event: Request) => {
     sent.push({ at: Date.now() - started, event });
     return answers.shift() ?? new Response('{}');
   };
-  const hint = createHint({ address: 'http://reconcile/', token: 'the-token-of-tests', send });
+  return createHint({ address: 'http://reconcile/', token: 'the-token-of-tests', send });
+};
+const tell = async () => {
+  const hint = create();
   const told = hint(HINT).then(
     () => 'told',
     (error: Error) => error.message,
@@ -59,4 +62,23 @@ test('a gateway that is ready at the third look is not asked about again', async
 test('an answer that is no report is looked behind once more, and a refusal is told', async () => {
   answers = [new Response('<html>'), new Response('no', { status: 503 })];
   expect(await tell()).toBe('reconcile answered 503: no');
+});
+
+test('an object that is written again and again is looked at once a write; only its last write is looked at again', async () => {
+  answers = Array.from({ length: 20 }, () => report({ ...ACTED, underWay: 1 }));
+  const hint = create();
+  const other = hint({ ...HINT, name: 'other' });
+  const told = [];
+  for (let write = 0; write < 4; write += 1) {
+    told.push(hint(HINT));
+    await vi.advanceTimersByTimeAsync(1000);
+  }
+  await vi.runAllTimersAsync();
+  await Promise.all([other, ...told]);
+  const events = await Promise.all(
+    sent.map(async ({ at, event }) => ({ at, name: ((await event.json()) as typeof HINT).name })),
+  );
+  const timesOf = (name: string) => events.filter((event) => event.name === name).map(({ at }) => at);
+  expect(timesOf('chat')).toEqual([250, 1250, 2250, 3250, 5250, 8250, 13_250, 23_250]);
+  expect(timesOf('other')).toEqual([250, 2250, 5250, 10_250, 20_250]);
 });

@@ -21,14 +21,23 @@ export function createHint(deps: HintDependencies): (hint: Hint, traceparent?: s
     if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
     return text;
   };
+  /** The newest hint about each object, which repeats for the earlier ones too. */
+  const newest = new Map<string, symbol>();
   return async (hint, traceparent) => {
-    await pause(FIRST);
-    const { acted, underWay } = readReport(await ask(hint, traceparent));
-    let isLast = acted && !underWay;
-    for (const [index, after] of REPEATS.entries()) {
-      if (isLast) return;
-      await pause(after - (REPEATS[index - 1] ?? 0));
-      isLast = !readReport(await ask(hint, traceparent)).underWay;
+    const [id, own] = [`${hint.kind} ${hint.namespace}/${hint.name}`, Symbol()];
+    newest.set(id, own);
+    try {
+      await pause(FIRST);
+      const { acted, underWay } = readReport(await ask(hint, traceparent));
+      let isLast = acted && !underWay;
+      for (const [index, after] of REPEATS.entries()) {
+        if (isLast) return;
+        await pause(after - (REPEATS[index - 1] ?? 0));
+        if (newest.get(id) !== own) return;
+        isLast = !readReport(await ask(hint, traceparent)).underWay;
+      }
+    } finally {
+      if (newest.get(id) === own) newest.delete(id);
     }
   };
 }
