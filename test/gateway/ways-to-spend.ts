@@ -1,0 +1,114 @@
+// Every path that spends, behind every dialect that serves it: what a client asks there, and what a provider says.
+import type { DialectName } from '#core/providers.ts';
+import { APIS } from '../../functions/gateway/wire/apis.ts';
+import { COUNT, errorBody, message, START, STOP, words } from './anthropic.ts';
+import { COMPLETED, CREATED, deltas, response } from './responses.ts';
+import { chunk, completion, embedded, MESSAGES, streamed } from './upstream.ts';
+
+/** What a provider of one dialect says to a client of one API, at a thousand nano-dollars a token of input and two thousand of output. */
+interface Fixture {
+  readonly body: object;
+  readonly whole: string;
+  readonly cost: bigint;
+  readonly refusal: string;
+  /** Members that ask for work that no usage reports. */
+  readonly unmetered: ReadonlyArray<object>;
+  /** Absent: the API has no streams. */
+  readonly stream?: {
+    readonly whole: string[];
+    readonly begun: string[];
+    readonly cost: bigint;
+    readonly error: string;
+  };
+}
+
+const COST = 10n * 1000n + 5n * 2000n;
+const STREAM_COST = 10n * 1000n + 3n * 2000n;
+export const CHAT = { model: 'gpt', messages: MESSAGES };
+const UNMETERED = [{ tools: [{ type: 'code_interpreter' }] }, { service_tier: 'priority' }, { background: true }];
+
+const BESIDES_MESSAGES = [
+  { tools: [{ type: 'code_execution_20250825', name: 'code_execution' }] },
+  ...[{ speed: 'fast' }, { mcp_servers: [{ type: 'url' }] }, { inference_geo: 'us' }],
+];
+
+const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> = {
+  '/messages': {
+    anthropic: {
+      body: { ...CHAT, max_tokens: 100 },
+      ...{ whole: message('hello'), cost: COST, refusal: errorBody('invalid_request_error') },
+      unmetered: BESIDES_MESSAGES,
+      stream: {
+        ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'api_error' },
+        begun: [START, ...words('a', 'b')],
+      },
+    },
+    openai: {
+      body: { ...CHAT, max_tokens: 100 },
+      ...{ whole: completion('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      unmetered: BESIDES_MESSAGES,
+      stream: {
+        ...{ whole: streamed(['a', 'b']), cost: STREAM_COST, error: 'api_error' },
+        begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
+      },
+    },
+  },
+  '/responses': {
+    openai: {
+      body: { model: 'gpt', input: 'Say hello.', max_output_tokens: 100 },
+      ...{ whole: response('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      unmetered: [
+        ...[{ background: true }, { store: true }, { conversation: 'conv_1' }, { service_tier: 'priority' }],
+        { tools: [{ type: 'code_interpreter', container: { type: 'auto' } }] },
+      ],
+      stream: {
+        ...{ whole: [CREATED, ...deltas('a', 'b'), COMPLETED], cost: STREAM_COST, error: 'server_error' },
+        begun: [CREATED, ...deltas('a', 'b')],
+      },
+    },
+  },
+  '/embeddings': {
+    openai: {
+      body: { model: 'gpt', input: ['Say hello.'] },
+      ...{ whole: embedded(10), cost: 10n * 1000n, refusal: '{"error":{"message":"No."}}' },
+      unmetered: [{ service_tier: 'priority' }, { provider: { order: ['dear'] } }],
+    },
+  },
+  '/chat/completions': {
+    openai: {
+      ...{ body: CHAT, whole: completion('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      unmetered: UNMETERED,
+      stream: {
+        ...{ whole: streamed(['a', 'b']), cost: STREAM_COST, error: 'upstream_error' },
+        begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
+      },
+    },
+    anthropic: {
+      ...{ body: CHAT, whole: message('hello'), cost: COST, refusal: errorBody('invalid_request_error') },
+      unmetered: UNMETERED,
+      stream: {
+        ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'upstream_error' },
+        begun: [START, ...words('a', 'b')],
+      },
+    },
+  },
+};
+
+/** One path on which money is spent, and the provider behind it. */
+export interface Way extends Fixture {
+  readonly path: string;
+  readonly provider: string;
+}
+
+/** Every path that spends, with and without `/v1`, behind every dialect that serves it. */
+export const WAYS_TO_SPEND = APIS.flatMap(({ path, codecs }) =>
+  Object.keys(codecs).flatMap((provider) =>
+    [path, `/v1${path}`].map((asked): Way => ({ ...fixtureOf(path, provider), path: asked, provider })),
+  ),
+);
+
+function fixtureOf(path: string, provider: string): Fixture {
+  const fixture = Object.entries(FIXTURES[path] ?? {}).find(([dialect]) => dialect === provider)?.[1];
+  if (fixture === undefined) throw new Error(`${path} behind ${provider} spends, and no test says what is charged`);
+  return fixture;
+}
