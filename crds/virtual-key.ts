@@ -148,6 +148,12 @@ export const VirtualKeySpec = withRule(
 );
 export type VirtualKeySpec = z.output<typeof VirtualKeySpec>;
 
+const WindowSpend = z.object({
+  budgetDuration: text(16).describe('Length of the window.'),
+  currentSpend: Spend.describe('Dollars spent in the current window.'),
+  budgetResetDate: Timestamp.describe('When the current window ends, RFC 3339.'),
+});
+
 export const VirtualKeyStatus = z.object({
   ...observed,
   keySecretRef: z
@@ -163,6 +169,9 @@ export const VirtualKeyStatus = z.object({
   expiryDate: Timestamp.optional().describe('When the key expires, RFC 3339; absent without `spec.duration`.'),
   keyID: z.string().max(128).optional().describe('Names the key in logs and in the ledger; not secret.'),
   budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),
+  budgets: listBy('budgetDuration', WindowSpend, 8)
+    .optional()
+    .describe('Spend in the current windows of `spec.budgets`.'),
   lastSyncTime: Timestamp.optional().describe('When something of this status last changed, RFC 3339.'),
 });
 export type VirtualKeyStatus = z.output<typeof VirtualKeyStatus>;

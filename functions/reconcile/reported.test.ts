@@ -57,6 +57,27 @@ describe('a budget', () => {
     expect(shares()).toHaveLength(4);
   });
 
+  test('of a further window is told of beside the first, once in each of its windows, and its spend is in the status', async () => {
+    await edit({ budgets: [{ maxBudget: '1', budgetDuration: '1h' }] });
+    await harness.sweep();
+    await harness.spend('chat', '0.5');
+    await pass(1000);
+    await pass(1000);
+    const told =
+      'it has spent 0.5 of 1 dollars in the window that ends at 2026-11-21T13:00:00Z: 50 per cent of its budget per 1h, or more';
+    expect(shares()).toEqual([told]);
+    const { budgets } = await harness.status(virtualKeys, 'chat');
+    expect(budgets).toEqual([{ budgetDuration: '1h', currentSpend: '0.5', budgetResetDate: '2026-11-21T13:00:00Z' }]);
+    await pass(DAY / 24);
+    await harness.spend('chat', '0.97');
+    await pass(1000);
+    expect(shares()).toHaveLength(2);
+    expect(shares()[1]).toContain('95 per cent of its budget per 1h');
+    await edit({ budgets: null });
+    await harness.sweep();
+    expect((await harness.status(virtualKeys, 'chat')).budgets).toBeUndefined();
+  });
+
   test('of a user is told of too; a spend that uses it up at once says only that', async () => {
     await harness.apply(makeUser({ autoCreateKey: false }));
     await harness.sweep();

@@ -65,6 +65,25 @@ export function spendOf(member: Member, own: OwnClaim | undefined, now: Millis):
   return { spent, resetsAt: window.end, isExceeded: spent >= BigInt(budget.limit) };
 }
 
+export interface WindowSpend extends Spend {
+  readonly budgetDuration: string;
+  readonly maxBudget: string;
+}
+
+/** A key's spend in its further windows (`budgets`), in the order of the spec; windows that are not in force yet are left out. */
+export function windowSpends(key: VirtualKey, { claim, instance }: OwnClaim, now: Millis): ReadonlyArray<WindowSpend> {
+  const further = budgetedScopes(claim).filter(({ kind, scopeId }) => kind === 'key' && scopeId !== claim.scopeId);
+  return (key.spec.budgets ?? []).flatMap(({ budgetDuration, maxBudget }) => {
+    const scope = further.find(({ budget }) => budget.duration === budgetDuration);
+    if (scope === undefined) return [];
+    const window = windowOf(scope.budget, claim.anchor, now);
+    const spent = instance.sums.get(sumKey(scope.scopeId, window)) ?? 0n;
+    return [
+      { budgetDuration, maxBudget, spent, resetsAt: window.end, isExceeded: spent >= (parseMoney(maxBudget) ?? 0n) },
+    ];
+  });
+}
+
 type SpentBudget = Problem & { readonly model: string | undefined };
 
 /** Further budgets that are used up, in one sentence each: for models that the key may use (`modelMaxBudget`), and for other windows (`budgets`). */

@@ -9,7 +9,7 @@ import type { User, UserStatus } from '#crds/user.ts';
 import type { VirtualKey, VirtualKeyStatus } from '#crds/virtual-key.ts';
 import { type Action, about, event, type Guarded, type StatusPatch } from '../action.ts';
 import { differingMembers } from '../json.ts';
-import { type Spend, spendOf } from '../key/budget.ts';
+import { type Spend, spendOf, type WindowSpend, windowSpends } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { displayOf, isOurs, leftoverOf } from '../key/secret-shape.ts';
 import {
@@ -117,15 +117,17 @@ export function planMemberStatus(
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
       : { currentSpend: status?.currentSpend, budgetResetDate: status?.budgetResetDate }),
   };
-  const shares = planShareEvent(member, spend, reset);
+  const shares = planShareEvent(member, { spend, reset, maxBudget: spec.maxBudget, before: status });
   if (view === undefined) {
     const ofMember = { ...after, ...(member.kind === 'User' ? keyRefs(member, context) : {}) };
     return [...shares, ...planWrite(member, ofMember, context)];
   }
   const expiry = own && expiryOf(view.object, own.claim);
   const expiryDate = expiry === undefined ? undefined : toTimestamp(expiry);
+  const windows = own && view.object.spec.budgets && windowSpends(view.object, own, context.now);
   const ofKey: VirtualKeyStatus = {
     ...after,
+    budgets: access.at === 'allowed' ? windows?.map(toWindowStatus) : view.object.status?.budgets,
     expiryDate: access.at === 'allowed' ? expiryDate : view.object.status?.expiryDate,
     ...toSecretStatus(view, own?.claim, context),
     isActive: problem === undefined,
@@ -135,7 +137,8 @@ export function planMemberStatus(
   const soft = further.find(({ type }) => type === SOFT);
   const value = planValueEvent(view.object, ofKey, own);
   const write = planWrite(member, ofKey, context, { keyValue, value });
-  return [...shares, ...write, ...planSoftBudgetEvent(view.object, soft)];
+  const ofWindows = windows?.flatMap((window) => planWindowEvent(view.object, window)) ?? [];
+  return [...shares, ...ofWindows, ...write, ...planSoftBudgetEvent(view.object, soft)];
 }
 
 function conditionsOfClaim({ object, secret }: KeyView, { claim, instance }: OwnClaim, spend: Spend | undefined) {
@@ -155,20 +158,46 @@ function keyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' | 
 /** The shares of a budget that are told of once in a window, in per cent. The end of a budget is told by `Ready`. */
 const SHARES = [95, 80, 50];
 
-/** The event that spend has passed a share, planned before the status that would hide this. */
-function planShareEvent(member: Member, spend: Spend | undefined, reset: string | undefined): Action[] {
-  const { maxBudget } = member.spec;
-  if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
-  const { currentSpend = '0', budgetResetDate } = member.status ?? {};
-  const limit = parseMoney(maxBudget) ?? 0n;
-  const before = budgetResetDate === reset ? (parseMoney(currentSpend) ?? 0n) : 0n;
-  const share = SHARES.find((one) => spend.spent * 100n >= limit * BigInt(one));
-  if (share === undefined || before * 100n >= limit * BigInt(share)) return [];
-  const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
-  const message = `it has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of its budget, or more`;
-  const type = share === SHARES.at(-1) ? 'Normal' : 'Warning';
-  return [event(member, { type, reason: 'BudgetUsed', message, once: `BudgetUsed/${share}/${maxBudget}/${reset}` })];
+/** One budget of a member: its spend now, and as the status told it last. */
+interface Budgeted {
+  readonly spend: Spend | undefined;
+  readonly reset: string | undefined;
+  readonly maxBudget: string | undefined;
+  readonly before:
+    | { readonly currentSpend?: string | undefined; readonly budgetResetDate?: string | undefined }
+    | undefined;
+  /** The length of a further window. */
+  readonly window?: string;
 }
+
+/** The event that spend has passed a share, planned before the status that would hide this. */
+function planShareEvent(member: Member, { spend, reset, maxBudget, before, window }: Budgeted): Action[] {
+  if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
+  const limit = parseMoney(maxBudget) ?? 0n;
+  const told = before?.budgetResetDate === reset ? (parseMoney(before?.currentSpend ?? '0') ?? 0n) : 0n;
+  const share = SHARES.find((one) => spend.spent * 100n >= limit * BigInt(one));
+  if (share === undefined || told * 100n >= limit * BigInt(share)) return [];
+  const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
+  const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
+  const message = `it has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
+  const type = share === SHARES.at(-1) ? 'Normal' : 'Warning';
+  const of = window === undefined ? '' : `${window}/`;
+  return [
+    event(member, { type, reason: 'BudgetUsed', message, once: `BudgetUsed/${of}${share}/${maxBudget}/${reset}` }),
+  ];
+}
+
+function planWindowEvent(key: VirtualKey, spend: WindowSpend): Action[] {
+  const { budgetDuration: window, maxBudget, resetsAt } = spend;
+  const before = key.status?.budgets?.find(({ budgetDuration }) => budgetDuration === window);
+  return planShareEvent(key, { spend, reset: toTimestamp(resetsAt), maxBudget, before, window });
+}
+
+const toWindowStatus = ({ budgetDuration, spent, resetsAt }: WindowSpend) => ({
+  budgetDuration,
+  currentSpend: formatMoney(spent),
+  budgetResetDate: toTimestamp(resetsAt),
+});
 
 /** Once in a window; after an edit of `softBudget` once more. */
 function planSoftBudgetEvent(key: VirtualKey, evaluated: ConditionState | undefined): Action[] {
