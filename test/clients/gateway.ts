@@ -1,0 +1,60 @@
+// A gateway on a real socket before the mock upstream, with one key; only the ledger and the database are left out.
+import { createGateway } from '../../functions/gateway/app.ts';
+import { createUpstream } from '../../infra/adapters/upstream/undici.ts';
+import { nodeDependencies } from '../../infra/node/platform.ts';
+import { serve } from '../../infra/node/serve.ts';
+import { entry, keyRecord, snapshotOf } from '../gateway/instance.ts';
+import { createLedgerFake } from '../gateway/ledger.ts';
+
+export const KEY = 'sk-billing';
+/** A key whose budget is spent. */
+export const SPENT_KEY = 'sk-spent';
+const PRICE = { input: '3', output: '15' };
+/** A fault of silence is over after this time. */
+const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 1500, total: 60_000 };
+
+export async function openGateway(upstreamUrl: string) {
+  const ledger = createLedgerFake(Date.now);
+  const asked: string[] = [];
+  const upstream = createUpstream();
+  const node = nodeDependencies();
+  const openai = { provider: 'openai', apiBase: `${upstreamUrl}/v1` };
+  const models = [
+    entry('gpt-5', { ...openai, model: 'gpt-5', price: PRICE }),
+    entry('text-embedding-3-small', { ...openai, model: 'text-embedding-3-small', price: { input: PRICE.input } }),
+    entry('claude-sonnet-4-5', {
+      ...{ provider: 'anthropic', apiBase: upstreamUrl, model: 'claude-sonnet-4-5', price: PRICE },
+      maxOutputTokens: 64_000,
+    }),
+  ];
+  const snapshot = snapshotOf(models, { timeouts: TIMEOUTS });
+  const keys = new Map([
+    [node.hash(KEY), keyRecord({ limit: '1000', anchor: Date.now() })],
+    [node.hash(SPENT_KEY), keyRecord({ limit: '1000', anchor: Date.now(), scopeId: 'spent' })],
+  ]);
+  ledger.spendNow('spent', '1000');
+  const quiet = () => {};
+  const handle = createGateway({
+    ...{ ...node, ledger, upstream, snapshots: { current: () => snapshot } },
+    credentials: { read: () => 'upstream-key' },
+    policies: { find: async (hash) => keys.get(hash) },
+    log: { info: quiet, warn: quiet, error: quiet },
+    metrics: { add: quiet, set: quiet, observe: quiet, render: () => '' },
+  });
+  const server = await serve({
+    handle: (exchange, path) => {
+      asked.push(`${exchange.method} ${exchange.path}`);
+      return handle(exchange, path);
+    },
+    ...{ port: 0, host: '127.0.0.1' },
+  });
+  return {
+    url: server.url,
+    ledger,
+    asked,
+    close: async () => {
+      await server.close(0);
+      await upstream.close();
+    },
+  };
+}
