@@ -67,7 +67,9 @@ describe.each(PRICE_LISTS)('the list of %s', (list) => {
       }
       // Prices that change with the hour are the dearest of the day here.
       if (Array.isArray(found.model.prices) && found.model_price !== pricesOf(found.model)) continue;
-      for (const usage of USAGES) {
+      const isDerived = price.tiers[0].rates.cacheWriteLong > price.tiers[0].rates.cacheWrite;
+      const isLongKnown = found.model_price.cache_write_1h_mtok !== undefined || !isDerived;
+      for (const usage of USAGES.filter(({ cacheWriteLong }) => cacheWriteLong === undefined || isLongKnown)) {
         const theirs = calcPrice(toTheirs(usage), name, { providerId: list, timestamp: NOON });
         const nano = (theirs?.total_price ?? Number.NaN) * 1e9;
         compared += 1;
@@ -89,6 +91,19 @@ function isMeterable(prices: ModelPrice): boolean {
   const names = Object.keys(prices).filter((name) => prices[name] !== undefined);
   return names.includes('input_mtok') && names.every((name) => METERED.test(name));
 }
+
+test('an hour in the cache of Claude costs twice the input on clouds too, which the package does not tell', () => {
+  for (const [list, model] of [
+    ['aws', 'eu.anthropic.claude-opus-4-1-20250805-v1:0'],
+    ['google', 'claude-3-opus@20240229'],
+  ]) {
+    expect(listingOf(list ?? '', model ?? '')?.price).toMatchObject({
+      input: '15',
+      cacheWrite: '18.75',
+      cacheWriteLong: '30',
+    });
+  }
+});
 
 test('the table that is committed is that of the package that is installed', () => {
   expect(toPriceTable()).toContain(table.source);

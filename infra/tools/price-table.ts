@@ -68,7 +68,11 @@ function toList({ id, fallback_model_providers: also = [], models }: Provider): 
 
 /** A row as JSON writes it: undefined members are left out. */
 function toRow(model: ModelInfo): Readonly<Record<keyof PriceRow, unknown>> {
-  return { match: toMatch(model.match), window: model.context_window, price: toPrice(pricesOf(model)) };
+  return {
+    match: toMatch(model.match),
+    window: model.context_window,
+    price: toPrice(pricesOf(model), CLAUDE.test(model.id)),
+  };
 }
 
 /** The list in force on the day of the data; of prices that change with the hour, the highest. */
@@ -88,8 +92,10 @@ function height({ output_mtok: output, input_mtok: input }: ModelPrice): number 
   return rateAt(output, 0) + rateAt(input, 0);
 }
 
+const CLAUDE = /claude/i;
+
 /** The rates of a model, without an output for embeddings; undefined for prices that we cannot meter: the cost would be a guess. */
-function toPrice(prices: ModelPrice): object | undefined {
+function toPrice(prices: ModelPrice, isClaude: boolean): object | undefined {
   const names = Object.keys(prices).filter((name) => prices[name] !== undefined && !OPTIONAL.has(name));
   if (prices.input_mtok === undefined || names.some((name) => !RATES.has(name))) return undefined;
   const starts = names.flatMap((name) => {
@@ -97,8 +103,15 @@ function toPrice(prices: ModelPrice): object | undefined {
     return typeof price === 'object' ? price.tiers.map(({ start }) => start) : [];
   });
   const tiers = [...new Set(starts)].sort((a, b) => a - b);
-  const at = (above: number) =>
-    Object.fromEntries(names.map((name) => [RATES.get(name), decimal(rateAt(prices[name], above), name)]));
+  const at = (above: number) => {
+    const rates: Record<string, string> = {};
+    for (const name of names) rates[RATES.get(name) ?? name] = decimal(rateAt(prices[name], above), name);
+    // Anthropic bills an hour in the cache at twice the input. For clouds the data names the price of minutes alone.
+    if (isClaude && rates.cacheWrite !== undefined) {
+      rates.cacheWriteLong ??= decimal(2 * rateAt(prices.input_mtok, above), 'input_mtok');
+    }
+    return rates;
+  };
   return { ...at(0), tiers: tiers.length === 0 ? undefined : tiers.map((above) => ({ above, ...at(above) })) };
 }
 
