@@ -59,6 +59,18 @@ const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
   ],
 };
 
+const ROUTES = ['messages', 'translated', 'responses'] as const;
+/** Each route, and as many streams at once as a team of agents has. A stream that is cut, or costs another sum, fails the run. */
+const BY_ROUTE: ReadonlyArray<Workload> = [
+  ...BUSY,
+  ...ROUTES.flatMap((route): Workload[] => [
+    { name: `${route}, 32 connections`, kinds: [route], connections: 32 },
+    { name: `${route} streamed, 32 connections`, kinds: [`${route}Streamed`], connections: 32, added: ['first'] },
+  ]),
+  { name: 'embeddings, 32 connections', kinds: ['embeddings'], connections: 32 },
+  { name: '512 streams at once', kinds: ['paced'], connections: 512, rounds: Math.min(3, ROUNDS), spread: 1000 },
+];
+
 /** Rounds on a new gateway that are not counted: it is compiled while it serves, and takes twice as long. */
 const WARM_UP = 8;
 /** The same before each workload. */
@@ -70,12 +82,17 @@ interface Measured {
   readonly pairs: ReadonlyArray<Pair>;
 }
 
-export async function benchGateway(): Promise<string> {
+/** Each route that spends, with the store in memory. */
+export function benchRoutes(): Promise<string> {
+  return benchGateway({ memory: BY_ROUTE, Redis: [] });
+}
+
+export async function benchGateway(all: typeof WORKLOADS = WORKLOADS): Promise<string> {
   const place = await startPlace();
   try {
     const measured: Measured[] = [];
     for (const store of place.stores) {
-      const workloads = WORKLOADS[store].filter(({ name }) => `${name}, ${store}`.includes(BENCH_ONLY));
+      const workloads = all[store].filter(({ name }) => `${name}, ${store}`.includes(BENCH_ONLY));
       if (workloads.length > 0) measured.push(...(await measureStore(place, store, workloads)));
     }
     return print(measured, place.stores, await place.checkBooks());

@@ -5,7 +5,7 @@ import { benchLookups } from './admission/lookups.ts';
 import { benchThroughput } from './admission/throughput.ts';
 import { benchAdmission } from './admission.ts';
 import { benchArrivals, benchFaults, benchSingleFaults } from './faults.ts';
-import { benchGateway } from './gateway.ts';
+import { benchGateway, benchRoutes } from './gateway.ts';
 import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
 import { benchHouse } from './house.ts';
@@ -25,6 +25,8 @@ npm run bench -- gateway       requests per second, CPU per request and added la
                                redis-server where there is one; about eleven minutes (BENCH_ONLY=streamed: only workloads with this in their
                                name and store, such as "1 connection, Redis"; BENCH_ROUNDS=2: fewer rounds; BENCH_PROFILE=DIR: profiles of the
                                gateway's CPU)
+npm run bench -- routes        the same for each route that spends, with the store in memory, and 512 streams at once, none of which may be cut; about
+                               six minutes; only by name
 npm run bench -- million       a million requests to the gateway and to the bare pass-through: memory, and stalls of their event loops by cause;
                                about six minutes; only by name (BENCH_REQUESTS=100000: fewer requests; BENCH_PROFILE=DIR)
 npm run bench -- ledger        hold and settle on each store, against bare round trips; time until a wiped store serves again; entries per
@@ -50,7 +52,8 @@ Rounds alternate between the compared programs, and tables show medians: on a bu
 const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new Map([
   ['admission', [benchAdmission, benchThroughput, benchLookups, benchApply]],
   ['faults', [benchFaults, benchSingleFaults, benchArrivals]],
-  ['gateway', [benchGateway]],
+  ['gateway', [() => benchGateway()]],
+  ['routes', [benchRoutes]],
   ['hostile', [benchHostile]],
   ['house', [benchHouse]],
   ['ledger', [benchLedger]],

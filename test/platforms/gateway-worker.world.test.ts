@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { KubeObject } from '#core/ports/cluster.ts';
 import { put, resourceOf } from '../../infra/manifests/apply.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { startCluster } from '../clusters.ts';
@@ -14,6 +13,7 @@ import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
+import { withClaude } from './claude.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { RECONCILE_TOKEN } from './node-process.ts';
 import { startWorld, type TestWorld } from './world.ts';
@@ -237,28 +237,3 @@ function nano(text: string): bigint {
   return BigInt(whole + fraction.padEnd(9, '0'));
 }
 const dollars = (amount: bigint) => `${amount / 1_000_000_000n}.${`${amount % 1_000_000_000n}`.padStart(9, '0')}`;
-
-/** The sample with an entry in Anthropic's dialect, which the key may use. */
-function withClaude(sample: ReadonlyArray<KubeObject>): ReadonlyArray<KubeObject> {
-  const small = sample.find(({ metadata }) => metadata.name === 'sample-model-small');
-  const secret = { ...small, metadata: { ...small?.metadata, name: 'sample-model-claude' } } as KubeObject;
-  const claude = {
-    ...{ modelName: 'sample-claude', identifier: 'sample-claude', requiresAuth: true },
-    modelCredentials: { nameRef: 'sample-model-claude', keys: { apiKey: 'apiKey', apiBase: 'apiBase' } },
-    gatewayParams: {
-      model: 'anthropic/sample-small',
-      ...{ inputCostPerMillionTokens: '0.15', outputCostPerMillionTokens: '0.60' },
-    },
-  };
-  const withModel = (object: KubeObject, more: unknown): KubeObject => {
-    const spec = object.spec as { readonly models: ReadonlyArray<unknown> };
-    return { ...object, spec: { ...spec, models: [...spec.models, more] } };
-  };
-  return [
-    secret,
-    ...sample.map((object) => {
-      if (object.kind === 'GatewayInstance') return withModel(object, claude);
-      return object.kind === 'VirtualKey' ? withModel(object, 'sample-claude') : object;
-    }),
-  ];
-}

@@ -7,11 +7,11 @@ const [upstream = ''] = process.argv.slice(2);
 const pool = new Pool(upstream, { connections: 256 });
 const app = new Hono();
 
-app.post('/chat/completions', async (c) => {
+app.post('/*', async (c) => {
   const body = new Uint8Array(await c.req.arrayBuffer());
   const reply = await pool.request({
     method: 'POST',
-    path: '/v1/chat/completions',
+    path: `/v1${c.req.path}`,
     headers: { 'content-type': 'application/json', authorization: 'Bearer upstream' },
     body,
   });

@@ -1,7 +1,7 @@
 // A load of repeated requests over several kept-alive connections, each without pauses.
 import { connect } from 'node:net';
 import { createSplitter } from './messages.ts';
-import { bodyOf, type Kind } from './replies.ts';
+import { type Kind, requestOf } from './replies.ts';
 
 export interface Order {
   /** The servers, which share the connections. */
@@ -87,9 +87,9 @@ async function run(order: Order): Promise<Load> {
 const sorted = (values: number[]): number[] => values.sort((a, b) => a - b);
 
 function toRequest(key: string, kind: Kind): Buffer {
-  const body = bodyOf(kind);
+  const { path, body } = requestOf(kind);
   const head = [
-    'POST /chat/completions HTTP/1.1',
+    `POST ${path} HTTP/1.1`,
     'host: 127.0.0.1',
     `authorization: Bearer ${key}`,
     'content-type: application/json',

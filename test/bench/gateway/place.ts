@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { resourceOf } from '../../../infra/manifests/apply.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
+import { withClaude } from '../../platforms/claude.ts';
 import { mountSample } from '../../platforms/mounts.ts';
 import { sweepOnce } from '../../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../../platforms/world.ts';
@@ -110,14 +111,16 @@ async function makeGateways(world: TestWorld, upstream: string, redis: TestRedis
     world.folder,
     DEPLOYABLES.filter(({ output }) => /^node\/(reconcile|gateway)/.test(output)),
   );
-  await world.apply(world.sample().map(withLargeBudget));
+  await world.apply(withClaude(world.sample()).map(withLargeBudget));
   const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
   await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
   const alice = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'alice');
   const { keyValue } = (alice?.status ?? {}) as { keyValue?: string };
   if (keyValue === undefined) throw new Error('alice has no key');
   const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
-  writeFileSync(join(mounts.CREDENTIALS_DIR, 'sample-model-small/apiBase'), `${upstream}/v1`);
+  for (const model of ['small', 'claude']) {
+    writeFileSync(join(mounts.CREDENTIALS_DIR, `sample-model-${model}/apiBase`), `${upstream}/v1`);
+  }
   const stores = {
     memory: {},
     Redis: redis === undefined ? {} : { STORE_DIR: mountStore(join(world.folder, 'redis'), redis) },

@@ -1,8 +1,13 @@
 // Requests and replies of the bench: the same bytes every time, plain, as a stream of a few packets, or one event per packet.
+import { DIALECTS, type Route } from './dialects.ts';
 
-export type Kind = 'plain' | 'streamed' | 'paced' | 'short' | 'longPlain' | 'longStreamed';
+export type Kind = 'plain' | 'streamed' | 'paced' | 'short' | 'longPlain' | 'longStreamed' | OfRoute;
+
+/** A route other than chat completions, plain and streamed. */
+type OfRoute = Exclude<Route, 'chat'> | `${Exclude<Route, 'chat' | 'embeddings'>}Streamed`;
 
 interface Shape {
+  readonly route: Route;
   readonly words: number;
   readonly isStream: boolean;
   /** Each event is a packet of its own, at the pace of a model. */
@@ -13,7 +18,7 @@ interface Shape {
 
 const PROMPT = 'Name three things that a gateway in front of a language model has to get right.';
 const PLAIN: Shape = {
-  ...{ words: 20, isStream: false, isPaced: false },
+  ...{ route: 'chat', words: 20, isStream: false, isPaced: false },
   ...{ promptBytes: PROMPT.length, promptTokens: 24 },
 };
 const LONG = { promptBytes: 300_000, promptTokens: 75_000 };
@@ -24,27 +29,26 @@ const SHAPES: Readonly<Record<Kind, Shape>> = {
   short: { ...PLAIN, isStream: true, isPaced: true },
   longPlain: { ...PLAIN, ...LONG },
   longStreamed: { ...PLAIN, ...LONG, isStream: true },
+  messages: { ...PLAIN, route: 'messages' },
+  messagesStreamed: { ...PLAIN, route: 'messages', isStream: true },
+  translated: { ...PLAIN, route: 'translated' },
+  translatedStreamed: { ...PLAIN, route: 'translated', isStream: true },
+  responses: { ...PLAIN, route: 'responses' },
+  responsesStreamed: { ...PLAIN, route: 'responses', isStream: true },
+  embeddings: { ...PLAIN, route: 'embeddings', words: 0 },
 };
 /** Milliseconds between two paced events. */
 export const PACE = 20;
 const STREAM_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n';
-const FRAME = { id: 'chatcmpl-bench', created: 0, model: 'sample-small' };
 
-/** The body of a request. `user` names the kind of the reply, near the start. */
-export function bodyOf(kind: Kind): string {
-  const { isStream, promptBytes } = SHAPES[kind];
+/** The path and the body of a request. The prompt names the kind of the reply, near the start. */
+export function requestOf(kind: Kind): { readonly path: string; readonly body: string } {
+  const { route, isStream, promptBytes } = SHAPES[kind];
+  const { path, body } = DIALECTS[route];
   // Lines, as documents have them: each ends with an escape.
   const prompt = `${PROMPT}\n`.repeat(Math.ceil(promptBytes / (PROMPT.length + 1))).slice(0, promptBytes);
-  return JSON.stringify({
-    user: kind,
-    model: 'sample-small',
-    messages: [
-      { role: 'system', content: 'Be brief.' },
-      { role: 'user', content: prompt },
-    ],
-    max_completion_tokens: 256,
-    ...(isStream ? { stream: true } : {}),
-  });
+  const asked = body(`bench:${kind} ${prompt}`);
+  return { path, body: JSON.stringify({ ...asked, ...(isStream ? { stream: true } : {}) }) };
 }
 
 export interface Reply {
@@ -62,32 +66,22 @@ export const REPLIES = Object.fromEntries(
 
 /** The kind that a request asks for. */
 export function kindOf(body: Buffer): Kind {
-  return (/"user":"(\w+)"/.exec(body.toString('latin1', 0, 256))?.[1] ?? 'plain') as Kind;
+  return (/bench:(\w+)/.exec(body.toString('latin1', 0, 256))?.[1] ?? 'plain') as Kind;
 }
 
-function replyOf({ words, isStream, isPaced, promptTokens }: Shape): Reply {
-  const usage = { prompt_tokens: promptTokens, completion_tokens: words, total_tokens: promptTokens + words };
-  if (!isStream) return { isPaced, events: 0, packets: [whole(words, usage)], usage };
-  const chunks = chunksOf(words, usage);
+function replyOf({ route, isStream, isPaced, ...size }: Shape): Reply {
+  const { whole, events } = DIALECTS[route];
+  const usage = { prompt_tokens: size.promptTokens, completion_tokens: size.words };
+  if (!isStream || events === undefined) {
+    const body = JSON.stringify(whole(size));
+    const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    return { isPaced, events: 0, packets: [head + body], usage };
+  }
+  const chunks = toChunks(events(size));
   return { isPaced, events: chunks.length, packets: [STREAM_HEAD, ...chunks], usage };
 }
 
-function whole(words: number, usage: object): string {
-  const message = { role: 'assistant', content: 'word '.repeat(words) };
-  const choices = [{ index: 0, message, finish_reason: 'stop' }];
-  const body = JSON.stringify({ ...FRAME, object: 'chat.completion', choices, usage });
-  return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-}
-
-function chunksOf(words: number, usage: object): ReadonlyArray<string> {
-  const event = (data: object) => `data: ${JSON.stringify({ ...FRAME, object: 'chat.completion.chunk', ...data })}\n\n`;
-  const choice = (delta: object, finish: string | null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
-  const events = [
-    ...Array.from({ length: words }, () => event(choice({ content: 'word ' }, null))),
-    event(choice({}, 'stop')),
-    event({ choices: [], usage }),
-    'data: [DONE]\n\n',
-  ];
+function toChunks(events: ReadonlyArray<string>): ReadonlyArray<string> {
   const last = events.length - 1;
   return events.map((text, at) => `${text.length.toString(16)}\r\n${text}\r\n${at === last ? '0\r\n\r\n' : ''}`);
 }
