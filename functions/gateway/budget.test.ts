@@ -144,3 +144,21 @@ describe.each([
     expect(await errorOf(response)).toMatchObject({ type: ofKey, code: 'invalid_api_key' });
   });
 });
+
+test('Codex is told our words by a header, where a header can carry them', async () => {
+  for (const [name, told] of [
+    [
+      'billing',
+      expect.stringMatching(
+        /^The budget of key "billing" is exceeded: 1 dollars per 30d\. .* before that\. Ask in #ai$/,
+      ),
+    ],
+    ['Žofie', null],
+  ] as const) {
+    const snapshot = { ...snapshotOf([entry('gpt')]), blockedMessage: 'Ask in #ai.' };
+    const { chat, ledger } = stage({ snapshot, keys: { [KEY]: keyRecord({ name }) } });
+    ledger.spendNow('key-scope', '1');
+    const response = await chat({ model: 'gpt', input: 'Hello' }, { path: '/responses' });
+    expect([response.status, response.headers.get('x-codex-promo-message')]).toEqual([429, told]);
+  }
+});

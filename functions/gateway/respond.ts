@@ -51,15 +51,15 @@ export function contextOf(
 export function refuse(client: HttpExchange, failure: Failure, context: RequestContext): FailureReply {
   const reply = toReply(failure);
   const { errors } = context;
+  const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
   const isSpent = failure.code === 'budget_exceeded';
   client.begin(reply.status, {
     ...JSON_TYPE,
     ...ownHeaders(context),
     ...reply.headers,
-    ...errors.headersOf?.(reply.status),
+    ...errors.headersOf?.(reply.status, error),
     ...(isSpent && context.budget !== undefined ? errors.budgetHeaders?.(context.budget, true) : {}),
   });
-  const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
   const own = failure.code === 'upstream_refused' ? failure.body : undefined;
   client.end(own ?? JSON.stringify(errors.toBody(error, reply.status)));
   return reply;

@@ -69,7 +69,7 @@ const claude: Program = {
 const codex: Program = {
   name: 'Codex',
   scenes: ['stream', 'tool'],
-  spent: { requests: 1, says: /You've hit your usage limit/ },
+  spent: { requests: 1, says: /hit your usage limit\. The budget of key .{1,3}billing/ },
   asksAgain: true,
   toCommand: ({ url, key }, scene) => {
     const home = temporaryFolder();
@@ -123,7 +123,7 @@ export const PROGRAMS: ReadonlyArray<Program> = [
   library('anthropic.mjs', 'messages'),
   library('anthropic_client.py', 'messages'),
   library('ai.mjs', 'responses', ofAiSdk),
-  library('ai.mjs', 'chat', ofAiSdk),
+  library('ai.mjs', 'chat', { ...ofAiSdk, asksAgain: true }),
   library('ai.mjs', 'messages', ofAiSdk),
   library('langchain.mjs', 'chat'),
   library('langchain.mjs', 'responses'),

@@ -7,17 +7,24 @@ export interface ErrorFormat {
   /** The body of a refusal. */
   toBody(error: FailureReply['error'], status: number): object;
   /** Headers of a refusal with this status, beside those of all APIs. */
-  headersOf?(status: number): Readonly<Record<string, string>>;
+  headersOf?(status: number, error: FailureReply['error']): Readonly<Record<string, string>>;
   /** Headers that tell clients of this API what is left of a budget, beside those of all APIs. `isSpent`: in its refusal. */
   budgetHeaders?(budget: BudgetLeft, isSpent: boolean): Readonly<Record<string, string>>;
 }
 
 export const openaiErrors: ErrorFormat = { toBody: (error) => ({ error }) };
 
-/** OpenAI's envelope; Codex ends its run at this type, and tells the reset. */
+/** OpenAI's envelope; Codex ends its run at this type, and tells the reset, with our words between: "You've hit your usage limit. …, or try again at …". */
 export const responsesErrors: ErrorFormat = {
   toBody: (error) => ({ error: error.code === 'budget_exceeded' ? { ...error, type: 'usage_limit_reached' } : error }),
+  headersOf: (_, { code, message }) =>
+    code === 'budget_exceeded' && PRINTABLE.test(message)
+      ? { 'x-codex-promo-message': message.replace(/\.$/, '') }
+      : {},
 };
+
+/** Texts that a header can carry. */
+const PRINTABLE = /^[\x20-\x7e]*$/;
 
 /** Anthropic's envelope, with our code beside its type (platform.claude.com/docs/en/api/errors). */
 export const anthropicErrors: ErrorFormat = {
