@@ -1,5 +1,6 @@
 // Readiness: what is missing, said in plain text.
 import { expect, test } from 'vitest';
+import { createMetrics } from '#adapters/metrics.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import { createReadiness } from './readiness.ts';
@@ -22,7 +23,11 @@ test.each([
     (readiness: AdmissionDeps['readiness']) =>
       createAdmission({ pathSecrets: [], readiness } as unknown as AdmissionDeps),
   ],
-  ['reconcile', (readiness: ReconcileDeps['readiness']) => createReconcile({ readiness } as unknown as ReconcileDeps)],
+  [
+    'reconcile',
+    (readiness: ReconcileDeps['readiness']) =>
+      createReconcile({ readiness, metrics: createMetrics() } as unknown as ReconcileDeps),
+  ],
 ])('%s says what of the cluster is missing, and stays ready once it was', async (_, create) => {
   const { state, clock, readiness } = createCluster();
   const app = create(readiness);

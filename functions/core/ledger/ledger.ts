@@ -5,6 +5,7 @@ import type { Millis } from '../ports/money.ts';
 import { reasonAndCausesOf } from '../reason.ts';
 import { createAccount, createStoreMemory, unbookedOf } from './account.ts';
 import { takeUses, toCall } from './account-call.ts';
+import { beginCounters } from './alerted.ts';
 import { book, createBooking, sizeOf } from './booking.ts';
 import type { Context, LedgerDependencies } from './context.ts';
 import { createEnds } from './ends.ts';
@@ -73,6 +74,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
 
 function createParts(deps: LedgerDependencies) {
   const { clock: wall, monotonic: clock = wall, process = deps.ids.next(), timer } = deps;
+  beginCounters(deps.metrics);
   // The wall clock is the best guess at the store's.
   const account = createAccount(clock, deps.isolate ?? createStoreMemory(wall.now() - clock.now()));
   const context: Context = {

@@ -1,4 +1,5 @@
 // The certificate of admission: one CA for ten years, one serving certificate for a year, each renewed at two thirds by a sweep.
+import type { Metrics } from '#core/ports/clock.ts';
 import type { KubeObject, Written } from '#core/ports/cluster.ts';
 import type { Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -33,20 +34,28 @@ const MAX_PREVIOUS = 3;
 const SKEW = 1 / 24;
 const HOUR = 3_600_000;
 
+const COUNTER = 'gateway_operator_certificate_actions_total';
+const FAILED = { action: 'Keep', outcome: 'failed' };
+
+/** With 0: a series that appears with its first count has never increased for an alert. */
+export function beginCertificateCounters(metrics: Pick<Metrics, 'add'>): void {
+  metrics.add(COUNTER, FAILED, 0);
+}
+
 /** Never rejects: keys and instances do not wait for certificates. Where another run is faster, the next sweep goes on. */
 export async function keepCertificate(keeper: Keeper, certificates: CertificateDeps): Promise<CertificateReport> {
   const { log, metrics } = keeper;
   const actions: CertificateAction[] = [];
   const done = (action: CertificateAction, why: string) => {
     actions.push(action);
-    metrics.add('gateway_operator_certificate_actions_total', { action, outcome: 'done' });
+    metrics.add(COUNTER, { action, outcome: 'done' });
     log.info(`certificate of admission: ${action}`, { why });
   };
   try {
     await keep(keeper, certificates, done);
     return { actions };
   } catch (error) {
-    metrics.add('gateway_operator_certificate_actions_total', { action: 'Keep', outcome: 'failed' });
+    metrics.add(COUNTER, FAILED);
     log.error('the certificate of admission could not be kept', { why: reasonOf(error) });
     return { actions, failed: reasonOf(error) };
   }

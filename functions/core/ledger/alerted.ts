@@ -1,0 +1,14 @@
+// Counters of the ledger that alerts ask for. They begin with 0.
+import type { Metrics } from '../ports/clock.ts';
+
+const COUNTERS: ReadonlyArray<string> = [
+  'gateway_operator_ledger_rejected_total',
+  'gateway_operator_ledger_audit_differences_total',
+  'gateway_operator_ledger_rebuilds_total',
+  'gateway_operator_ledger_overruns_total',
+];
+
+/** A series that appears with its first count has never increased for Prometheus: its alert would miss the first count. */
+export function beginCounters(metrics: Pick<Metrics, 'add'>): void {
+  for (const name of COUNTERS) metrics.add(name, {}, 0);
+}
