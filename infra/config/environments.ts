@@ -5,6 +5,7 @@ import {
   image,
   list,
   months,
+  namespace,
   namespacedName,
   objects,
   port,
@@ -38,6 +39,7 @@ const api = {
   KUBECONFIG: optional(file),
   KUBERNETES_SERVICE_HOST: optional(text),
   KUBERNETES_SERVICE_PORT: withDefault(port, '443'),
+  WATCH_NAMESPACE: optional(namespace),
 };
 
 const needsCluster: Agreement = {

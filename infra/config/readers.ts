@@ -33,6 +33,7 @@ const address = (protocol: RegExp, problem: string) =>
   converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);
 export const httpAddress = address(/^https?:$/, 'is not an http:// or https:// address');
 export const httpsAddress = address(/^https:$/, 'is not an https:// address');
+export const namespace = matching(/^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/, 'is not the name of a namespace');
 export const namespacedName = converted((text) => {
   const [, namespace, name] =
     /^([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)\/([a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$/.exec(text) ?? [];

@@ -202,6 +202,16 @@ export const Values = z.strictObject({
         ),
     })
     .prefault({}),
+  oneNamespace: z
+    .strictObject({
+      enabled: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Whether the operator works in its own namespace only, by Roles and without any right on the cluster. The kinds must be there, and there is no admission: conditions say what is wrong.',
+        ),
+    })
+    .prefault({}),
   quickstart: z
     .strictObject({
       enabled: z

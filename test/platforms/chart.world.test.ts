@@ -16,11 +16,12 @@ import { CHART, helm, KUBE_VERSION, RENDERED_FILES, renderManifest } from '../..
 import { run } from '../child.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
-import { linkBundles } from '../shared-servers.ts';
+import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { runJobs } from './jobs.ts';
-import { type ReconcileProcess, startReconcile } from './node-process.ts';
+import { type ReconcileProcess, startReconcile, sweepOnce } from './node-process.ts';
+import { apply, sampleFor } from './world.ts';
 
 const HELM = process.env.HELM ?? 'helm';
 const whyNoHelm =
@@ -96,6 +97,20 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
       `GATEWAY_IMAGE, value: "ghcr.io/example/op@${digest}"`,
     ])
       expect(text).toContain(line);
+  });
+
+  test('in one namespace nothing belongs to the cluster: Roles, no webhook, and reconcile looks nowhere else', () => {
+    const documents = readDocuments(template('--set=oneNamespace.enabled=true'));
+    expect(documents.map(({ metadata }) => metadata.namespace)).toEqual(documents.map(() => NAMESPACE));
+    const kindsOf = new Set(documents.map(({ kind }) => kind));
+    expect(kindsOf).toContain('Role');
+    expect([...kindsOf].filter((kind) => /^Cluster|Webhook|CustomResource/.test(kind))).toEqual([]);
+    for (const { metadata, spec } of documents.filter(({ kind }) => /^(Deployment|Job)$/.test(kind))) {
+      if (metadata.name === 'first-run') continue;
+      const env = expect.arrayContaining([{ name: 'WATCH_NAMESPACE', value: NAMESPACE }]);
+      expect(spec, metadata.name).toMatchObject({ template: { spec: { containers: [{ env }] } } });
+    }
+    expect(() => template('--set=oneNamespace.enabled=true,quickstart.enabled=true')).toThrow('oneNamespace.enabled');
   });
 
   test('a text among the further objects is a template', () => {
@@ -258,5 +273,28 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
     // The certificate is reconcile's own, as it always was.
     expect(left.split('\n').filter(Boolean)).toEqual(['secret/admission-tls']);
     expect((await kubectl(['get', 'crd', '-o', 'name'])).match(/gateway-operator\.dev$/gm)).toHaveLength(kinds.length);
+  });
+
+  test('in one namespace the Role is enough for a sweep that makes a gateway and keys, and other namespaces are left alone', async () => {
+    const rendered = template('--set=oneNamespace.enabled=true', '--no-hooks', '--namespace=default');
+    await kubectl(['apply', '-f', '-'], rendered);
+    const token = (await kubectl(['-n', 'default', 'create', 'token', 'reconcile'])).trim();
+    const file = join(folder, 'one-namespace.kubeconfig');
+    writeFileSync(file, toKubeconfig({ url: server.url, ca: server.ca, token }));
+    const database = await (await sharedPostgres()).createDatabase();
+    const objects = sampleFor(database, 'http://127.0.0.1:1').map((object) =>
+      object.kind === 'GatewayInstance'
+        ? { ...object, spec: { ...(object.spec as object), workload: { type: 'Deployment' } } }
+        : object,
+    );
+    await apply(cluster, objects);
+    const environment = { KUBECONFIG: file, WATCH_NAMESPACE: 'default' };
+    const { observed, failed } = await sweepOnce(join(folder, 'node/reconcile.mjs'), environment);
+    expect({ failed, instances: observed.GatewayInstance }).toEqual({ failed: {}, instances: 1 });
+    const deployment = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' };
+    expect(await cluster.get(deployment, 'default', 'sample-gateway')).toBeDefined();
+    expect(await cluster.get(RESOURCES.secrets, 'default', 'example-service-key')).toBeDefined();
+    const theirs = await cluster.get(gatewayInstances, 'team-a', 'theirs');
+    expect(theirs?.metadata.finalizers).toBeUndefined();
   });
 });

@@ -1,0 +1,45 @@
+// A sweep with rights in one namespace only: no call leaves it.
+import { expect, test } from 'vitest';
+import { withinNamespace } from '#adapters/kubernetes/one-namespace.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { removeOperator } from '../../infra/kubernetes/remove-operator.ts';
+import { createHarness } from './harness.ts';
+import { makeInstance, makeKey, makeSecrets } from './objects.ts';
+
+test('an operator of one namespace asks for nothing outside it, and serves what is inside as ever', async () => {
+  let isWatching = false;
+  const harness = createHarness({ through: (memory) => withinNamespace(memory, 'default') });
+  harness.cluster.inject(({ verb, resource, namespace, name }) => {
+    // Discovery and reviews of rights belong to no namespace.
+    if (
+      isWatching &&
+      resource.plural !== undefined &&
+      namespace !== 'default' &&
+      (name !== undefined || verb === 'list')
+    )
+      throw new Error(`403: ${verb} ${resource.plural} in ${namespace ?? 'the whole cluster'}`);
+    return undefined;
+  });
+  const elsewhere = { connectionRef: { instanceRef: { name: 'main', namespace: 'other' } } };
+  const makeOther = () => makeInstance({}, 'main', 'other');
+  await harness.apply(...makeSecrets(), makeInstance(), makeOther(), makeKey(), makeKey(elsewhere, 'lost'));
+  isWatching = true;
+  const report = await harness.sweep();
+  expect(report).toMatchObject({ observed: { GatewayInstance: 1, VirtualKey: 2 }, failed: {} });
+  expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
+  expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  expect(await harness.ready(virtualKeys, 'lost')).toBe('False InstanceNotFound');
+  await harness.hint('VirtualKey', 'lost');
+  await harness.hint('GatewayInstance', 'main', 'other');
+  expect(harness.log.lines.filter(({ level }) => level !== 'info')).toEqual([]);
+
+  const printed: string[] = [];
+  const time = { now: () => 0, pause: async () => undefined };
+  const cluster = withinNamespace(harness.cluster, 'default');
+  await removeOperator({ cluster, print: (line) => void printed.push(line), ...time }, 'Keep');
+  expect(printed.at(-1)).toContain('Nothing of the operator holds this');
+  isWatching = false;
+  const finalizers = async (namespace: string) =>
+    (await harness.get(gatewayInstances, 'main', namespace))?.metadata.finalizers ?? [];
+  expect(await finalizers('default')).toEqual([]);
+});
