@@ -55,6 +55,9 @@ const GatewayParams = z.object({
   ),
   cachedInputCostPerMillionTokens: price('The same, of tokens read from a cache. Default: the input price.'),
   cacheWriteCostPerMillionTokens: price('The same, of tokens written to a cache. Default: the input price.'),
+  cacheWriteLongCostPerMillionTokens: price(
+    'The same, of tokens that are kept in a cache for an hour. Default: the price of other writes.',
+  ),
   toolCosts: ToolCosts.optional().describe('Prices of tools that the provider runs; one without a price is refused.'),
 });
 

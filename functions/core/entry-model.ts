@@ -16,5 +16,6 @@ export function namesPrice(params: PricedParams): boolean {
     params.outputCostPerMillionTokens,
     params.cachedInputCostPerMillionTokens,
     params.cacheWriteCostPerMillionTokens,
+    params.cacheWriteLongCostPerMillionTokens,
   ].some((price) => price !== undefined);
 }

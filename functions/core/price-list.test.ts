@@ -16,6 +16,9 @@ describe('a model entry', () => {
     expect(
       entryPrice({ ...params, cachedInputCostPerMillionTokens: '1', cacheWriteCostPerMillionTokens: '2' }).price,
     ).toEqual({ input: '9', output: '0', cachedInput: '1', cacheWrite: '2' });
+    expect(entryPrice({ ...params, cacheWriteLongCostPerMillionTokens: '4' }).price).toEqual({
+      ...{ input: '9', output: '0', cacheWriteLong: '4' },
+    });
   });
 
   test('with an input price alone has a price of embeddings, whatever is listed', () => {
@@ -28,6 +31,7 @@ describe('a model entry', () => {
     { outputCostPerMillionTokens: '9' },
     { cachedInputCostPerMillionTokens: '9' },
     { cacheWriteCostPerMillionTokens: '9' },
+    { cacheWriteLongCostPerMillionTokens: '9' },
   ])('without an input price (%j) has none, also where one is listed', (half) => {
     expect(entryPrice({ model: 'openai/gpt-4o-mini', ...half }).price).toBeUndefined();
   });

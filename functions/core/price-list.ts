@@ -34,7 +34,8 @@ export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 
 function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
   const { inputCostPerMillionTokens: input, outputCostPerMillionTokens: output } = params;
   const { cachedInputCostPerMillionTokens: cachedInput, cacheWriteCostPerMillionTokens: cacheWrite } = params;
-  return input === undefined ? undefined : { input, output, cachedInput, cacheWrite };
+  const { cacheWriteLongCostPerMillionTokens: cacheWriteLong } = params;
+  return input === undefined ? undefined : { input, output, cachedInput, cacheWrite, cacheWriteLong };
 }
 
 /** The row of a model in a provider's list; undefined without a row, or where the model cannot be metered. */

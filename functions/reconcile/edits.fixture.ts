@@ -117,6 +117,7 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
     'models[].gatewayParams.outputCostPerMillionTokens': params({ outputCostPerMillionTokens: '7' }),
     'models[].gatewayParams.cachedInputCostPerMillionTokens': params({ cachedInputCostPerMillionTokens: '7' }),
     'models[].gatewayParams.cacheWriteCostPerMillionTokens': params({ cacheWriteCostPerMillionTokens: '7' }),
+    'models[].gatewayParams.cacheWriteLongCostPerMillionTokens': params({ cacheWriteLongCostPerMillionTokens: '9' }),
     'models[].gatewayParams.toolCosts.webSearch': params({ toolCosts: { webSearch: '7' } }),
     'workload.type': within('workload', {
       change: { type: 'External', url: 'http://elsewhere.test' },
