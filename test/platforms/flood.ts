@@ -5,7 +5,7 @@ import { connect as connectTls } from 'node:tls';
 /** Connections of each kind to each port at a time. */
 const CONNECTIONS = 20;
 /** Milliseconds between two writes, and before a closed connection is opened again. */
-const PAUSE = 50;
+const PAUSE = 200;
 const HEAD = 'POST /chat/completions HTTP/1.1\r\nhost: x\r\n';
 const PIECE = Buffer.alloc(64 * 1024, 'x');
 

@@ -8,9 +8,10 @@ import { createIssuer } from '#adapters/issuer.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
 import { describeUnless } from '../skip-unless.ts';
-import { documented } from './documented.ts';
+import { documented, documentedWith } from './documented.ts';
 import { MESSAGES } from './node-load.ts';
 import { keyOf, teamOf } from './node-manifests.ts';
+import { leftovers } from './node-pods.ts';
 import { type RealNode, startRealNode } from './real-node.ts';
 import { type Rig, whyNoRig } from './rig.ts';
 
@@ -195,6 +196,19 @@ describeUnless(why, 'Knative on real Pods', () => {
       await load;
       node.note(`${faults.length} of ${calls} calls failed during a rollout`);
       expect(faults).toEqual([]);
+    },
+    LONG,
+  );
+
+  test(
+    'by the page, the operator goes and leaves nothing',
+    async () => {
+      const removal = documentedWith('docs/operations.md', 'job/uninstall');
+      const began = performance.now();
+      await rig.type(`${removal} -f infra/knative/operator.yaml`, node.desk);
+      node.note(`${seconds(began)} s to remove the operator with an instance and two keys`);
+      expect(await leftovers(rig)).toEqual([]);
+      expect(await rig.kubectl('get ksvc -A -o name')).toBe('');
     },
     LONG,
   );

@@ -302,7 +302,7 @@ describeUnless(why, 'real Pods', () => {
     2 * LONG,
   );
 
-  /** Of the page's example, which nobody but its author deletes. */
+  /** Secrets of the page's example, which their author deletes. */
   const SECRETS = ['secret/llm-database', 'secret/llm-store'];
 
   test(
@@ -321,7 +321,7 @@ describeUnless(why, 'real Pods', () => {
     async () => {
       await install();
       await rig.kubectl('delete namespace gateway-operator');
-      // Whoever cleans up goes on here, and gets stuck.
+      // People who clean up go on here, and get stuck.
       await rig.kubectl('delete virtualkeys,gatewayinstances --all --wait=false');
       const began = performance.now();
       await rig.type(documentedWith('docs/operations.md', 'job/uninstall'), node.desk);
