@@ -1,5 +1,5 @@
 // Removing the operator, in the order of docs/operations.md and in naive ones: nothing sticks, and nothing is left to be found by hand.
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -177,6 +177,15 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     expect(await names('vk,gwuser,gwteam,gwi')).toBe(before);
     for (const kind of kinds)
       for (const { metadata } of await admin.list(kind)) expect(metadata.finalizers).toBeUndefined();
+    const [key] = await admin.list(virtualKeys);
+    const held = { metadata: { finalizers: ['gateway-operator.dev/cleanup'] } };
+    await admin.patch(virtualKeys, key?.metadata.namespace ?? '', key?.metadata.name ?? '', held);
+    // The same by the plugin, from a person's machine.
+    symlinkSync(join(import.meta.dirname, '../../infra/kubectl/kubectl-gateway.ts'), join(folder, 'kubectl-gateway'));
+    const environment = { KUBECONFIG: server.kubeconfig, PATH: `${folder}:${process.env.PATH}` };
+    const { stdout } = await run('kubectl', ['gateway', 'uninstall'], environment);
+    expect(stdout).toContain(`released VirtualKey default/${key?.metadata.name}\n`);
+    expect(stdout).toContain('Nothing of the operator holds this cluster any more');
     await kubectl(['delete', 'vk,gwuser,gwteam,gwi', '--all', '--timeout=30s']);
   });
 });
