@@ -106,7 +106,9 @@ describeUnless(install(), 'the real programs', () => {
     },
   );
 
-  test("a key's spend after mixed traffic of all programs is what the upstream bills, to the nano-dollar", async () => {
+  test("a key's spend after mixed traffic of all programs is what the upstream bills, to the nano-dollar", {
+    timeout: 2 * MINUTES,
+  }, async () => {
     const before = { paid: paid(), billed: upstream.billed(), settled: gateway.ledger.settled.length };
     const traffic = PROGRAMS.flatMap((program) => program.scenes.map((scene) => () => run(program, through(), scene)));
     const workers = [1, 2, 3].map(async () => {
