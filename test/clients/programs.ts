@@ -93,7 +93,7 @@ function opencode(api: string, npm: string, model: string): Program {
     scenes: ['stream', 'tool'],
     // A title is asked for beside the turn; both are repeated five times.
     spent: { requests: 12, says: NAMED },
-    asksAgain: false,
+    asksAgain: true,
     toCommand: ({ url, key }, scene) => {
       const home = temporaryFolder();
       mkdirSync(join(home, 'opencode'), { recursive: true });
