@@ -232,6 +232,17 @@ describe('a refusal', () => {
     ['a stream that is a text', { stream: 'true' }],
     ['another model to fall back to', { fallbacks: ['dear'] }],
     ['compaction', { context_management: { edits: [{ type: 'compact_20260112' }] } }],
+    ['compaction outside of a list', { context_management: { edits: { type: 'compact_20260112' } } }],
+    ['compaction in upper case', { context_management: { edits: [{ type: 'COMPACT_20260112' }] } }],
+    ['compaction by another name', { context_management: { edits: [{ Type: 'compact_20260112' }] } }],
+    [
+      'compaction before a harmless type',
+      '{"model":"claude","messages":[],"context_management":{"edits":[{"type":"com\\u0070act_20260112","type":"clear"}]}}',
+    ],
+    ['a summary of its own', { compaction: { type: 'auto' } }],
+    ['a thread that the provider keeps', { thread: { type: 'continue', previous_message_id: 'msg_1' } }],
+    ['another way to pay', { billing_policy: 'dear' }],
+    ['a token that pays for another model', { fallback_credit_token: 'a' }],
     ['a search without a price', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
     [
       'a tool by two types',

@@ -99,6 +99,18 @@ describe('the hold of a response', () => {
     expect(await holdOf({ input })).toBe(more);
   });
 
+  test.each([
+    [{ id: 'msg_1' }],
+    [{ type: null, id: 'msg_1' }],
+    [{ id: 'msg_1', content: 'a' }],
+    [{ type: 'message', id: 'msg_1', role: 'assistant', content: [] }],
+    [{ type: 'reasoning', id: 'rs_1' }],
+    [{ type: 'reasoning', id: 'rs_1', summary: [], action: 'a' }],
+    [{ type: 'function_call', id: 'fc_1' }],
+  ])('of an item with a name and no content is that of the one which the provider keeps: %j', async (item) => {
+    expect(await holdOf({ input: [item, { role: 'user', content: 'q' }] })).toBe(1_050_000);
+  });
+
   test('of one that goes on with a stored response is the context window of the model', async () => {
     expect(await holdOf({ previous_response_id: 'resp_1' })).toBe(1_050_000);
     const { ask, ledger } = open({ entry: { maxInputTokens: 5000 } });
@@ -121,6 +133,7 @@ describe('a request', () => {
     ['tools', { tools: [{ type: 'file_search' }] }],
     ['tools', { tools: [{ type: 'namespace', tools: [{ type: 'code_interpreter' }] }] }],
     ['tools', { tools: [{ type: 'web_search' }] }],
+    ['context_management', { context_management: [{ type: 'compaction', compact_threshold: 1000 }] }],
     [
       'tools',
       '{"model":"gpt","input":"a","tools":[{"type":"web_search","external_web_access":false,"external_web_access":true}]}',

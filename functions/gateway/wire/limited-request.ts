@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { invalid, isAbsent, isCount, lookalikesIn, type ModelRequest, readBody } from './request.ts';
-import { ambiguousIn, type Members, type Rule, unmeteredIn } from './unmetered-features.ts';
+import { ambiguousIn, compactionIn, type Members, type Rule, unmeteredIn } from './unmetered-features.ts';
 
 /** How an API writes such a request. */
 export interface Form {
@@ -35,7 +35,9 @@ export function readLimited(
   if (refused !== undefined) return refused;
   if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
   if (!isAbsent(limit) && !isCount(limit)) return invalid(`"${limitName}" must be a whole number from 1.`, limitName);
-  const unmetered = unmeteredIn(members, rules) ?? ambiguousIn(sent.text, sent.object.members, nested);
+  const { members: written } = sent.object;
+  const unmetered =
+    unmeteredIn(members, rules) ?? ambiguousIn(sent.text, written, nested) ?? compactionIn(sent.text, written);
   if (unmetered !== undefined) return err(unmetered);
   const request = {
     ...sent,

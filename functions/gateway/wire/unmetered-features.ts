@@ -112,6 +112,23 @@ export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested
   return undefined;
 }
 
+/**
+ * A summary of the context is another answer, which no limit bounds. The text is searched, not the object: neither a member that stands
+ * twice nor another spelling hides it.
+ */
+export function compactionIn(text: string, members: ReadonlyArray<Member>): Failure | undefined {
+  const asks = members.some(({ name, valueStart, end }) => {
+    if (name !== 'context_management') return false;
+    const plain = text.slice(valueStart, end).replace(/\\u([0-9a-f]{4})/gi, (_, unit) => charOf(unit));
+    return /compact/i.test(plain);
+  });
+  return asks ? refusal('context_management', 'must hold no compaction: no hold covers what it costs.') : undefined;
+}
+
+function charOf(unit: string): string {
+  return String.fromCharCode(Number.parseInt(unit, 16));
+}
+
 function isAmbiguous(text: string, start: number, deciding: ReadonlyArray<string>): boolean {
   const names = membersOf(text, start).members.map(({ name }) => name);
   const folded = names.map(foldCase);

@@ -1,5 +1,5 @@
 // Features of a Messages request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price.
-import { countIn, listOf, member } from '#core/json.ts';
+import { countIn, member } from '#core/json.ts';
 import {
   absent,
   anyProvider,
@@ -15,8 +15,11 @@ import {
   type WebSearches,
 } from '../unmetered-features.ts';
 
-/** Work beyond the prompt and its answer: tools on other servers, containers, answers that are fetched later. */
-const REFUSED = ['mcp_servers', 'container', 'background', 'deferred'];
+/** Work beyond the prompt and its answer: tools on other servers, containers, answers that are fetched later, conversations that the provider keeps. */
+const REFUSED = [
+  ...['mcp_servers', 'container', 'background', 'deferred'],
+  ...['thread', 'compaction', 'billing_policy', 'fallback_credit_token'],
+];
 const LIMITS = otherLimitsThan('max_tokens');
 const TIERS: ReadonlySet<unknown> = new Set(['auto', 'standard_only', 'standard', 'default']);
 /** Tools that the client runs, and searches among declared tools: they cost tokens only. */
@@ -46,11 +49,6 @@ export const RULES: ReadonlyArray<Rule> = [
   absent(REFUSED, 'must be absent: no hold covers what it costs.'),
   // A limit by a name that the hold does not know is no limit.
   absent(LIMITS, 'must be called max_tokens.'),
-  // A summary is another answer, which no limit bounds.
-  ({ context_management: management }) =>
-    listOf(member(management, 'edits')).some((edit) => String(member(edit, 'type')).startsWith('compact'))
-      ? refusal('context_management', 'must hold no compaction: no hold covers what it costs.')
-      : undefined,
   toolsOfClient(isOwnTool),
   anyProvider,
 ];

@@ -26,8 +26,27 @@ export function measure(bodyBytes: number, members: Members): Measure {
 
 /** Whether the provider adds to the prompt what it has stored. */
 export function continuesStored({ previous_response_id: previous, input }: Members): boolean {
-  const isReference = (item: unknown) => member(item, 'type') === 'item_reference';
   return (previous !== undefined && previous !== null) || listOf(input).some(isReference);
+}
+
+/** Members that contain an item: of messages and reasoning, and of calls and their outputs. */
+const CONTENT = ['content', 'encrypted_content'];
+const CALLED = ['arguments', 'output', 'input', 'action', 'operation', 'result', 'results', 'queries', 'code', 'tools'];
+const MADE_OF_CONTENT = /^(|message|reasoning)$/;
+
+/** An item that has a name and nothing in it, whatever its type says: the provider puts the stored one in its place. */
+function isReference(item: unknown): boolean {
+  const type = textOf(member(item, 'type')) ?? '';
+  if (type === 'item_reference') return true;
+  const id = member(item, 'id');
+  if (id === undefined || id === null) return false;
+  const isRole = type !== '' || member(item, 'role') !== undefined;
+  const names = MADE_OF_CONTENT.test(type) ? CONTENT : [...CONTENT, ...CALLED];
+  return !(isRole && names.some((name) => isWritten(member(item, name))));
+}
+
+function isWritten(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
 }
 
 function toPart(item: unknown): Part {

@@ -30,7 +30,7 @@ export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
 
 /** Members by which a request may cost more, or be answered by another model. */
 export const DECIDING: ReadonlyArray<string> = [
-  ...['service_tier', 'store', 'previous_response_id', ...NESTED.keys()],
+  ...['service_tier', 'store', 'previous_response_id', 'context_management', ...NESTED.keys()],
   ...[...REFUSED, ...OTHER_MODELS, ...LIMITS],
 ];
 
