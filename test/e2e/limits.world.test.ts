@@ -130,7 +130,7 @@ test('a model whose own budget is used up is refused by name, reported in the st
   const refused = await until(({ status }) => status === 429);
   expect(refused.code).toBe('budget_exceeded');
   expect(refused.message).toContain(
-    'The budget of model "sample-small" of key "example-service" is 0 dollars per 1d: nothing may be spent',
+    'The budget of model "sample-small" of key "example-service" is zero: nothing may be spent',
   );
   expect((await ask('sample-failover')).status).toBe(200);
   const path = '{.status.conditions[?(@.type=="ModelsReady")].message} {.status.isActive}';
