@@ -116,3 +116,15 @@ test('no second `model` gets past a splice, however its name is written', () => 
   const spliced = splice(text, membersOf(text), { set: [['model', '"real"']] });
   expect(spliced).toBe('{"messages":[],"model":"real"}');
 });
+
+test('a name that stands thirty thousand times is spliced in linear time, whatever letters are around it', () => {
+  const repeated = '"stream":false,"a":1,'.repeat(30_000);
+  for (const letters of ['e', 'é']) {
+    const text = `{"${letters}":"${letters}",${repeated}"stream":true}`;
+    const changes = { once: new Set(['stream']) };
+    const parts = spliceBytes({ text, bytes: new TextEncoder().encode(text) }, membersOf(text), changes);
+    const spliced = splice(text, membersOf(text), changes);
+    expect(Buffer.concat(parts.map((part) => Buffer.from(part))).toString()).toBe(spliced);
+    expect(spliced).toBe(`{"${letters}":"${letters}",${'"a":1,'.repeat(30_000)}"stream":true}`);
+  }
+});

@@ -83,19 +83,33 @@ export function spliceBytes(
   changes: Changes,
 ): ReadonlyArray<Uint8Array | string> {
   const parts: Array<Uint8Array | string> = [];
-  let from = 0;
+  let known: Offset = { text: 0, bytes: 0 };
   for (const { start, end, by } of editsOf(object, changes)) {
-    parts.push(bytes.subarray(from, byteOffset(text, bytes, start)), by);
-    from = byteOffset(text, bytes, end);
+    const from = known.bytes;
+    known = offsetAt(start, known, { text, bytes });
+    parts.push(bytes.subarray(from, known.bytes), by);
+    known = offsetAt(end, known, { text, bytes });
   }
-  parts.push(bytes.subarray(from));
+  parts.push(bytes.subarray(known.bytes));
   return parts;
 }
 
-/** The offset in bytes of an offset in the text, counted from the nearer end: most members stand beside one that is very long. */
-function byteOffset(text: string, bytes: Uint8Array, offset: number): number {
-  if (text.length === bytes.length) return offset;
-  return offset < text.length / 2 ? bytesIn(text.slice(0, offset)) : bytes.length - bytesIn(text.slice(offset));
+/** The same place in a text and in its bytes. */
+interface Offset {
+  readonly text: number;
+  readonly bytes: number;
+}
+
+/** The place of an offset, counted from the known one before it or from the end, whichever is nearer: most members stand beside one that is very long. */
+function offsetAt(
+  offset: number,
+  known: Offset,
+  { text, bytes }: { readonly text: string; readonly bytes: Uint8Array },
+): Offset {
+  if (text.length === bytes.length) return { text: offset, bytes: offset };
+  const isNear = offset - known.text < text.length - offset;
+  const size = isNear ? bytesIn(text.slice(known.text, offset)) : bytesIn(text.slice(offset));
+  return { text: offset, bytes: isNear ? known.bytes + size : bytes.length - size };
 }
 
 /** A part of a text, and the text that takes its place. */
@@ -109,7 +123,8 @@ interface Edit {
 function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray<Edit> {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
   const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
-  const isLast = (name: string, at: number) => members.findLastIndex((other) => other.name === name) === at;
+  const lasts = new Map(members.map(({ name }, at) => [name, at]));
+  const isLast = (name: string, at: number) => lasts.get(name) === at;
   const stays = ({ name }: Member, at: number) =>
     !drop.has(name) && ((!once.has(name) && newValueOf(name) === undefined) || isLast(name, at));
   const last = members.findLastIndex(stays);
@@ -123,7 +138,7 @@ function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray
       else edits.push({ start: members[at - 1]?.end ?? start, end, by: '' });
     } else if (value !== undefined) edits.push({ start: valueStart, end, by: value });
   }
-  const isNew = ([name]: NewValue) => drop.has(name) || !members.some((member) => member.name === name);
+  const isNew = ([name]: NewValue) => drop.has(name) || !lasts.has(name);
   const added = set.filter(isNew).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
   const behind = members.at(-1)?.end ?? open + 1;
   if (added.length > 0) edits.push({ start: behind, end: behind, by: `${last === -1 ? '' : ','}${added.join()}` });
