@@ -93,6 +93,14 @@ describe('an entry that fails', () => {
     expect(asked(world)).toEqual(['first', 'first', 'first']);
   });
 
+  test('to find what a request names (404) is not to blame: one client cannot take it from the others', async () => {
+    const world = priority(by({ first: [...Array(8).fill(status(404)), OK] }));
+    for (let request = 0; request < 8; request += 1) expect((await world.chat(CHAT)).status).toBe(200);
+    expect(asked(world)).toEqual(Array(8).fill(['first', 'spare']).flat());
+    await world.chat(CHAT);
+    expect(asked(world).at(-1)).toBe('first');
+  });
+
   test('because its client left is not to blame', async () => {
     const world = priority(() => new Promise(() => {}), { cooldown: { ...COOLDOWN, failures: 1 } });
     for (let request = 1; request <= 2; request += 1) {

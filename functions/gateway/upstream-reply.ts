@@ -171,7 +171,9 @@ function refusalOf(
     return { failure, again: 'elsewhere', retryAfter, ...about };
   }
   if (status === 408) return { ...LATE, ...about };
-  return { failure: { code: 'upstream_error' }, again: status >= 500 ? 'anywhere' : 'elsewhere', ...about };
+  // A client may name a file or a response that is not there: its 404 must not keep others from the entry.
+  const blameless = status === 404;
+  return { failure: { code: 'upstream_error' }, again: status >= 500 ? 'anywhere' : 'elsewhere', blameless, ...about };
 }
 
 function reported(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
