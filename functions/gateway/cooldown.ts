@@ -42,12 +42,14 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
     of,
     /** Requests that this process has at the entry. */
     inFlight: (identifier: string) => states.get(identifier)?.inFlight ?? 0,
-    /** Counts a request at the entry. The caller calls the returned function once, when the request is over. */
+    /** Counts a request at the entry until the returned function is called; later calls do nothing. */
     enter: (identifier: string) => {
       const state = stateOf(identifier);
+      let isIn = true;
       state.inFlight += 1;
       return () => {
-        state.inFlight -= 1;
+        if (isIn) state.inFlight -= 1;
+        isIn = false;
       };
     },
     /** The target whose cooldown ends first, or the first without one; undefined where there is no target. */

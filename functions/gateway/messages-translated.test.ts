@@ -1,7 +1,7 @@
 // Messages to models of OpenAI's dialect, as a client of Anthropic sees them: the same budget, errors, streams and counts.
 import { describe, expect, test } from 'vitest';
 import { event, message } from '../../test/gateway/anthropic.ts';
-import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { type OneModel, stage, stageOne, textOf, WAYS } from '../../test/gateway/stage.ts';
 import {
   chunk,
@@ -59,6 +59,21 @@ test.each([
   const response = await ask(ASK);
   expect([response.status, await response.json()]).toMatchObject([ours, { type: 'error', error: { type } }]);
   expect(ledger.held()).toBe(0);
+});
+
+const nested = (depth: number, open: string, close: string) => open.repeat(depth) + close.repeat(depth);
+
+test.each([
+  ['input of a call', 'assistant', `{"type":"tool_use","input":${nested(20_000, '{"a":', '}').replace(':}', ':1}')}}`],
+  ['documents', 'user', nested(20_000, '{"type":"document","source":{"type":"content","content":[', ']}}')],
+])('%s nested too deeply are refused, nothing is charged, and the entry counts no request', async (_, role, block) => {
+  const snapshot = snapshotOf([entry('gpt'), entry('gpt', { identifier: 'b' })], { strategy: 'LeastBusy' });
+  const { app, fake, ledger, lines } = stage({ snapshot, keys: { [KEY]: keyRecord({ limit: '1000000' }) } });
+  const body = `{"model":"gpt","max_tokens":5,"messages":[{"role":"${role}","content":[${block}]}]}`;
+  const response = await app.request('/v1/messages', { ...init({}), body });
+  expect([response.status, await response.json()]).toMatchObject([400, { error: { type: 'invalid_request_error' } }]);
+  expect([fake.requests.length, ledger.held(), ledger.settled.length]).toEqual([0, 0, 0]);
+  expect(lines).toContainEqual(expect.objectContaining({ message: 'request' }));
 });
 
 describe('a group of both dialects', () => {

@@ -3,7 +3,7 @@ import type { Metrics } from '#core/ports/clock.ts';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, type World } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
-import { completion, MESSAGES, SSE, streamed } from '../../test/gateway/upstream.ts';
+import { completion, MESSAGES, SSE, sentText, streamed } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const two = snapshotOf([entry('gpt'), entry('gpt', { identifier: 'second' })]);
@@ -33,6 +33,25 @@ describe('whatever a step throws, nothing stays held:', () => {
     expect([ledger.held(), ledger.settled.length]).toEqual([0, settled]);
     expect(lines).toContainEqual(expect.objectContaining({ level: 'error' }));
   });
+});
+
+test('an entry at which a step threw is not busy afterwards', async () => {
+  const snapshot = snapshotOf([entry('gpt'), entry('gpt', { identifier: 'second', model: 'other' })], {
+    strategy: 'LeastBusy',
+  });
+  let calls = 0;
+  const metrics: Metrics = {
+    ...throwingAt(''),
+    add: (name) => {
+      calls += name === 'gateway_operator_upstream_attempts_total' ? 1 : 0;
+      if (calls === 1) throw new Error('a bug');
+    },
+  };
+  const script = () => ({ headers: SSE, body: streamed(['x']) });
+  const { chat, fake } = stage({ snapshot, script, deps: { metrics } });
+  for (let request = 0; request < 2; request += 1) await (await chat({ ...CHAT, stream: true })).text();
+  const [first, second] = fake.requests.map((request) => JSON.parse(sentText(request)).model);
+  expect(second).toBe(first);
 });
 
 function raise(): never {

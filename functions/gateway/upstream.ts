@@ -49,6 +49,8 @@ interface Attempts {
   last: Failure | undefined;
   /** The refusal of the passed-over entry that has room first. */
   full: HoldRefusal | undefined;
+  /** Ends the count of the latest attempt at its entry, unless it has ended. */
+  leave(): void;
 }
 
 /** One attempt. `leave`: ends the attempt's count at the entry. */
@@ -72,7 +74,22 @@ export function createCallUpstream(
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = request.stream ? client : undefined;
     const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
-    const attempts: Attempts = { left: order, failures: new Map(), last: undefined, full: undefined };
+    const attempts: Attempts = { left: order, failures: new Map(), last: undefined, full: undefined, leave: () => {} };
+    try {
+      return await callInTurn({ reservation, deadline }, attempts, { client, log });
+    } catch (error) {
+      attempts.leave();
+      deadline.close();
+      throw error;
+    }
+  };
+
+  async function callInTurn(
+    { reservation, deadline }: Pick<Attempt, 'reservation' | 'deadline'>,
+    attempts: Attempts,
+    { client, log }: { readonly client: HttpExchange; readonly log: RequestLog },
+  ): Promise<Result<Exchange, Failure>> {
+    const { request, routing } = reservation.grant;
     for (let tries = 0; tries <= routing.retries; ) {
       const next = nextOf(attempts);
       if (next === undefined) break;
@@ -82,6 +99,7 @@ export function createCallUpstream(
       const { identifier } = next.entry;
       // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
       const leave = cooldowns.enter(identifier);
+      attempts.leave = leave;
       const room = reservation.grant.isLimited ? await deps.ledger.move(reservation.hold, next.rate) : UNLIMITED;
       if (!room.ok) {
         leave();
@@ -90,7 +108,6 @@ export function createCallUpstream(
       }
       tries += 1;
       const { isCalled, lost } = reservation;
-      reservation.isCalled = true;
       const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
       const attempt = { reservation, target, deadline, leave };
       const result = await exchange(attempt);
@@ -100,14 +117,14 @@ export function createCallUpstream(
         return result;
       }
       leave();
-      reservation.isCalled = isCalled || result.failure.unsent !== true;
+      if (result.failure.unsent === true) reservation.isCalled = isCalled;
       note(attempts, next, { ...attempt, failed: result.failure });
       if (deadline.ended !== undefined || result.failure.again === 'never') break;
     }
     deadline.close();
     if (client.hasLeft()) return err({ code: 'client_left' });
     return err(attempts.last ?? uncalled(attempts.full, request.model));
-  };
+  }
 
   /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
   function nextOf({ left, failures }: Attempts): Target | undefined {
@@ -147,6 +164,7 @@ export function createCallUpstream(
     const call = endpoint.codec.toCall(request, target);
     // The dialect of the entry cannot express this request.
     if (!call.ok) return err({ failure: call.failure, again: 'elsewhere', blameless: true });
+    reservation.isCalled = true;
     const controller = new AbortController();
     const stop = () => controller.abort();
     const { timeout } = target.entry;

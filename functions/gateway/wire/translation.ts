@@ -7,13 +7,22 @@ import type { ModelRequest } from './request.ts';
 /** Refuses a part of the request that has no counterpart there. The client gets the first refusal. */
 export type Refuse = (param: string, message: string) => void;
 
+// JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
+const TOO_DEEP: Failure = { code: 'invalid_request', message: 'The request body is nested too deeply.' };
+
 /** The body that is written, or the first refusal. */
 export function translate(write: (refuse: Refuse) => object): Result<object, Failure> {
   let problem: Failure | undefined;
-  const body = write((param, message) => {
-    problem ??= { code: 'invalid_request', param, message: `"${param}" ${message}` };
-  });
-  return problem === undefined ? ok(body) : err(problem);
+  try {
+    const body = write((param, message) => {
+      problem ??= { code: 'invalid_request', param, message: `"${param}" ${message}` };
+    });
+    return problem === undefined ? ok(body) : err(problem);
+  } catch (error) {
+    // The stack is used up.
+    if (error instanceof RangeError) return err(TOO_DEEP);
+    throw error;
+  }
 }
 
 /** The call with this body. The query and the headers that the client chose are for its own dialect, and stay behind. */
@@ -27,8 +36,7 @@ export function toTranslatedCall(
   try {
     return ok(toCall(own, to, [JSON.stringify(body.value)]));
   } catch {
-    // JSON.parse reads deeper nesting than JSON.stringify writes.
-    return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });
+    return err(TOO_DEEP);
   }
 }
 
