@@ -3,6 +3,8 @@ import * as z from 'zod';
 import { RELEASE_IMAGE } from '../config/release.ts';
 
 const [REPOSITORY = ''] = RELEASE_IMAGE.split(/:[^/:]*$/);
+/** A colon stands only before the port of a registry: a tag or a digest has a value of its own. */
+const REPOSITORY_NAME = /^([^/:@\s]+(:[0-9]+)?\/)?[^:@\s]+$/;
 
 /** Kubernetes checks these itself: the chart passes them on as they are. */
 const passed = z.record(z.string(), z.unknown());
@@ -12,7 +14,11 @@ const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
 const resources = z.strictObject({ requests: amounts.optional(), limits: amounts.optional() });
 
 const image = z.strictObject({
-  repository: z.string().min(1).default(REPOSITORY).describe('Repository of the image that holds all functions.'),
+  repository: z
+    .string()
+    .regex(REPOSITORY_NAME)
+    .default(REPOSITORY)
+    .describe('Repository of the image that holds all functions, without tag and digest.'),
   tag: z.string().default('').describe("Tag of the image. Empty: the chart's `appVersion`."),
   digest: z
     .string()

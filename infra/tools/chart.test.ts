@@ -1,10 +1,12 @@
 // The chart, without Helm: its values, its version, and rendered manifests that are stale.
-import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, cpSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { RELEASE_VERSION } from '../config/release.ts';
+import { documented } from '../../test/platforms/documented.ts';
+import { RELEASE_IMAGE, RELEASE_VERSION } from '../config/release.ts';
 import { Values } from '../helm/values.ts';
 import { CHART, RENDERED_FILES, renderManifest, staleManifests } from './chart.ts';
 
@@ -26,6 +28,34 @@ afterEach(() => {
 test('values.yaml has the defaults, which the schema takes, and none of another name', () => {
   expect(read('values.yaml')).toEqual(Values.parse({}));
   expect(Values.safeParse({ admission: { replica: 2 } }).success).toBe(false);
+});
+
+test.each([
+  ['registry.example.com/gateway-operator', true],
+  ['localhost:5000/team/gateway-operator', true],
+  ['gateway-operator', true],
+  ['', false],
+  ['registry.example.com/gateway-operator:0.1.0', false],
+  ['localhost:5000/gateway-operator:0.1.0', false],
+  ['gateway-operator:0.1.0', false],
+  [`registry.example.com/gateway-operator@sha256:${'0'.repeat(64)}`, false],
+])('image.repository %s, which may hold neither tag nor digest: accepted %s', (repository, isAccepted) => {
+  expect(Values.safeParse({ image: { repository } }).success).toBe(isAccepted);
+});
+
+test('the documented command names the image in every manifest, as often as it is run', () => {
+  const files = ['infra/kubernetes/install.yaml', 'infra/kubernetes/uninstall.yaml', 'infra/knative/operator.yaml'];
+  const copy = copyOf(...files);
+  for (const IMAGE of ['localhost:5000/own:1', `ghcr.io/example/op@sha256:${'0'.repeat(64)}`]) {
+    execFileSync('sh', ['-ec', documented('docs/deploy.md', 'image')], { cwd: copy, env: { ...process.env, IMAGE } });
+    for (const file of files) {
+      const text = readFileSync(join(copy, file), 'utf8');
+      expect(text, file).not.toMatch(/registry\.example\.com/);
+      const before = readFileSync(join(root, file), 'utf8');
+      expect(text, file).toBe(before.replaceAll(RELEASE_IMAGE, IMAGE));
+    }
+  }
+  expect(globSync('infra/*/*.before', { cwd: copy })).toEqual([]);
 });
 
 test('chart and app have the version of the release', () => {
