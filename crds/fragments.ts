@@ -98,9 +98,11 @@ export const Annotations = mapOf(text(4096), labelNames);
 
 /** The limits that keys, users and teams have in common. */
 export const limits = {
-  rpmLimit: Limit.optional().describe('Requests in any minute, at most. Default: no limit.'),
+  rpmLimit: Limit.optional().describe(
+    'Requests in a minute of the clock, at most, and twice that in any 60 seconds. Default: no limit.',
+  ),
   tpmLimit: Limit.optional().describe(
-    'Tokens (prompt and completion) in any minute, at most; expected when a request begins, counted as used when it ends. Default: no limit.',
+    'Tokens (prompt and completion) a minute, at most, as with `rpmLimit`; expected when a request begins, counted as used when it ends. Default: no limit.',
   ),
   maxParallelRequests: Limit.optional().describe('Requests in flight at the same time, at most. Default: no limit.'),
 };

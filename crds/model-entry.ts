@@ -42,8 +42,10 @@ const GatewayParams = z.object({
     ),
   weight: integer(1, 1_000_000).optional().describe('Share among entries with the same `modelName`. Default: 1.'),
   priority: integer(0, 1000).optional().describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),
-  rpm: Limit.optional().describe('Requests in any minute, at most; then others of the same `modelName` get them.'),
-  tpm: Limit.optional().describe('Tokens in any minute, at most, as with `rpm`.'),
+  rpm: Limit.optional().describe(
+    'Requests in a minute of the clock, at most, and twice that in any 60 seconds; then others of the same `modelName` get them.',
+  ),
+  tpm: Limit.optional().describe('Tokens a minute, at most, as with `rpm`.'),
   timeout: Duration.optional().describe('For one attempt at this entry. Default: what `routing.timeouts` says.'),
   maxInputTokens: Limit.optional().describe('Size of the context window, in tokens. Default: as listed, where it is.'),
   maxOutputTokens: Limit.optional().describe('Tokens of an answer, at most; bounds what a request may cost.'),

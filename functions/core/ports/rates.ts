@@ -5,9 +5,9 @@ import type { Millis } from './money.ts';
 export interface RateLimit {
   /** The id within the instance; use is counted under it. */
   readonly id: string;
-  /** Requests in any minute. */
+  /** Requests in a minute of the clock. */
   readonly requests?: number | undefined;
-  /** Tokens in any minute. */
+  /** Tokens in a minute of the clock. */
   readonly tokens?: number | undefined;
   /** Requests in flight at the same time. */
   readonly parallel?: number;
