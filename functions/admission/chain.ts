@@ -34,6 +34,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
       ofInstance.modelCredentials, //    the same for the credentials of each entry
       ofInstance.modelsInUse, //         warns: keys are restricted to a removed model
       ofInstance.someModels, //          warns: an instance without entries serves nothing
+      ofInstance.addresses, //           warns: the provider is unknown, and there is no address to call
       ofInstance.prices, //              warns: no key can use a model without a price
       ofInstance.credentialNames, //     warns: no provider reads a credential of this name
     ],

@@ -90,6 +90,8 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
 /** All names with a row. */
 export const PROVIDER_NAMES: ReadonlyArray<string> = [...PROVIDERS.keys()];
 
+export const isKnownProvider = (name: string): boolean => PROVIDERS.has(name.toLowerCase());
+
 /** The price lists that rows name, each once. */
 export const PRICE_LISTS: ReadonlyArray<string> = [
   ...new Set([...PROVIDERS.values()].flatMap(({ prices }) => prices ?? [])),

@@ -115,6 +115,25 @@ describe('an instance', () => {
     expect(await message('Ready')).toContain('permission denied');
   });
 
+  test('of which one entry has an unknown provider and no address stays ready and names it', async () => {
+    const [first, second] = (makeInstance().spec as { models: [object, object] }).models;
+    const misspelt = {
+      ...{ modelName: 'mini', identifier: 'mini', requiresAuth: false },
+      gatewayParams: { model: 'opnai/gpt-5-mini', inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' },
+    };
+    await harness.apply(makeInstance({ models: [first, second, misspelt] }));
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await condition('ModelsReady')).toBe('False ProviderUnknown');
+    expect(await message('ModelsReady')).toBe(
+      'spec.models[2].gatewayParams.model: "opnai/gpt-5-mini": no provider "opnai" is known, and without an apiBase the entry serves nothing; did you mean "openai"? Else set apiBase',
+    );
+    expect((await main()).models).toMatchObject([{}, {}, { ready: false, reason: 'ProviderUnknown' }]);
+    await harness.edit(gatewayInstances, 'main', { spec: { models: [misspelt] } });
+    await harness.sweep();
+    expect(await ready()).toBe('False ProviderUnknown');
+  });
+
   test('of which one entry has no credentials stays ready and names it; of which none has them it is not', async () => {
     await harness.apply(makeInstance());
     await harness.sweep();

@@ -38,6 +38,7 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   [objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [] }), { oldObject: objectOf('GatewayInstance') }],
   [entry({ gatewayParams: { model: 'openai/gpt-4o', inputCostPerMillionTokens: '1' } })],
   [entry({ gatewayParams: { model: 'nobody/mine' } })],
+  [entry({ gatewayParams: { model: 'vllm/mine' } })],
   [entry({ modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apikey: 'apiKey', zzz: 'apiKey' } } })],
   [
     objectOf('GatewayInstance', {

@@ -28,10 +28,43 @@ describe('an instance', () => {
     expect(await instance({ models })).toEqual({
       refused: [],
       warnings: [
+        'spec.models[0].gatewayParams.model: "nobody/mine": no provider "nobody" is known, and without an apiBase the entry serves nothing; set apiBase, or correct the provider',
         'spec.models[0].gatewayParams: without outputCostPerMillionTokens, keys can use "mine" for embeddings only; set it for anything else ("0" is free)',
         'spec.models[0].modelCredentials.keys.apikey: no provider reads a credential of this name; did you mean "apiKey"?',
       ],
     });
+  });
+
+  test.each<[model: string, more: object, warning: string | undefined]>([
+    [
+      'opnai/gpt-5-mini',
+      {},
+      'spec.models[0].gatewayParams.model: "opnai/gpt-5-mini": no provider "opnai" is known, and without an apiBase the entry serves nothing; did you mean "openai"? Else set apiBase',
+    ],
+    ['opnai/gpt-5-mini', { apiBase: 'https://models.example.com/v1' }, undefined],
+    [
+      'vllm/llama',
+      {},
+      'spec.models[0].gatewayParams.model: "vllm/llama": vllm has no address of its own, so the entry serves nothing; set apiBase',
+    ],
+    [
+      'bedrock/amazon.nova-pro-v1:0',
+      {},
+      'spec.models[0].gatewayParams.model: "bedrock/amazon.nova-pro-v1:0": bedrock has no address of its own, so the entry serves nothing; set apiBase, or map awsRegion in modelCredentials',
+    ],
+    [
+      'openai/gpt-5-mini',
+      { customLLMProvider: 'anthropc' },
+      'spec.models[0].gatewayParams.customLLMProvider: "anthropc": no provider "anthropc" is known, and without an apiBase the entry serves nothing; did you mean "anthropic"? Else set apiBase',
+    ],
+    ['OpenAI/gpt-5-mini', {}, undefined],
+  ])('with an entry %s %o that has no address is warned about', async (model, more, warning) => {
+    const prices = { inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' };
+    const { refused, warnings } = await instance({
+      models: [modelEntry('gpt-4o', { gatewayParams: { model, ...prices, ...more } })],
+    });
+    expect(refused).toEqual([]);
+    expect(warnings).toEqual(warning === undefined ? [] : [warning]);
   });
 
   test('whose models their providers list needs no prices, and a model in no list does', async () => {

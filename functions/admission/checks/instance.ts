@@ -4,7 +4,7 @@ import { namesPrice } from '#core/entry-model.ts';
 import type { Finding } from '#core/finding.ts';
 import { didYouMean } from '#core/nearest.ts';
 import { CREDENTIAL_NAMES } from '#core/providers.ts';
-import { noModels, sharedCredentials } from '#core/rules/instance.ts';
+import { noAddress, noModels, sharedCredentials } from '#core/rules/instance.ts';
 import { checkCredentials, checkDatabaseSecret, checkStoreSecret, toMember } from '#core/rules/secrets.ts';
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
@@ -46,6 +46,8 @@ export const modelsInUse: InstanceCheck = ({ facts: { removedModels, keys } }) =
   });
 
 export const someModels: InstanceCheck = ({ spec }) => noModels(spec.models);
+
+export const addresses: InstanceCheck = ({ spec }) => spec.models.flatMap(noAddress);
 
 export const prices: InstanceCheck = ({ spec, facts }) =>
   spec.models.flatMap((entry, index): Finding[] => {

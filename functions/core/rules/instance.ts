@@ -1,6 +1,9 @@
 // Rules about instances: the instance that an object names exists and admits it; an instance has entries, each with a Secret of its own.
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import { modelOf, type PricedParams } from '../entry-model.ts';
 import type { Finding } from '../finding.ts';
+import { didYouMean } from '../nearest.ts';
+import { isKnownProvider, PROVIDER_NAMES, partsOf, providerOf } from '../providers.ts';
 
 /** The value of `spec.connectionRef.instanceRef`. */
 export interface InstanceName {
@@ -48,6 +51,32 @@ export function noModels(models: ReadonlyArray<unknown>): Finding[] {
   if (models.length > 0) return [];
   const message = 'the instance has no entries and serves no model; add an entry for each model';
   return [{ rule: 'NoModels', path: 'spec.models', value: undefined, message, effect: 'warn' }];
+}
+
+interface Addressed {
+  readonly modelCredentials?: { readonly keys: Readonly<Record<string, string>> } | undefined;
+  readonly gatewayParams: PricedParams & { readonly apiBase?: string | undefined };
+}
+
+/** An entry without an `apiBase` whose provider has no address of its own cannot be called: most often the provider is misspelt. */
+export function noAddress({ modelCredentials, gatewayParams }: Addressed, index: number): Finding[] {
+  const given = modelCredentials?.keys ?? {};
+  if (gatewayParams.apiBase !== undefined || given.apiBase !== undefined) return [];
+  const { provider: name, model } = modelOf(gatewayParams);
+  const provider = providerOf(name, model);
+  const absent = partsOf(provider).filter((part) => given[part] === undefined);
+  if (provider.base !== undefined && absent.length === 0) return [];
+  const field = gatewayParams.customLLMProvider === undefined ? 'model' : 'customLLMProvider';
+  const named = { path: `spec.models[${index}].gatewayParams.${field}`, value: gatewayParams[field] };
+  if (!isKnownProvider(name)) {
+    const meant = didYouMean(name, PROVIDER_NAMES);
+    const advice = meant === '' ? '; set apiBase, or correct the provider' : `${meant} Else set apiBase`;
+    const message = `no provider ${JSON.stringify(name)} is known, and without an apiBase the entry serves nothing${advice}`;
+    return [{ rule: 'ProviderUnknown', ...named, message, effect: 'warn' }];
+  }
+  const parts = absent.length === 0 ? '' : `, or map ${absent.join(' and ')} in modelCredentials`;
+  const message = `${name} has no address of its own, so the entry serves nothing; set apiBase${parts}`;
+  return [{ rule: 'AddressMissing', ...named, message, effect: 'warn' }];
 }
 
 interface Entry {

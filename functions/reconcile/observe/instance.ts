@@ -7,6 +7,7 @@ import type { StoreConnection } from '#core/ports/backends.ts';
 import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
+import { noAddress } from '#core/rules/instance.ts';
 import {
   checkCredentials,
   checkDatabaseSecret,
@@ -143,7 +144,7 @@ function entryProblems(
   secrets: Secrets,
 ): ReadonlyMap<string, Problem> {
   const violations = all.violations.get(idOf(kind, metadata)) ?? [];
-  const problemOf = ({ identifier, modelCredentials: ref }: (typeof spec.models)[number], index: number) =>
+  const ofCredentials = ({ identifier, modelCredentials: ref }: (typeof spec.models)[number], index: number) =>
     ref === undefined
       ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
         toProblem(violations.filter(({ path }) => path.startsWith(`spec.models[${index}].`)))
@@ -152,7 +153,8 @@ function entryProblems(
         );
   return new Map(
     spec.models.flatMap((entry, index) => {
-      const problem = entry.requiresAuth ? problemOf(entry, index) : undefined;
+      const problem =
+        (entry.requiresAuth ? ofCredentials(entry, index) : undefined) ?? toProblem(noAddress(entry, index));
       return problem === undefined ? [] : [[entry.identifier, problem] as const];
     }),
   );
