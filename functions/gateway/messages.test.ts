@@ -71,7 +71,7 @@ describe('a message', () => {
     };
     const price = { input: '1', output: '2', cachedInput: '0.1', cacheWrite: '1.25', cacheWriteLong: '2' };
     const script = () => ({ body: message('hello', { usage }) });
-    const { ask, ledger } = open({ script, entry: { price, toolCosts: { webSearch: '0.01' } } });
+    const { ask, ledger } = open({ script, entry: { price, toolCosts: { webSearch: '0.01' }, maxInputTokens: 2000 } });
     await ask({ ...ASK, tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }] });
     const cost = 10n * 1000n + 1000n * 100n + 100n * 1250n + 200n * 2000n + 5n * 2000n + 2n * 10_000_000n;
     expect(ledger.settled).toMatchObject([
@@ -101,6 +101,22 @@ describe('the hold of a message', () => {
     await ask(body);
     return Number((ledger.asked[0]?.amount ?? 0n) / 1000n) - 200 - body.length;
   };
+  const LARGER = { 'anthropic-beta': 'files-api-2025-04-14, context-1m-2025-08-07' };
+  const SMALLER = { 'anthropic-beta': 'context-management-2025-06-27' };
+  const TIERED = { price: { input: '1', output: '0', tiers: [{ above: 500, input: '2', output: '0' }] } };
+
+  test.each([
+    ['at most the context window', 500_000n, { price: { input: '1', output: '0' } }, SMALLER],
+    ['its bytes where a feature enlarges the window', undefined, { price: { input: '1', output: '0' } }, LARGER],
+    ['its bytes where longer prompts have a price', undefined, TIERED, {}],
+  ])('is %s', async (_, amount, model, headers) => {
+    const { ask, ledger } = open({ limit: '1000000', entry: { ...model, maxInputTokens: 500 } });
+    const body = JSON.stringify({ ...ASK, messages: [{ role: 'user', content: 'a'.repeat(1000) }] });
+    await ask(body, { 'x-api-key': KEY, ...headers });
+    const bytes = BigInt(body.length) * (model === TIERED ? 2000n : 1000n);
+    expect(ledger.asked[0]?.amount).toBe(amount ?? bytes);
+  });
+
   const image = (data: string) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } });
 
   test.each([
@@ -239,6 +255,8 @@ describe('a refusal', () => {
       'compaction before a harmless type',
       '{"model":"claude","messages":[],"context_management":{"edits":[{"type":"com\\u0070act_20260112","type":"clear"}]}}',
     ],
+    ['searches without number', { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: '100' }] }],
+    ['what a plugin finds', { plugins: [{ id: 'web' }] }],
     ['a summary of its own', { compaction: { type: 'auto' } }],
     ['a thread that the provider keeps', { thread: { type: 'continue', previous_message_id: 'msg_1' } }],
     ['another way to pay', { billing_policy: 'dear' }],

@@ -9,7 +9,7 @@ import type { Candidate, Grant } from './access.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestContext } from './respond.ts';
 import type { OutputLimit } from './wire/codec.ts';
-import { growthOf } from './wire/prompt.ts';
+import { growthOf, LARGEST_WINDOW } from './wire/prompt.ts';
 import type { ModelRequest } from './wire/request.ts';
 
 const made: unique symbol = Symbol('Reservation');
@@ -79,17 +79,24 @@ function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
   return candidates.map((candidate) => {
     const { entry, provider, codec, price, rate } = candidate;
     if (codec.isTranslated) growth ??= BigInt(growthOf(request.text));
-    const prompt = promptBound(request, entry.maxInputTokens, codec.isTranslated ? growth : undefined);
+    const prompt = promptBound(request, candidate, codec.isTranslated ? growth : undefined);
     const maxOutput = maxOutputOf(request, candidate);
     const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(request.n), price), MAX_COST);
     return { entry, provider, codec, price, rate, prompt, maxOutput, maxCost };
   });
 }
 
-/** `growth`: of a translated request. */
-function promptBound({ input, webSearches }: ModelRequest, window: number | undefined, growth?: bigint): PromptBound {
+/**
+ * `growth`: of a translated request. The window is a bound unless it may be larger than it says: by a price for longer prompts, or by a
+ * feature that the client asks for. Pages that searches find may fill it.
+ */
+function promptBound(request: ModelRequest, { entry, price }: Candidate, growth?: bigint): PromptBound {
+  const { input, webSearches, hasLargerWindow = false } = request;
+  const window = entry.maxInputTokens === undefined || hasLargerWindow ? undefined : BigInt(entry.maxInputTokens);
   const sent = growth === undefined ? input.max : (input.maxElsewhere ?? input.max) + growth;
-  const maxTokens = window === undefined ? sent : smaller(BigInt(window) * BigInt(input.prompts), sent);
+  const isBound = window !== undefined && !price.tiers.some(({ above }) => above >= window);
+  const written = isBound ? smaller(window * BigInt(input.prompts), sent) : sent;
+  const maxTokens = webSearches === undefined ? written : larger(written, window ?? LARGEST_WINDOW);
   return { maxTokens, textOnly: input.textOnly, maxWebSearches: webSearches?.max ?? 0 };
 }
 

@@ -37,7 +37,7 @@ describe('a response', () => {
     ];
     const price = { input: '1', output: '2', cachedInput: '0.1', reasoning: '3' };
     const script = () => ({ body: response('hello', { usage, output }) });
-    const { ask, ledger } = open({ script, entry: { price, toolCosts: { webSearch: '0.01' } } });
+    const { ask, ledger } = open({ script, entry: { price, toolCosts: { webSearch: '0.01' }, maxInputTokens: 1000 } });
     await ask({ ...ASK, tools: [{ type: 'web_search' }] });
     const cost = 400n * 1000n + 600n * 100n + 10n * 2000n + 40n * 3000n + 10_000_000n;
     expect(ledger.settled).toMatchObject([{ cost, estimated: false, tokens: { input: 1000, cachedInput: 600 } }]);
@@ -133,6 +133,13 @@ describe('a request', () => {
     ['tools', { tools: [{ type: 'file_search' }] }],
     ['tools', { tools: [{ type: 'namespace', tools: [{ type: 'code_interpreter' }] }] }],
     ['tools', { tools: [{ type: 'web_search' }] }],
+    ['tools', { tools: [{ type: 'web_search', external_web_access: false, max_uses: '100' }] }],
+    ...['safety_model', 'data_sources', 'chat_template'].map((name): [string, object] => [name, { [name]: ['a'] }]),
+    ['plugins', { plugins: [{ id: 'web' }] }],
+    ['search_parameters', { search_parameters: { mode: 'on' } }],
+    ['web_search_options', { web_search_options: {} }],
+    ['extra_body', { extra_body: { google: { cached_content: 'a' } } }],
+    ['tools', '{"model":"gpt","tools":[{"type":"namespace","tools":[{"type":"web_search","type":"function"}]}]}'],
     ['context_management', { context_management: [{ type: 'compaction', compact_threshold: 1000 }] }],
     [
       'tools',

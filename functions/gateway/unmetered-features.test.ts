@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, type World } from '../../test/gateway/stage.ts';
 import { completion, MESSAGES, SSE, sentText, streamed, USAGE_CHUNK } from '../../test/gateway/upstream.ts';
 
@@ -41,6 +41,8 @@ describe('work that a provider bills beside the tokens', () => {
     ['safety_model', { safety_model: 'guard' }],
     ['extra_body', { extra_body: { google: { cached_content: 'cachedContents/1' } } }],
     ['max_new_tokens', { max_tokens: 1, max_new_tokens: 100_000 }],
+    ['tools', { tools: [{ type: 'web_search', max_uses: '100' }] }],
+    ['search_parameters', { search_parameters: { mode: 'on', max_search_results: 2.5 } }],
   ];
 
   test.each(ASKED)('is refused: %s %j', async (param, asked) => {
@@ -98,7 +100,7 @@ describe('a request that names other models beside its own', () => {
 });
 
 describe('web searches at an entry that names a price for them', () => {
-  const searching = entry('gpt', { toolCosts: { webSearch: '0.01' } });
+  const searching = entry('gpt', { toolCosts: { webSearch: '0.01' }, maxInputTokens: 1000 });
   const CENT = 10_000_000n;
   const searches = (usage: object): World => ({
     snapshot: snapshotOf([entry('gpt', { identifier: 'plain' }), searching]),
@@ -138,6 +140,17 @@ describe('web searches at an entry that names a price for them', () => {
     const { chat, ledger } = stage(searches(usage));
     await chat({ ...CHAT, web_search_options: {} });
     expect(ledger.settled).toMatchObject([{ cost: 20_000n + counted * CENT, estimated }]);
+  });
+
+  test.each([
+    ['the context window', 200_000, 200_000n],
+    ['the largest window that is known', undefined, 1_050_000n],
+  ])('hold for what they find as well: %s', async (_, maxInputTokens, tokens) => {
+    const snapshot = snapshotOf([entry('gpt', { toolCosts: { webSearch: '0.01' }, maxInputTokens })]);
+    const keys = { [KEY]: keyRecord({ limit: '1000' }) };
+    const { chat, ledger } = stage({ ...searches({}), snapshot, keys });
+    await chat({ ...CHAT, tools: [{ type: 'web_search', max_uses: 1 }] });
+    expect(ledger.asked).toMatchObject([{ amount: tokens * 1000n + 5n * 2000n + CENT }]);
   });
 
   test('are charged in a stream too', async () => {

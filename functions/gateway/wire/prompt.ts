@@ -15,6 +15,8 @@ export interface Measure {
 }
 
 export const MAX_PER_PART = 100_000;
+/** The largest context window that is known, for prompts that the provider completes with what only it knows. */
+export const LARGEST_WINDOW = 1_050_000n;
 /** Tokens that providers add to a prompt with tools, so that the model knows how to call them: Anthropic some 300 to 700. */
 const MAX_FOR_TOOLS = 1_000;
 const ESTIMATE_PER_PART = 1_000;

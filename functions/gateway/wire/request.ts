@@ -27,6 +27,8 @@ export interface ModelRequest {
   /** Tokens of the shortest answer of use. */
   readonly minOutput: number;
   readonly input: Measure;
+  /** The client asks for a larger context window than the model's usual one. */
+  readonly hasLargerWindow?: boolean;
   /** Web searches that the request asks its provider for. */
   readonly webSearches: WebSearches | undefined;
   /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */

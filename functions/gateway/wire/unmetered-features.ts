@@ -17,15 +17,15 @@ const BY_THE_CALL = ['safety_model'];
 const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template'];
 /** Members that defer the answer to another address: the answer is billed, and its usage never reaches the gateway. */
 const LATER = ['background', 'deferred'];
-const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
+export const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
 /** Other servers' names for the limit of an answer, which they apply before the one that the hold was made for. */
 const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
 /** Names of the limit among which an API has its own. */
 const LIMITS = [...OTHER_LIMITS, 'max_tokens', 'max_completion_tokens'];
 /** Members that name other models to answer: neither the price of the requested model nor the key's list would hold. */
-export const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
+const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
 /** Members whose objects contain deciding members, which must stand once and in one spelling. */
-const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ['tools', ['type', 'max_uses']],
   ['plugins', ['id']],
   ['search_parameters', ['mode', 'max_search_results']],
@@ -33,14 +33,17 @@ const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ['provider', []],
 ]);
 
-/** Members by which a request may cost more, or be answered by another model. Most requests have none of them. */
-export const DECIDING: ReadonlySet<string> = new Set([
+/** Members by which a request of any API may cost more, or be answered by another model. */
+export const DECIDING_EVERYWHERE: ReadonlyArray<string> = [
   ...['service_tier', 'web_search_options', ...NESTED.keys()],
-  ...[...REFUSED, ...OTHER_MODELS, ...OTHER_LIMITS],
-]);
+  ...[...REFUSED, ...OTHER_MODELS],
+];
+
+/** The same of chat completions and embeddings. Most requests have none of them. */
+export const DECIDING: ReadonlySet<string> = new Set([...DECIDING_EVERYWHERE, ...OTHER_LIMITS]);
 
 /** A request is for one model, which its key may use. */
-export const oneModel: Rule = absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.');
+const oneModel: Rule = absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.');
 
 /** Names of limits that an API with this one does not know. */
 export const otherLimitsThan = (own: string): ReadonlyArray<string> => LIMITS.filter((name) => name !== own);
@@ -60,14 +63,23 @@ export const listedTier: Rule = ({ service_tier: tier }) =>
     : undefined;
 
 /** OpenRouter's options that choose a provider may choose a more expensive one. */
-export const anyProvider: Rule = ({ provider }) =>
+const anyProvider: Rule = ({ provider }) =>
   hasOnly(provider, ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'])
     ? undefined
     : refusal('provider', 'must not choose who answers: another may be dearer.');
 
-const RULES: ReadonlyArray<Rule> = [
+/** Searches are held for at their most, so a limit of them must be one that every parser reads alike. */
+const countedSearches: Rule = ({ search_parameters: parameters, tools }) => {
+  if (!isCountOrAbsent(parameters, 'max_search_results'))
+    return refusal('search_parameters', 'must hold a whole number as max_search_results.');
+  return listOf(tools).every((tool) => !isWebSearch(tool) || isCountOrAbsent(tool, 'max_uses'))
+    ? undefined
+    : refusal('tools', 'must hold a whole number as max_uses.');
+};
+
+/** The rules of every API. */
+export const RULES_EVERYWHERE: ReadonlyArray<Rule> = [
   oneModel,
-  listedTier,
   // Work that no usage counts would be free.
   absent(REFUSED, 'must be absent: no usage tells what it costs.'),
   // Gemini's other options there are searches and cached prompts.
@@ -75,18 +87,20 @@ const RULES: ReadonlyArray<Rule> = [
     hasOnly(member(extra, 'google'), ['thinking_config'])
       ? undefined
       : refusal('extra_body', 'must hold nothing of google but thinking_config: no usage tells what else costs.'),
-  // A limit by a name that the hold does not know is no limit.
-  absent(OTHER_LIMITS, 'must be called max_tokens.'),
-  // Tools that the client runs cost tokens only. Of the tools that the provider runs only searches are counted.
-  ({ tools }) =>
-    listOf(tools).every((tool) => isOwnTool(tool) || isWebSearch(tool))
-      ? undefined
-      : refusal('tools', 'must be functions, custom, or web searches: no usage tells what others cost.'),
   ({ plugins }) =>
     !isAsked(plugins) || (Array.isArray(plugins) && plugins.every((plugin) => member(plugin, 'id') === 'web'))
       ? undefined
       : refusal('plugins', 'must be web searches: no usage tells what others cost.'),
+  countedSearches,
   anyProvider,
+];
+
+const RULES: ReadonlyArray<Rule> = [
+  ...RULES_EVERYWHERE,
+  listedTier,
+  // A limit by a name that the hold does not know is no limit.
+  absent(OTHER_LIMITS, 'must be called max_tokens.'),
+  toolsOfClient(isOwnTool),
 ];
 
 /** The refusal of the request, whatever the entry. */
@@ -105,7 +119,10 @@ export function unmeteredIn(body: Members, rules: ReadonlyArray<Rule> = RULES): 
 export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested = NESTED): Failure | undefined {
   for (const { name, valueStart } of members) {
     const deciding = nested.get(name);
-    if (deciding !== undefined && elementsOf(text, valueStart).some((start) => isAmbiguous(text, start, deciding))) {
+    if (
+      deciding !== undefined &&
+      elementsOf(text, valueStart).some((at) => isAmbiguous(text, at, { list: name, deciding }))
+    ) {
       return refusal(name, 'must name each member once, and in lower case.');
     }
   }
@@ -129,12 +146,21 @@ function charOf(unit: string): string {
   return String.fromCharCode(Number.parseInt(unit, 16));
 }
 
-function isAmbiguous(text: string, start: number, deciding: ReadonlyArray<string>): boolean {
-  const names = membersOf(text, start).members.map(({ name }) => name);
+/** A deciding list of the same name inside (the tools of a namespace) is read too; nothing deeper decides. */
+function isAmbiguous(text: string, start: number, { list, deciding }: Nested, isInner = false): boolean {
+  const { members } = membersOf(text, start);
+  const names = members.map(({ name }) => name);
   const folded = names.map(foldCase);
-  return (
-    new Set(folded).size < names.length || folded.some((name, at) => deciding.includes(name) && name !== names[at])
-  );
+  if (new Set(folded).size < names.length) return true;
+  if (folded.some((name, at) => deciding.includes(name) && name !== names[at])) return true;
+  if (isInner || !deciding.includes(list)) return false;
+  const inner = members.filter(({ name }) => name === list).flatMap(({ valueStart }) => elementsOf(text, valueStart));
+  return inner.some((at) => isAmbiguous(text, at, { list, deciding }, true));
+}
+
+interface Nested {
+  readonly list: string;
+  readonly deciding: ReadonlyArray<string>;
 }
 
 /** The folding that Go's JSON decoder uses (ſ is s, K is k). */
@@ -150,16 +176,17 @@ export interface WebSearches {
 }
 
 /** Searches of one request that names no limit of its own. */
-export const USUAL_SEARCHES = 10;
+const USUAL_SEARCHES = 10;
 
-export function webSearchesIn(body: Members): WebSearches | undefined {
+/** `isOff`: a tool that is declared and switched off. */
+export function webSearchesIn(body: Members, isOff: (tool: unknown) => boolean = () => false): WebSearches | undefined {
   const { web_search_options: options, search_parameters: parameters, plugins, tools } = body;
   const asked: Array<readonly [string, number]> = [];
   if (isAsked(options)) asked.push(['web_search_options', USUAL_SEARCHES]);
   if (isAsked(parameters) && member(parameters, 'mode') !== 'off')
     asked.push(['search_parameters', countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES]);
   for (const _ of listOf(plugins)) asked.push(['plugins', USUAL_SEARCHES]);
-  for (const tool of listOf(tools).filter(isWebSearch))
+  for (const tool of listOf(tools).filter((tool) => isWebSearch(tool) && !isOff(tool)))
     asked.push(['tools', countIn(tool, 'max_uses') ?? USUAL_SEARCHES]);
   const [first] = asked;
   return first && { param: first[0], max: asked.reduce((sum, [, max]) => sum + max, 0) };
@@ -169,13 +196,18 @@ export function webSearchRefused({ param }: WebSearches): Failure {
   return refusal(param, 'must hold no web search: no entry of this model names a price for it (toolCosts.webSearch).');
 }
 
+function isCountOrAbsent(of: unknown, name: string): boolean {
+  const value = member(of, name);
+  return value === undefined || value === null || countIn(of, name) !== undefined;
+}
+
 function isOwnTool(tool: unknown): boolean {
   const type = member(tool, 'type');
   return type === undefined || type === 'function' || type === 'custom';
 }
 
 /** `web_search`, and with a date behind it (Anthropic's) or a router's name before it. */
-export function isWebSearch(tool: unknown): boolean {
+function isWebSearch(tool: unknown): boolean {
   const type = member(tool, 'type');
   return typeof type === 'string' && /^(openrouter:)?web_search(_preview)?(_\d+)*$/.test(type);
 }

@@ -1,16 +1,17 @@
 // Anthropic's Messages API: the members of a request that are ours to know, and the codecs of providers that serve it.
 import type { Failure } from '#core/failure.ts';
-import { countIn, listOf, member } from '#core/json.ts';
+import { countIn, member } from '#core/json.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { anthropicErrors } from '../error-format.ts';
 import { readLimited } from '../limited-request.ts';
 import { type Forwarded, invalid, type ModelRequest } from '../request.ts';
+import { webSearchesIn } from '../unmetered-features.ts';
 import { anthropic, OWN_MEMBERS } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';
-import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
+import { NESTED, RULES } from './unmetered.ts';
 
 export const messages: Api = {
   name: 'messages',
@@ -30,14 +31,21 @@ function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'que
   );
   if (!read.ok) return read;
   const { members, request } = read.value;
+  const forwarded = forwardedBy(client);
   return ok({
     ...request,
     minOutput: minOutputOf(members.thinking),
     input: measure(bytes.length, members),
-    webSearches: webSearchesIn(listOf(members.tools)),
-    forwarded: forwardedBy(client),
+    webSearches: webSearchesIn(members),
+    forwarded,
+    hasLargerWindow: LARGER_WINDOW.test(
+      `${forwarded.headers['anthropic-beta']} ${JSON.stringify(members.anthropic_beta)}`,
+    ),
   });
 }
+
+/** A feature that lets in more than the usual context window (`context-1m-2025-08-07`). */
+const LARGER_WINDOW = /context-?\d/i;
 
 /** A limit below the budget of thinking is refused by the provider. */
 function minOutputOf(thinking: unknown): number {

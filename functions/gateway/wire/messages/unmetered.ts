@@ -1,25 +1,19 @@
 // Features of a Messages request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price.
-import { countIn, member } from '#core/json.ts';
+import { member } from '#core/json.ts';
 import {
   absent,
-  anyProvider,
+  DECIDING_EVERYWHERE,
   isAsked,
-  isWebSearch,
-  OTHER_MODELS,
-  oneModel,
+  NESTED as NESTED_EVERYWHERE,
   otherLimitsThan,
+  RULES_EVERYWHERE,
   type Rule,
   refusal,
   toolsOfClient,
-  USUAL_SEARCHES,
-  type WebSearches,
 } from '../unmetered-features.ts';
 
-/** Work beyond the prompt and its answer: tools on other servers, containers, answers that are fetched later, conversations that the provider keeps. */
-const REFUSED = [
-  ...['mcp_servers', 'container', 'background', 'deferred'],
-  ...['thread', 'compaction', 'billing_policy', 'fallback_credit_token'],
-];
+/** Work beyond the prompt and its answer: tools on other servers, containers, conversations that the provider keeps. */
+const REFUSED = [...['mcp_servers', 'container', 'thread', 'compaction', 'billing_policy', 'fallback_credit_token']];
 const LIMITS = otherLimitsThan('max_tokens');
 const TIERS: ReadonlySet<unknown> = new Set(['auto', 'standard_only', 'standard', 'default']);
 /** Tools that the client runs, and searches among declared tools: they cost tokens only. */
@@ -27,19 +21,18 @@ const OWN_TOOL = /^(function|custom|(bash|text_editor|computer|memory)_\d+|tool_
 
 /** Members whose objects contain deciding members, which must stand once and in one spelling. */
 export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
-  ['tools', ['type', 'max_uses']],
+  ...NESTED_EVERYWHERE,
   ['thinking', ['type', 'budget_tokens']],
-  ['provider', []],
 ]);
 
 /** Members by which a request may cost more, or be answered by another model. */
 export const DECIDING: ReadonlyArray<string> = [
-  ...['service_tier', 'speed', 'inference_geo', 'context_management', ...NESTED.keys()],
-  ...[...REFUSED, ...OTHER_MODELS, ...LIMITS],
+  ...DECIDING_EVERYWHERE,
+  ...['speed', 'inference_geo', 'context_management', ...NESTED.keys(), ...REFUSED, ...LIMITS],
 ];
 
 export const RULES: ReadonlyArray<Rule> = [
-  oneModel,
+  ...RULES_EVERYWHERE,
   // Other tiers, speeds and places cost more than the listed price.
   ({ service_tier: tier }) =>
     isAsked(tier) && !TIERS.has(tier) ? refusal('service_tier', 'must be auto or standard_only.') : undefined,
@@ -50,20 +43,9 @@ export const RULES: ReadonlyArray<Rule> = [
   // A limit by a name that the hold does not know is no limit.
   absent(LIMITS, 'must be called max_tokens.'),
   toolsOfClient(isOwnTool),
-  anyProvider,
 ];
 
 function isOwnTool(tool: unknown): boolean {
   const type = member(tool, 'type');
   return type === undefined || type === null || (typeof type === 'string' && OWN_TOOL.test(type));
-}
-
-export function webSearchesIn(tools: ReadonlyArray<unknown>): WebSearches | undefined {
-  const searches = tools.filter(isWebSearch);
-  if (searches.length === 0) return undefined;
-  return { param: 'tools', max: searches.reduce<number>((sum, tool) => sum + usesOf(tool), 0) };
-}
-
-function usesOf(tool: unknown): number {
-  return countIn(tool, 'max_uses') ?? USUAL_SEARCHES;
 }

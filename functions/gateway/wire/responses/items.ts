@@ -1,10 +1,8 @@
 // Input items of Responses requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json.ts';
-import { MAX_PER_PART, type Measure, measureParts, type Part } from '../prompt.ts';
+import { LARGEST_WINDOW, MAX_PER_PART, type Measure, measureParts, type Part } from '../prompt.ts';
 import type { Members } from '../unmetered-features.ts';
 
-/** Tokens of a conversation that the provider keeps, of which the request holds nothing: the largest window that is known. */
-const MAX_STORED = 1_050_000n;
 /** Items and parts of text, of calls and of their outputs: they count as they are written. */
 const TEXT_ITEM = /^(|message|reasoning|compaction|refusal|item_reference|text|.*_text|.*_call|.*_call_output)$/;
 const MEDIA: ReadonlySet<string> = new Set([
@@ -21,7 +19,7 @@ const TEXT: Part = {};
 export function measure(bodyBytes: number, members: Members): Measure {
   const tools = listOf(members.tools).slice(0, 1);
   const measured = measureParts(bodyBytes, { lists: [members.input], tools }, toPart);
-  return continuesStored(members) ? { ...measured, max: measured.max + MAX_STORED, textOnly: false } : measured;
+  return continuesStored(members) ? { ...measured, max: measured.max + LARGEST_WINDOW, textOnly: false } : measured;
 }
 
 /** Whether the provider adds to the prompt what it has stored. */

@@ -42,7 +42,7 @@ function toRequest(bytes: Uint8Array, by?: string): Result<ModelRequest, Failure
     ...request,
     minOutput: MIN_OUTPUT,
     input: measure(bytes.length, members),
-    webSearches: webSearchesIn(listOf(members.tools)),
+    webSearches: webSearchesIn(members),
     affinity: { ...affinityOf(members), ...(by === undefined ? {} : { madeBy: by }) },
   });
 }

@@ -2,40 +2,39 @@
 import { listOf, member } from '#core/json.ts';
 import {
   absent,
-  anyProvider,
-  isAsked,
-  isWebSearch,
+  DECIDING_EVERYWHERE,
   listedTier,
-  OTHER_MODELS,
-  oneModel,
+  type Members,
+  NESTED as NESTED_EVERYWHERE,
   otherLimitsThan,
+  RULES_EVERYWHERE,
   type Rule,
   refusal,
+  webSearchesIn as searchesIn,
   toolsOfClient,
-  USUAL_SEARCHES,
   type WebSearches,
 } from '../unmetered-features.ts';
 
-/** Answers that are fetched later, and conversations and prompts that the provider keeps. */
-const REFUSED = ['background', 'deferred', 'conversation', 'prompt'];
+/** Conversations and prompts that the provider keeps. */
+const REFUSED = ['conversation', 'prompt'];
 const LIMITS = otherLimitsThan('max_output_tokens');
 /** Tools that the client runs: they cost tokens only. */
 const OWN_TOOL = /^(function|custom|local_shell|apply_patch|computer|computer_use_preview)$/;
 
 /** Members whose objects contain deciding members, which must stand once and in one spelling. */
 export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
-  ['tools', ['type', 'external_web_access', 'tools']],
-  ['provider', []],
+  ...NESTED_EVERYWHERE,
+  ['tools', ['type', 'max_uses', 'external_web_access', 'tools']],
 ]);
 
 /** Members by which a request may cost more, or be answered by another model. */
 export const DECIDING: ReadonlyArray<string> = [
-  ...['service_tier', 'store', 'previous_response_id', 'context_management', ...NESTED.keys()],
-  ...[...REFUSED, ...OTHER_MODELS, ...LIMITS],
+  ...DECIDING_EVERYWHERE,
+  ...['store', 'previous_response_id', 'context_management', ...REFUSED, ...LIMITS],
 ];
 
 export const RULES: ReadonlyArray<Rule> = [
-  oneModel,
+  ...RULES_EVERYWHERE,
   listedTier,
   absent(REFUSED, 'must be absent: no hold covers what it costs.'),
   ({ store }) =>
@@ -43,7 +42,6 @@ export const RULES: ReadonlyArray<Rule> = [
   // A limit by a name that the hold does not know is no limit.
   absent(LIMITS, 'must be called max_output_tokens.'),
   toolsOfClient((tool) => isOwnTool(tool) || isNamespace(tool)),
-  anyProvider,
 ];
 
 function isOwnTool(tool: unknown): boolean {
@@ -56,8 +54,7 @@ function isNamespace(tool: unknown): boolean {
   return member(tool, 'type') === 'namespace' && listOf(member(tool, 'tools')).every(isOwnTool);
 }
 
-/** Codex always declares web search, and switches it off. */
-export function webSearchesIn(tools: ReadonlyArray<unknown>): WebSearches | undefined {
-  const searches = tools.filter((tool) => isWebSearch(tool) && member(tool, 'external_web_access') !== false);
-  return isAsked(searches) ? { param: 'tools', max: searches.length * USUAL_SEARCHES } : undefined;
+/** Codex always declares web search, and switches it off: it then reads pages that the provider keeps. */
+export function webSearchesIn(members: Members): WebSearches | undefined {
+  return searchesIn(members, (tool) => member(tool, 'external_web_access') === false);
 }
