@@ -231,6 +231,21 @@ describe('a refusal', () => {
     expect(await textOf(await told.ask(ASK))).not.toContain('value-of');
   });
 
+  test.each(['/v1/messages', '/v1/messages/count_tokens'])(
+    'of %s never tells a credential, however its letters are escaped',
+    async (path) => {
+      for (const key of ['\\u0076alue-of-claude-secret-key', 'value\\u002Dof-claude\\u002dsecret-key']) {
+        for (const spelled of [key, key.replaceAll('\\', '\\\\')]) {
+          const body = `{"type":"error","error":{"type":"invalid_request_error","message":"no ${spelled} here"}}`;
+          const { chat } = open({ script: () => ({ status: 400, body }) });
+          const response = await chat(ASK, { path });
+          expect(response.status).toBe(400);
+          expect(((await response.json()) as { error: { message: string } }).error.message).toBe('no … here');
+        }
+      }
+    },
+  );
+
   test.each([
     [429, 'rate_limit_error', 429, 'rate_limit_error', 'upstream_rate_limited'],
     [529, 'overloaded_error', 502, 'api_error', 'upstream_error'],

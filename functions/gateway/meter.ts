@@ -152,10 +152,10 @@ export function settlementOfReply(reservation: Reservation, target: Called, repl
   return withLost(reservation, settlementOf(reservation, target, usage, estimated));
 }
 
-/** The charge of a prompt that was sent and whose answer broke off after this many bytes. */
-export function settlementOfUnheard(reservation: Reservation, target: Called, bytes: number): Settlement {
-  const output = estimateTokens(bytes);
-  return withLost(reservation, settlementOf(reservation, target, undefined, { output }));
+/** The charge of a prompt that was sent and whose answer broke off after this many bytes, or was counted and failed. */
+export function settlementOfUnheard(reservation: Reservation, target: Called, heard: number | Usage): Settlement {
+  const [counted, output] = typeof heard === 'number' ? [undefined, estimateTokens(heard)] : [heard, 0];
+  return withLost(reservation, settlementOf(reservation, target, counted, { output }));
 }
 
 /** About how many tokens an output is: at least `min`. */

@@ -200,6 +200,8 @@ describe('a request', () => {
   });
 });
 
+const WRITTEN = { type: 'message', content: [{ type: 'output_text', text: 'hello hello' }] };
+
 describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
   const streaming = { ...ASK, stream: true };
 
@@ -257,6 +259,39 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
     ]);
     const numbers = events.map(({ sequence_number: number }) => number);
     expect(numbers).toEqual([...numbers.keys()]);
+  });
+
+  test.each([
+    ['a whole item', [ADDED, event('response.output_item.done', { output_index: 0, item: WRITTEN })]],
+    ['its end', []],
+    [
+      'deltas, its item and its end',
+      [ADDED, ...deltas('hello hello'), event('response.output_item.done', { output_index: 0, item: WRITTEN })],
+    ],
+  ])('without a count whose words come in %s is charged for them once', async (_, events) => {
+    const end = event('response.completed', { response: { id: 'resp_1', status: 'completed', output: [WRITTEN] } });
+    const { ask, ledger } = open({ script: () => ({ headers: SSE, body: [CREATED, ...events, end] }), room });
+    expect(await textOf(await ask(streaming))).toContain('response.completed');
+    expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
+  });
+
+  test('that fails at once is charged what its provider counted', async () => {
+    const usage = { input_tokens: 10, output_tokens: 3, total_tokens: 13 };
+    const error = { code: 'server_error', message: 'no' };
+    const body = [event('response.failed', { response: { id: 'resp_1', status: 'failed', error, usage } })];
+    const { ask, ledger } = open({ script: () => ({ headers: SSE, body }), room });
+    expect((await ask(streaming)).status).toBe(502);
+    expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 10, output: 3 } }]);
+  });
+
+  test('that its provider refuses tells no credential, nor does a response that failed', async () => {
+    const error = { code: 'invalid_prompt', message: 'no value-of-gpt-secret-key here' };
+    const failed = { ...JSON.parse(response('')), status: 'failed', error };
+    const streams = { headers: SSE, body: [CREATED, event('response.failed', { response: failed })] };
+    for (const script of [() => streams, () => ({ body: JSON.stringify(failed) })]) {
+      const { ask } = open({ script, room });
+      expect(await textOf(await ask(streaming))).toContain('no … here');
+    }
   });
 
   test('that breaks off fails, and is charged what came', async () => {

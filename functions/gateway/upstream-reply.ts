@@ -5,8 +5,10 @@ import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import type { Usage } from '#core/usage.ts';
 import { toSse } from './wire/aws-event-stream.ts';
 import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
+import { withoutSecrets } from './wire/secrets.ts';
 import { concat } from './wire/sse.ts';
 
 export interface PlainReply {
@@ -36,6 +38,8 @@ export interface AttemptFailure {
   readonly unsent?: true;
   /** Bytes of the reply to a request that the provider took, and bills. Absent: the provider refused the request, or never took it. */
   readonly outputBytes?: number;
+  /** The provider's count of a request that it took and failed. */
+  readonly usage?: Usage | undefined;
   /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
   /** For the log: the upstream's status and its own code, never its message. */
@@ -106,7 +110,8 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
   const refused = first.find((piece) => piece.error ?? piece.events ?? piece.frame)?.error;
   if (refused !== undefined) {
     await rest.return?.();
-    return err(refusalOf({ ...response, status: refused.status ?? 502 }, refused, endpoint));
+    const { usage } = first.find((piece) => piece.usage !== undefined) ?? {};
+    return err({ ...refusalOf({ ...response, status: refused.status ?? 502 }, refused, endpoint), usage });
   }
   return ok({ type: 'stream', first, reader, format, rest, hasEnded: response.hasEnded });
 }
@@ -130,8 +135,8 @@ function typeOf({ headers }: UpstreamResponse): string {
   return (headers['content-type'] ?? '').toLowerCase();
 }
 
-function madeBy({ clock, by }: Origin): Made {
-  return { created: Math.floor(clock.now() / 1000), by };
+function madeBy({ clock, by, endpoint }: Origin): Made {
+  return { created: Math.floor(clock.now() / 1000), by, redact: (words) => withoutSecrets(words, endpoint) };
 }
 
 /** The body, or its beginning where it has more than `max` bytes: then no more is read. */
@@ -162,7 +167,8 @@ function refusalOf(
   if (status === 400 || status === 413 || status === 422) {
     const message = withoutSecrets(error.message ?? 'The provider refused the request.', target).slice(0, MAX_MESSAGE);
     const body = error.body === undefined ? undefined : withoutSecrets(error.body, target);
-    const failure: Failure = { code: 'upstream_refused', status, message, param: error.param, body };
+    const param = error.param === undefined ? undefined : withoutSecrets(error.param, target);
+    const failure: Failure = { code: 'upstream_refused', status, message, param, body };
     return { failure, again: 'never', blameless: true, ...about };
   }
   if (status === 429) {
@@ -181,14 +187,6 @@ function reported(status: number, error: WireError): Pick<AttemptFailure, 'statu
 }
 
 const MAX_MESSAGE = 4096;
-const MIN_SECRET = 8;
-
-/** A provider's words without our credentials. */
-function withoutSecrets(words: string, { credentials }: Endpoint): string {
-  const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
-  return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
-}
-
 /** Whole seconds of a retry-after. A date is not parsed: a provider that sends one is called again in a minute. */
 function retryAfterOf(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;

@@ -139,7 +139,7 @@ export function createCallUpstream(
     next: Target,
     { reservation, target, deadline, failed }: Attempt & { readonly failed: AttemptFailure },
   ): void {
-    const { failure, outputBytes, again, retryAfter, blameless } = failed;
+    const { failure, outputBytes, usage, again, retryAfter, blameless } = failed;
     const { grant, hold } = reservation;
     const failures = attempts.failures.get(next) ?? 0;
     attempts.last = failure;
@@ -150,8 +150,9 @@ export function createCallUpstream(
       const isRateLimited = failure.code === 'upstream_rate_limited';
       cooldowns.failed(target.endpoint, grant.routing.cooldown, { isFirst: failures === 0, retryAfter, isRateLimited });
     }
-    if (outputBytes === undefined) return;
-    reservation.lost = settlementOfUnheard(reservation, target, outputBytes);
+    const heard = usage ?? outputBytes;
+    if (heard === undefined) return;
+    reservation.lost = settlementOfUnheard(reservation, target, heard);
     // An attempt that the provider took is charged: only targets that the rest of the hold covers whole may follow (LEDGER 10).
     const { cost } = reservation.lost;
     if (cost > 0n) attempts.left = attempts.left.filter(({ maxCost }) => cost + maxCost <= hold.amount);

@@ -1,17 +1,17 @@
 // Responses for providers that have them: bytes pass through; the model is changed on the way in, and a limit lowered.
-import { listOf, member, textOf } from '#core/json.ts';
+import { member, textOf } from '#core/json.ts';
 import { ok } from '#core/result.ts';
 import { type Codec, type Made, type Recipient, type Reply, toCall } from '../codec.ts';
 import { type NewValue, spliceBytes } from '../json-splice.ts';
 import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
-import { bytesIn } from '../prompt.ts';
 import type { ModelRequest } from '../request.ts';
+import { withoutSecretsIn } from '../secrets.ts';
 import { toNamedEvent } from '../sse.ts';
 import { mark } from './mark.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
 import { DECIDING } from './unmetered.ts';
-import { toUsage } from './usage.ts';
+import { sizeOf, toUsage } from './usage.ts';
 
 export const openai: Codec = {
   isTranslated: false,
@@ -34,18 +34,13 @@ function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient)
   return spliceBytes(request, request.object, { set, drop: request.lookalikes, once: OWN_MEMBERS });
 }
 
-function readReply(bytes: Uint8Array, { by }: Made): Reply | undefined {
-  const { body: sent, reply } = readJson(bytes);
+function readReply(received: Uint8Array, { by, redact }: Made): Reply | undefined {
+  const { body: whole, reply } = readJson(received);
+  const bytes = withoutSecretsIn(received, reply, redact);
+  const sent = bytes === received ? whole : bytes;
   const output = member(reply, 'output');
   if (!Array.isArray(output)) return undefined;
   const body = by === undefined ? sent : mark(bytes, textOf(member(reply, 'id')), by);
   const size = () => ({ outputBytes: output.reduce<number>((sum, item) => sum + sizeOf(item), 0), sound: 0 });
   return { body, usage: toUsage(reply), size };
-}
-
-/** Bytes of an item that a model has written. */
-function sizeOf(item: unknown): number {
-  const own = ['name', 'arguments', 'input', 'text', 'refusal'].map((name) => textOf(member(item, name)) ?? '');
-  const parts = [...listOf(member(item, 'content')), ...listOf(member(item, 'summary'))];
-  return bytesIn(own.join('')) + parts.reduce<number>((sum, part) => sum + sizeOf(part), 0);
 }

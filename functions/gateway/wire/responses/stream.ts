@@ -1,22 +1,31 @@
 // Streamed responses: each event passes as it is, and is read for content, counts, errors and the end.
-import { member, parseJson, textOf } from '#core/json.ts';
+import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import { type Made, NOTHING, type Piece, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../openai-dialect.ts';
 import { bytesIn } from '../prompt.ts';
+import { withoutSecretsIn } from '../secrets.ts';
 import { dataOf, SseSplitter } from '../sse.ts';
 import { mark } from './mark.ts';
-import { toUsage } from './usage.ts';
+import { sizeOf, toUsage } from './usage.ts';
 
 const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
 const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
 /** Failures that are between the gateway and the provider: the client gets one of ours. */
 const OURS = /^(server_error|rate_limit|insufficient_quota|usage_limit|billing|authentication|invalid_api_key)/;
 
-export function createReader({ by }: Made): StreamReader {
+export function createReader({ by, redact }: Made): StreamReader {
   const splitter = new SseSplitter();
-  const read = (bytes: Uint8Array) => readEvent(by === undefined ? bytes : mark(bytes, idIn(eventIn(bytes)), by));
+  const written: Written = new Map();
+  const read = (bytes: Uint8Array) => {
+    const event = eventIn(bytes);
+    const told = withoutSecretsIn(bytes, member(event, 'response'), redact);
+    return readEvent(by === undefined ? told : mark(told, idIn(event), by), written);
+  };
   return { push: (bytes) => splitter.push(bytes).flatMap(read), end: () => splitter.end().flatMap(read) };
 }
+
+/** Bytes of output that events have shown, by item. */
+type Written = Map<unknown, number>;
 
 function eventIn(bytes: Uint8Array): unknown {
   const data = dataOf(bytes);
@@ -27,42 +36,71 @@ function idIn(event: unknown): string | undefined {
   return textOf(member(member(event, 'response'), 'id'));
 }
 
-function readEvent(bytes: Uint8Array): ReadonlyArray<Piece> {
+function readEvent(bytes: Uint8Array, written: Written): ReadonlyArray<Piece> {
   const event = eventIn(bytes);
   const type = textOf(member(event, 'type')) ?? '';
   switch (type) {
     case 'response.completed':
     case 'response.incomplete':
-      return [counted(event), { ...NOTHING, bytes, done: true }];
+      return [counted(event, written), { ...NOTHING, bytes, done: true }];
     case 'response.failed':
-      return failed(bytes, event);
+      return failed(bytes, event, written);
     case 'error':
       return [
         { ...NOTHING, error: readOpenaiError(member(event, 'error') === undefined ? event : member(event, 'error')) },
       ];
     default:
-      if (type.startsWith('response.')) return [content(bytes, event, type)];
+      if (type.startsWith('response.')) return [content(bytes, event, { type, written })];
       // Comments, and events that are new to us.
       return [{ ...NOTHING, bytes }];
   }
 }
 
-/** The count of an end. The event itself waits for the settlement. */
-function counted(event: unknown): Piece {
-  const usage = toUsage(member(event, 'response'));
-  return { ...NOTHING, frame: event, choices: FINISHED, usage };
+/** The count of an end, and output that only the end shows. The event itself waits for the settlement. */
+function counted(event: unknown, written: Written): Piece {
+  const response = member(event, 'response');
+  const usage = toUsage(response);
+  const end = { ...NOTHING, frame: event, choices: FINISHED, usage };
+  if (usage !== undefined) return end;
+  const sizes = listOf(member(response, 'output')).map((item, index) => unwritten(item, index, written));
+  return { ...end, ...sized(sizes.reduce((sum, size) => sum + size, 0)) };
 }
 
-function failed(bytes: Uint8Array, event: unknown): ReadonlyArray<Piece> {
+function failed(bytes: Uint8Array, event: unknown, written: Written): ReadonlyArray<Piece> {
   const error = readOpenaiError(member(member(event, 'response'), 'error'));
-  if (error.code !== undefined && !OURS.test(error.code)) return [counted(event), { ...NOTHING, bytes, done: true }];
+  if (error.code !== undefined && !OURS.test(error.code))
+    return [counted(event, written), { ...NOTHING, bytes, done: true }];
   const usage = toUsage(member(event, 'response'));
   return [...(usage === undefined ? [] : [{ ...NOTHING, usage }]), { ...NOTHING, error }];
 }
 
-function content(bytes: Uint8Array, event: unknown, type: string): Piece {
-  const delta = type.endsWith('.delta') ? (textOf(member(event, 'delta')) ?? '') : '';
+function content(
+  bytes: Uint8Array,
+  event: unknown,
+  { type, written }: { readonly type: string; readonly written: Written },
+): Piece {
+  return { ...NOTHING, bytes, frame: event, choices: BEGUN, ...sized(sizeIn(event, type, written)) };
+}
+
+function sized(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
+  return { deltas: outputBytes > 0 ? 1 : 0, outputBytes };
+}
+
+/** Bytes of output that no event before this one has shown. */
+function sizeIn(event: unknown, type: string, written: Written): number {
+  const index = member(event, 'output_index');
+  if (type === 'response.output_item.done') return unwritten(member(event, 'item'), index, written);
   // A summary of thoughts is shorter or longer than what is billed.
-  const isBilled = delta !== '' && !type.startsWith('response.reasoning_summary');
-  return { ...NOTHING, bytes, frame: event, choices: BEGUN, deltas: isBilled ? 1 : 0, outputBytes: bytesIn(delta) };
+  if (!type.endsWith('.delta') || type.startsWith('response.reasoning_summary')) return 0;
+  const size = bytesIn(textOf(member(event, 'delta')) ?? '');
+  written.set(index, (written.get(index) ?? 0) + size);
+  return size;
+}
+
+/** Bytes of a whole item beyond those of its deltas. */
+function unwritten(item: unknown, index: unknown, written: Written): number {
+  const known = written.get(index) ?? 0;
+  const size = sizeOf({ ...Object(item), summary: undefined });
+  written.set(index, Math.max(known, size));
+  return Math.max(0, size - known);
 }

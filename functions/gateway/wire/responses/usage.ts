@@ -1,6 +1,7 @@
-// Usage of a response, and the searches among its output.
-import { listOf, member } from '#core/json.ts';
+// Usage of a response, the searches among its output, and the size of what was not counted.
+import { listOf, member, textOf } from '#core/json.ts';
 import { toUsage as fromChat, type Usage } from '#core/usage.ts';
+import { bytesIn } from '../prompt.ts';
 
 /** Undefined where the response does not count both sides. The names differ from those of chat completions, the meaning does not. */
 export function toUsage(response: unknown): Usage | undefined {
@@ -20,4 +21,11 @@ export function toUsage(response: unknown): Usage | undefined {
 function isSearch(item: unknown): boolean {
   const action = member(member(item, 'action'), 'type');
   return member(item, 'type') === 'web_search_call' && (action === undefined || action === 'search');
+}
+
+/** Bytes of an item that a model has written. */
+export function sizeOf(item: unknown): number {
+  const own = ['name', 'arguments', 'input', 'text', 'refusal'].map((name) => textOf(member(item, name)) ?? '');
+  const parts = [...listOf(member(item, 'content')), ...listOf(member(item, 'summary'))];
+  return bytesIn(own.join('')) + parts.reduce<number>((sum, part) => sum + sizeOf(part), 0);
 }
