@@ -1,0 +1,152 @@
+// What an installation costs while it does nothing: time until each function answers, memory and CPU at rest, and the size of the image.
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { build } from 'esbuild';
+import { resourceOf } from '../../infra/manifests/apply.ts';
+import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
+import { run } from '../child.ts';
+import { writeBase } from '../platforms/image.ts';
+import { mountSample } from '../platforms/mounts.ts';
+import { ADMISSION_PATH, RECONCILE_TOKEN, startNode, sweepOnce } from '../platforms/node-process.ts';
+import { startWorld, type TestWorld } from '../platforms/world.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { cpuOf } from './pinned.ts';
+import { median, spread, table } from './table.ts';
+
+const ROUNDS = 9;
+const REST = 20_000;
+
+interface Program {
+  readonly name: string;
+  readonly bundle: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** What its first answer is asked for. */
+  readonly first: (url: string) => Promise<Response>;
+}
+
+/** The functions as Node processes, on the embedded API server and a PostgreSQL; counters in memory. */
+export async function benchDeploy(): Promise<string> {
+  const world = await startWorld();
+  try {
+    const programs = await prepare(world);
+    return [await starts(programs), await rest(programs), await imageSize()].join('\n\n');
+  } finally {
+    await world.stop();
+  }
+}
+
+async function prepare(world: TestWorld): Promise<ReadonlyArray<Program>> {
+  const { folder, kubeconfig: KUBECONFIG } = world;
+  await writeBundles(
+    folder,
+    DEPLOYABLES.filter(({ output }) => output.startsWith('node/')),
+  );
+  const bare = join(folder, 'bare.mjs');
+  await build({
+    entryPoints: [join(import.meta.dirname, 'bare-node.ts')],
+    outfile: bare,
+    format: 'esm',
+    platform: 'node',
+  });
+  const bundle = (name: string) => join(folder, `node/${name}.mjs`);
+  await world.apply(world.sample());
+  await sweepOnce(bundle('reconcile'), { KUBECONFIG, GATEWAY_PROCESSES: 'one' });
+  const mounts = await mountSample(world.cluster, join(folder, 'mounts'));
+  const found = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'example-service');
+  const { keyValue: key = '' } = (found?.status ?? {}) as { readonly keyValue?: string };
+  const pay = (url: string) =>
+    fetch(`${url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'sample-small', messages: [{ role: 'user', content: 'Say hello.' }] }),
+    });
+  const ready = (url: string) => fetch(`${url}/readyz`);
+  const sweep = (url: string) =>
+    fetch(url, { method: 'POST', headers: { authorization: `Bearer ${RECONCILE_TOKEN}` } });
+  const cached = { NODE_COMPILE_CACHE: join(folder, 'cache') };
+  return [
+    { name: 'bare Node, a fixed answer', bundle: bare, environment: {}, first: fetch },
+    {
+      name: 'admission, ready',
+      ...{
+        bundle: bundle('admission'),
+        environment: { ...cached, KUBECONFIG, PATH_SECRETS: ADMISSION_PATH },
+        first: ready,
+      },
+    },
+    {
+      name: 'reconcile, a whole sweep',
+      ...{
+        bundle: bundle('reconcile'),
+        environment: { ...cached, KUBECONFIG, RECONCILE_TOKEN, GATEWAY_PROCESSES: 'one' },
+      },
+      first: sweep,
+    },
+    {
+      name: 'gateway, a paid completion',
+      ...{ bundle: bundle('gateway'), environment: { ...cached, ...mounts }, first: pay },
+    },
+  ];
+}
+
+/** Milliseconds from `spawn` to the whole first answer. */
+async function starts(programs: ReadonlyArray<Program>): Promise<string> {
+  const millis = programs.map((): number[] => []);
+  for (let round = -1; round < ROUNDS; round += 1) {
+    for (const [index, { bundle, environment, first }] of programs.entries()) {
+      const began = performance.now();
+      const started = await startNode(bundle, environment);
+      const answer = await first(started.url);
+      await answer.text();
+      const took = performance.now() - began;
+      await started.stop();
+      if (!answer.ok) throw new Error(`${bundle} answered ${answer.status}`);
+      // The first round fills the compile cache.
+      if (round >= 0) millis[index]?.push(took);
+    }
+  }
+  const base = median(millis[0] ?? []);
+  const rows = programs.map(({ name }, index) => {
+    const of = millis[index] ?? [];
+    return [name, median(of).toFixed(0), spread(of), `${(median(of) / base).toFixed(2)} ×`];
+  });
+  const head = ['until the first answer', 'median, ms', 'from to', 'ratio'];
+  return `${ROUNDS} starts each, in turn, with the compile cache.\n\n${table(head, rows)}`;
+}
+
+/** Memory and CPU of each process that nobody asks, after its first answer. */
+async function rest(programs: ReadonlyArray<Program>): Promise<string> {
+  const started = [];
+  for (const { bundle, environment, first } of programs) {
+    const one = await startNode(bundle, environment);
+    await (await first(one.url)).text();
+    started.push(one);
+  }
+  await pause(REST);
+  const before = started.map(({ pid }) => cpuOf({ pid }) ?? Number.NaN);
+  await pause(REST);
+  const rows = started.map(({ pid }, index) => [
+    programs[index]?.name.split(',', 1)[0] ?? '',
+    (residentOf(pid) / 1024).toFixed(0),
+    (((cpuOf({ pid }) ?? Number.NaN) - (before[index] ?? 0)) / (REST / 1000)).toFixed(1),
+  ]);
+  for (const one of started) await one.stop();
+  return table(['at rest', 'memory, MiB', 'CPU, ms per second'], rows);
+}
+
+/** KiB. */
+function residentOf(pid: number): number {
+  const [, size] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(size);
+}
+
+/** As `npm run image` tells it, on the Node.js of this machine. */
+async function imageSize(): Promise<string> {
+  const base = temporaryFolder();
+  const folder = temporaryFolder();
+  writeBase(base);
+  const { code, stdout, stderr } = await run('node', ['infra/image/main.ts', '--oci', folder, '--base', base]);
+  rmSync(folder, { recursive: true, force: true });
+  return code === 0 ? stdout.trim() : `The image was not built: ${stderr.trim()}`;
+}
