@@ -25,6 +25,18 @@ export function toTokens({ input, output, cachedInput, cacheWrite }: Usage): Tok
   return { input, output, cachedInput, cacheWrite };
 }
 
+/** A later count of the same reply. Counts are cumulative, so neither side of it is less than it was. */
+export function laterUsage(known: Usage | undefined, later: Usage): Usage {
+  if (known === undefined || (later.input >= known.input && later.output >= known.output)) return later;
+  const { input, cachedInput, cacheWrite, cacheWriteLong } = later.input >= known.input ? later : known;
+  const { inputAudio, inputImage, cachedAudio, cachedImage } = later.input >= known.input ? later : known;
+  const { output, reasoning, outputAudio, outputImage } = later.output >= known.output ? later : known;
+  return {
+    ...{ input, cachedInput, cacheWrite, cacheWriteLong, inputAudio, inputImage, cachedAudio, cachedImage },
+    ...{ output, reasoning, outputAudio, outputImage, webSearches: later.webSearches ?? known.webSearches },
+  };
+}
+
 /**
  * A `usage` object, or undefined where it is absent or does not count both sides: zero is a count, absent is
  * not. `prompt_tokens` includes tokens from the cache, `completion_tokens` includes reasoning; providers that count

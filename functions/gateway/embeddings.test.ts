@@ -45,6 +45,7 @@ describe('embeddings', () => {
   test.each([
     ['the total alone', { total_tokens: 7 }, 7, false],
     ['nothing', undefined, 4, true],
+    ['zero', { prompt_tokens: 0, total_tokens: 0 }, 4, true],
     ['an answer too, which has no price', { prompt_tokens: 7, completion_tokens: 9, total_tokens: 16 }, 7, false],
   ])('whose usage tells %s are charged all the same', async (_, usage, input, estimated) => {
     const { embed, ledger } = open({ reply: JSON.stringify({ data: [], usage }) });

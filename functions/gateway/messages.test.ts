@@ -87,6 +87,24 @@ describe('a message', () => {
     expect(ledger.settled).toMatchObject([{ tokens: { input: 1000, output: 120 } }]);
   });
 
+  test('counted as zero beside its answer is estimated', async () => {
+    const usage = { input_tokens: 0, output_tokens: 0 };
+    const { ask, ledger } = open({ script: () => ({ body: message('a'.repeat(90), { usage }) }) });
+    await ask(ASK);
+    expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { input: expect.any(Number), output: 30 } }]);
+    expect(ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
+  });
+
+  test('that is streamed never costs less by a later count', async () => {
+    const counts = { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
+    const later = event('message_delta', { delta: {}, usage: counts });
+    const { ask, ledger } = open({
+      script: () => ({ headers: SSE, body: [START, ...words('a'), COUNT, later, STOP] }),
+    });
+    await textOf(await ask({ ...ASK, stream: true }));
+    expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 10, output: 3 } }]);
+  });
+
   test('without a count is estimated', async () => {
     const { ask, ledger } = open({ script: () => ({ body: message('hello hello', { usage: null }) }) });
     await ask(ASK);

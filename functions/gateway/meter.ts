@@ -3,7 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import { smaller } from '#core/money.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import { costOf, MAX_COST } from '#core/price.ts';
-import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
+import { laterUsage, NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import type { Candidate } from './access.ts';
 import type { Reservation } from './reserve.ts';
 import type { OutputSize, Piece, Recipient, Reply, StreamEnd } from './wire/codec.ts';
@@ -61,7 +61,7 @@ export class Meter {
 
   #countRead(piece: Piece): void {
     this.#size(piece);
-    this.#usage = piece.usage ?? this.#usage;
+    if (piece.usage !== undefined) this.#usage = laterUsage(this.#usage, piece.usage);
     this.#isBehind = piece.usage === undefined && (this.#isBehind || piece.deltas > 0);
     this.#prompt = piece.prompt ?? this.#prompt;
     this.#concluded = piece.usageOnly || (this.#concluded && piece.deltas === 0);
@@ -132,9 +132,9 @@ export class Meter {
     return this.#usage !== undefined && this.#countsAll(this.#usage);
   }
 
-  /** Whether the count includes all content. A count with the first words does not; nor does one that stays zero until the end. */
+  /** Whether the count includes all content. A count with the first words does not; nor does one of zero beside content. */
   #countsAll({ output }: Usage): boolean {
-    if (!this.#isBehind && (output > 0 || this.finished)) return true;
+    if (!this.#isBehind && output > 0) return true;
     this.#readAll();
     return output >= this.#deltas;
   }
@@ -147,9 +147,17 @@ export class Meter {
 
 /** The charge of a whole reply. */
 export function settlementOfReply(reservation: Reservation, target: Called, reply: Reply): Settlement {
-  const { usage, size } = reply;
-  const estimated = usage === undefined ? estimateOf(size(), 1) : {};
-  return withLost(reservation, settlementOf(reservation, target, usage, estimated));
+  return withLost(reservation, settlementOfWhole(reservation, target, reply));
+}
+
+/** A count of zero beside an answer is none. */
+function settlementOfWhole(reservation: Reservation, target: Called, { usage, size }: Reply): Settlement {
+  if (usage !== undefined && usage.output > 0) return settlementOf(reservation, target, usage, {});
+  const { outputBytes, sound } = size();
+  const output = estimateOf({ outputBytes, sound }, 1);
+  if (usage === undefined) return settlementOf(reservation, target, undefined, output);
+  if (outputBytes + sound === 0) return settlementOf(reservation, target, usage, {});
+  return settlementAbove(reservation, target, usage, output);
 }
 
 /** The charge of a prompt that was sent and whose answer broke off after this many bytes, or was counted and failed. */
@@ -196,7 +204,9 @@ function settlementOf(
   estimated: Partial<Usage>,
 ): Settlement {
   const { request } = grant;
-  const { input, output = 0, ...rest } = { input: request.input.estimate, ...estimated };
+  const { input: prompt = 0, output = 0, ...rest } = estimated;
+  // No prompt has zero tokens: a count that says so is none.
+  const input = prompt > 0 ? prompt : request.input.estimate;
   // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were allowed.
   const reported = counted ?? { ...NO_TOKENS, ...rest, input, output: Math.min(output, limit.max * request.n) };
   // Searches that were requested and that the provider does not count are charged as one.

@@ -43,6 +43,14 @@ describe('a response', () => {
     expect(ledger.settled).toMatchObject([{ cost, estimated: false, tokens: { input: 1000, cachedInput: 600 } }]);
   });
 
+  test('counted as zero beside its answer is estimated', async () => {
+    const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+    const { ask, ledger } = open({ script: () => ({ body: response('a'.repeat(90), { usage }) }) });
+    await ask(ASK);
+    expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 30 } }]);
+    expect(ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
+  });
+
   test('without a count is estimated', async () => {
     const { ask, ledger } = open({ script: () => ({ body: response('hello hello', { usage: null }) }) });
     await ask(ASK);

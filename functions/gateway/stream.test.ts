@@ -208,6 +208,20 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(lines[0]?.fields).toMatchObject({ end: last.length > 0 ? 'complete' : 'broken' });
     });
 
+    test('counted as zero at its end is charged for what was in it', async () => {
+      const body = [chunk({ content: 'a' }), chunk({ content: 'b' }), chunk({}, {}, 'stop'), counted(0), DONE];
+      const { chat, ledger } = stage({ script: plays(body) });
+      await textOf(await chat(CHAT));
+      expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { input: 7, output: 2 } }]);
+    });
+
+    test('never costs less by a later count', async () => {
+      const body = [chunk({ content: 'a' }), chunk({}, {}, 'stop'), counted(9), counted(1), DONE];
+      const { chat, ledger } = stage({ script: plays(body) });
+      await textOf(await chat(CHAT));
+      expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 7, output: 9 } }]);
+    });
+
     test('whose upstream breaks behind a count that came too early has not ended well', async () => {
       const { chat, ledger, lines } = stage({ script: plays(breaksAfter(counted(0), chunk({ content: 'some' }))) });
       expect(await textOf(await chat(CHAT))).toContain('upstream_error');

@@ -253,6 +253,14 @@ describe('a plain reply', () => {
     expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
   });
 
+  test('counted as zero is charged an estimate all the same', async () => {
+    const zero = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    const { chat, ledger } = stage({ script: () => ({ body: completion('a'.repeat(9), zero) }) });
+    await chat(CHAT);
+    expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 3 } }]);
+    expect(ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
+  });
+
   test('whose provider bills more than the hold is booked as it is, and counted', async () => {
     const { chat, ledger, counted } = stage({
       script: () => ({ body: completion('x', { prompt_tokens: 9, completion_tokens: 99_999 }) }),

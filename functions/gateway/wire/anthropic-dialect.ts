@@ -15,7 +15,7 @@ export function routeToAnthropic(address: Address): Route {
   return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, { ...version, ...headers });
 }
 
-/** Counts so far. A stream sends some of them first and others last; the last value of each counts. */
+/** Counts so far. A stream sends some of them first and others last. */
 export type MessagesUsage = {
   readonly [side in 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWriteLong' | 'output' | 'webSearches']?:
     | number
@@ -26,14 +26,27 @@ export type MessagesUsage = {
 export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
   // A request that samples more than once (compaction) bills all iterations; the counts beside them leave some out.
   const parts = [usage, ...listOf(member(usage, 'iterations'))];
-  return {
+  const prompt = {
     input: countOf(parts, INPUT) ?? known.input,
     cacheRead: countOf(parts, CACHE_READ) ?? known.cacheRead,
     cacheWrite: countOf(parts, CACHE_WRITE) ?? known.cacheWrite,
     cacheWriteLong: countOf(parts, CACHE_WRITE_LONG) ?? known.cacheWriteLong,
-    output: countOf(parts, OUTPUT) ?? known.output,
-    webSearches: countOf([usage], WEB_SEARCHES) ?? known.webSearches,
   };
+  return {
+    ...known,
+    // Counts are cumulative: a smaller one never takes back what was counted.
+    ...(promptOf(prompt) < promptOf(known) ? {} : prompt),
+    output: larger(countOf(parts, OUTPUT), known.output),
+    webSearches: larger(countOf([usage], WEB_SEARCHES), known.webSearches),
+  };
+}
+
+function promptOf({ input = 0, cacheRead = 0, cacheWrite = 0 }: MessagesUsage): number {
+  return input + cacheRead + cacheWrite;
+}
+
+function larger(counted: number | undefined, known: number | undefined): number | undefined {
+  return counted === undefined || known === undefined ? (counted ?? known) : Math.max(counted, known);
 }
 
 type Count = (usage: unknown) => number | undefined;

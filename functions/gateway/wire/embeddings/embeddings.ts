@@ -57,8 +57,8 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   return { body, usage: toUsage(member(reply, 'usage')), size: () => ({ outputBytes: 0, sound: 0 }) };
 }
 
-/** Some providers count the total only. */
+/** Some providers count the total only. Zero is no count. */
 function toUsage(usage: unknown): Usage | undefined {
   const input = countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') ?? countIn(usage, 'input_tokens');
-  return input === undefined ? undefined : { ...NO_TOKENS, input };
+  return input === undefined || input === 0 ? undefined : { ...NO_TOKENS, input };
 }
