@@ -49,14 +49,22 @@ test('the command line makes them for an address or for the cluster, with either
     { clientConfig: { url: 'https://host/segment/validate' }, failurePolicy: 'Ignore' },
   ]);
   expect(toWebhookOptions(['--in-cluster'])).toEqual({ ...IN_CLUSTER, failurePolicy: 'Fail' });
-  for (const args of [
-    [],
-    ['--url'],
-    ['--url', 'http://host'],
-    ['--in-cluster', '--failure-policy', 'ignore'],
-    ['--in-cluster', 'more'],
-  ])
+  for (const args of [[], ['--url'], ['--in-cluster', '--failure-policy', 'ignore'], ['--in-cluster', 'more']])
     expect(toWebhookOptions(args)).toMatch(/^usage: /);
+});
+
+test.each([
+  ['http://host/segment', 'the API server calls webhooks over https only'],
+  ['host/segment', 'must be an address'],
+  ['https://host', 'must end with one path segment'],
+  ['https://host//', 'must end with one path segment'],
+  ['https://host/segment/validate', 'must end with one path segment'],
+  ['https://host/segment?timeout=1s', 'must end after the segment'],
+  ['https://host/segment#here', 'must end after the segment'],
+  ['https://someone@host/segment', 'must end after the segment'],
+  ['https://host/SEGMENT', 'in place of SEGMENT'],
+])('an address that the API server could not call is refused with its reason: %s', (url, reason) => {
+  expect(toWebhookOptions(['--url', url])).toContain(reason);
 });
 
 test('deletions are heard of by an entry of their own, which can hold up nobody', () => {

@@ -69,12 +69,27 @@ const USAGE =
 export function toWebhookOptions(args: ReadonlyArray<string>): WebhookOptions | string {
   const [where, ...rest] = args;
   const address = where === '--url' ? rest.shift() : undefined;
-  const isAddress = address !== undefined && URL.canParse(address) && address.startsWith('https://');
-  if (!isAddress && where !== '--in-cluster') return USAGE;
+  if (address === undefined && where !== '--in-cluster') return USAGE;
+  const problem = address === undefined ? undefined : problemOf(address);
+  if (problem !== undefined) return `--url ${address}: ${problem}\n${USAGE}`;
   const [option, failurePolicy = 'Fail', ...more] = rest;
   const isPolicy = option === undefined || option === '--failure-policy';
   if (!isPolicy || more.length > 0 || (failurePolicy !== 'Fail' && failurePolicy !== 'Ignore')) return USAGE;
-  return { ...IN_CLUSTER, ...(isAddress ? { base: address.replace(/\/+$/, '') } : {}), failurePolicy };
+  return { ...IN_CLUSTER, ...(address === undefined ? {} : { base: address.replace(/\/+$/, '') }), failurePolicy };
+}
+
+/** The reason why the API server could not call admission there. */
+function problemOf(address: string): string | undefined {
+  if (!URL.canParse(address)) return 'must be an address, https://HOST/SEGMENT';
+  const { protocol, pathname, search, hash, username } = new URL(address);
+  if (protocol !== 'https:')
+    return 'must begin with https://, because the API server calls webhooks over https only; on Knative switch auto-tls on';
+  if (search !== '' || hash !== '' || username !== '')
+    return 'must end after the segment, without ? or #, and have no user';
+  const [segment = '', ...more] = pathname.replace(/^\/|\/+$/g, '').split('/');
+  if (segment === '' || more.length > 0)
+    return 'must end with one path segment, a value of PATH_SECRETS (or of the entry admission-path)';
+  return segment === 'SEGMENT' ? 'must have a value of PATH_SECRETS in place of SEGMENT' : undefined;
 }
 
 // `npx node infra/manifests/webhooks.ts --url https://HOST/SEGMENT | kubectl apply -f -`
