@@ -20,7 +20,7 @@ WRANGLER names the program of wrangler; without it npx fetches the version that 
 const WRANGLER = 'wrangler@4.164.0';
 
 async function deploy(file: string, isDry: boolean): Promise<void> {
-  const uploads = toUploads(readFileSync(file, 'utf8'));
+  const uploads = toUploads(readSettings(file), file);
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-workers-'));
   try {
     const workers = DEPLOYABLES.filter(({ platform }) => platform === 'workerd');
@@ -32,8 +32,16 @@ async function deploy(file: string, isDry: boolean): Promise<void> {
   }
 }
 
+function readSettings(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`${file}: cannot be read (${reasonOf(error)}); docs/workers.md has an example of this file`);
+  }
+}
+
 /** Secrets go by a file that nobody else may read, never by the command line. */
-function wrangle({ config, secrets }: Upload, folder: string, isDry: boolean): void {
+function wrangle({ worker, config, secrets }: Upload, folder: string, isDry: boolean): void {
   const write = (name: string, content: object): string => {
     const path = join(folder, name);
     writeFileSync(path, JSON.stringify(content), { mode: 0o600 });
@@ -43,6 +51,7 @@ function wrangle({ config, secrets }: Upload, folder: string, isDry: boolean): v
   const { WRANGLER: own } = process.env;
   const [program, ...before] = own ? [own] : ['npx', '--yes', WRANGLER];
   const args = [...before, 'deploy', '--no-bundle', ...files, ...(isDry ? ['--dry-run'] : [])];
+  process.stdout.write(`\n${config.name} (${worker})\n`);
   execFileSync(program, args, { stdio: 'inherit' });
 }
 

@@ -2,7 +2,7 @@
 import { reasonOf } from '#core/reason.ts';
 import { isMap } from '#crds/shapes.ts';
 import { AdmissionBindings, GatewayBindings, ReconcileBindings } from '../config/bindings.ts';
-import { parsed, readEnvironment, SECRET } from '../config/variable.ts';
+import { readEnvironment, SECRET } from '../config/variable.ts';
 import { WORKERS, type WorkerName } from './workers.ts';
 
 export interface Upload {
@@ -23,10 +23,23 @@ const IDS: Readonly<Record<string, { readonly field: string; readonly stand: unk
 
 const BINDINGS = { reconcile: ReconcileBindings, admission: AdmissionBindings, gateway: GatewayBindings };
 
+/** Values of the sample in docs/workers.md that every deployment has of its own. */
+const SAMPLE: ReadonlySet<unknown> = new Set([
+  'https://api.cluster.example.com',
+  'the token of reconcile',
+  'the token of admission',
+  'a-token-of-your-own-choice',
+  'an-unguessable-path-segment',
+  '0123456789abcdef0123456789abcdef',
+  'fedcba9876543210fedcba9876543210',
+  'https://sample.upstash.io',
+  'a token that may write',
+  '{"openai":{"apiKey":"sk-change-me"}}',
+]);
+
 /** `{"reconcile":{…},"admission":{…},"gateways":{"name of the Worker":{…}}}`. Throws one error that lists every problem. */
-export function toUploads(text: string): ReadonlyArray<Upload> {
-  const given = parsed(text);
-  if (!isMap(given)) throw new Error('the settings are not a JSON object');
+export function toUploads(text: string, file = 'the settings'): ReadonlyArray<Upload> {
+  const given = parseSettings(text, file);
   const problems: string[] = Object.keys(given)
     .filter((name) => !['reconcile', 'admission', 'gateways'].includes(name))
     .map((name) => `${name} is none of reconcile, admission, gateways`);
@@ -43,27 +56,83 @@ export function toUploads(text: string): ReadonlyArray<Upload> {
     problems.push(...wrong.map((problem) => `${name}: ${problem}`));
     return wrong.length > 0 ? [] : [toUpload(worker, name, own)];
   });
+  problems.push(...disagreements(given));
   if (problems.length > 0)
     throw new Error(`the settings are not right:\n${problems.map((line) => `  ${line}`).join('\n')}`);
   return uploads;
 }
 
+/** The text as a map. No message quotes the text, which holds secrets. */
+function parseSettings(text: string, file: string): Settings {
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch (error) {
+    const lines = text.slice(0, errorPosition(text, reasonOf(error))).split('\n');
+    const place = `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`;
+    throw new Error(`${file}: is not JSON at ${place}`);
+  }
+  if (!isMap(given)) throw new Error(`${file}: is not a JSON object`);
+  return given;
+}
+
+/** Messages about an unexpected token name no position: it is the end of the shortest prefix that has the same fault. */
+function errorPosition(text: string, message: string): number {
+  const [, position] = / at position (\d+)/.exec(message) ?? [];
+  if (position !== undefined) return Number(position);
+  for (let end = 1; end <= text.length; end += 1) {
+    try {
+      JSON.parse(text.slice(0, end));
+    } catch (error) {
+      if (reasonOf(error).startsWith('Unexpected token')) return end - 1;
+    }
+  }
+  return text.length;
+}
+
+/** Settings that several Workers must have alike. */
+function disagreements({ reconcile, admission, gateways }: Settings): ReadonlyArray<string> {
+  if (!isMap(reconcile)) return [];
+  const problems: string[] = [];
+  const sent = firstOf(isMap(admission) ? admission.RECONCILE_TOKEN : undefined);
+  const accepted = partsOf(reconcile.RECONCILE_TOKEN);
+  if (sent !== undefined && accepted.length > 0 && !accepted.includes(sent))
+    problems.push(
+      `${WORKERS.admission.name}: RECONCILE_TOKEN is none of those of ${WORKERS.reconcile.name}, which would refuse every hint: write the same into both`,
+    );
+  for (const [name, settings] of Object.entries(isMap(gateways) ? gateways : {}))
+    if (isMap(settings) && settings.SNAPSHOTS !== undefined && settings.SNAPSHOTS !== reconcile.SNAPSHOTS)
+      problems.push(
+        `${name}: SNAPSHOTS is another namespace than that of ${WORKERS.reconcile.name}, which writes the snapshots: write the same into both`,
+      );
+  return problems;
+}
+
+const partsOf = (value: unknown): ReadonlyArray<string> =>
+  typeof value === 'string' ? value.split(',').map((part) => part.trim()) : [];
+const firstOf = (value: unknown): string | undefined => partsOf(value)[0];
+
 /** As the Worker itself reads its bindings. */
 function problemsOf(worker: WorkerName, settings: Settings): ReadonlyArray<string> {
   const { variables } = BINDINGS[worker];
   const entries = Object.entries(settings);
-  const unknown = entries.filter(([name]) => !(name in variables)).map(([name]) => `${name} is no setting of it`);
+  const more = [
+    ...entries.filter(([name]) => !(name in variables)).map(([name]) => `${name} is no setting of it`),
+    ...entries
+      .filter(([, value]) => SAMPLE.has(value))
+      .map(([name]) => `${name} has the value of the sample: write your own`),
+  ];
   const stands = entries.map(([name, value]) => [name, name in IDS && isId(value) ? IDS[name]?.stand : value]);
   try {
     readEnvironment({ variables }, Object.fromEntries(stands));
-    return unknown;
+    return more;
   } catch (error) {
     return [
       ...reasonOf(error)
         .split('\n')
         .slice(1)
         .map((line) => line.trim()),
-      ...unknown,
+      ...more,
     ];
   }
 }

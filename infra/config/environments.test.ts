@@ -40,7 +40,7 @@ test('everything that is wrong is said at once, and no secret with it', () => {
   PORT="65536": is not a port
   LOG_LEVEL="loud": is none of info, warn, error
   TLS_CERT_FILE="/tls.crt": is not a file that can be read
-  PATH_SECRETS needs 16 to 128 letters and digits in each segment
+  PATH_SECRETS needs 16 to 128 letters, digits, -, ., _ or ~ in each segment
   RECONCILE_URL="reconcile": is not an http:// or https:// address
   KUBECONFIG is not set: name a kubeconfig file, or run in a Pod of a cluster
   RECONCILE_TOKEN is not set: RECONCILE_URL needs it: name the token that reconcile asks for

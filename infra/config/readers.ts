@@ -18,7 +18,7 @@ const unguessable = (part: string) =>
   converted((text) => {
     const parts = toList(text);
     return parts.length > 0 && parts.every((part) => /^[-._~A-Za-z0-9]{16,128}$/.test(part)) ? parts : undefined;
-  }, `needs 16 to 128 letters and digits in each ${part}`);
+  }, `needs 16 to 128 letters, digits, -, ., _ or ~ in each ${part}`);
 export const segments = unguessable('segment');
 /** Segments that a webhook's reference to a Service may have. */
 export const serviceSegments = converted((text) => {
@@ -26,7 +26,7 @@ export const serviceSegments = converted((text) => {
   return parts.length > 0 && parts.every((part) => /^[a-z0-9][-.a-z0-9]{14,126}[a-z0-9]$/.test(part))
     ? parts
     : undefined;
-}, 'needs 16 to 128 lowercase letters and digits in each segment');
+}, 'needs 16 to 128 lowercase letters, digits, - or . in each segment');
 /** Tokens of reconcile: hints are sent with the first, and accepted with any. */
 export const tokens = unguessable('token');
 const address = (protocol: RegExp, problem: string) =>

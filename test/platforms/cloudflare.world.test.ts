@@ -12,7 +12,7 @@ import { eventually } from '../eventually.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { testUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { documented } from './documented.ts';
+import { filledSettings } from './documented.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { RECONCILE_TOKEN } from './node-process.ts';
 import { reviewOf } from './review.ts';
@@ -29,7 +29,7 @@ testUnless(
   'wrangler takes what the documented settings deploy, and its dry run uploads nothing',
   async () => {
     const file = join(temporaryFolder(), 'workers.json');
-    writeFileSync(file, documented('docs/workers.md', 'settings', 'json'));
+    writeFileSync(file, filledSettings());
     const args = [join(import.meta.dirname, '../../infra/cloudflare/deploy.ts'), file, '--dry-run'];
     const { stdout } = await promisify(execFile)(process.execPath, args);
     expect(stdout.match(/--dry-run: exiting now/g)).toHaveLength(3);
@@ -195,7 +195,7 @@ describe('Cloudflare Workers', () => {
       const { why } = JSON.parse(wrong.printed().trim());
       expect(why).toBe(`the environment is not right:
   API_SERVER="http://plain": is not an https:// address
-  PATH_SECRETS needs 16 to 128 letters and digits in each segment`);
+  PATH_SECRETS needs 16 to 128 letters, digits, -, ., _ or ~ in each segment`);
     } finally {
       await wrong.stop();
     }
