@@ -1,8 +1,15 @@
 // Marks of entries on what only their accounts can read: ids of responses, and encrypted reasoning. Clients send both back.
 
+import { parseJson, textOf } from '#core/json.ts';
+import { elementsOf, type Member, membersOf, type ObjectText } from '../json-splice.ts';
+import type { ModelRequest } from '../request.ts';
+
 const ENCRYPTED = /("encrypted_content"\s*:\s*"[^"\\]+)"/g;
-/** The members of a request that carry a mark. A quote inside of a text is escaped, so these are names of members. */
-const MARKED = /("(?:encrypted_content|previous_response_id)"\s*:\s*"[^"\\]+)\.gw([0-9a-f]{8})"/g;
+/** A mark, and its place at the end of a value. */
+const MARK = /^\.gw([0-9a-f]{8})$/;
+const MARK_LENGTH = 11;
+/** A body without these has no mark, however its letters are escaped. */
+const MAYBE_MARKED = /\.gw|\\u/;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -19,7 +26,31 @@ export function mark(bytes: Uint8Array, id: string | undefined, by: string): Uin
 }
 
 /** The body as the entry's account knows it, and the entry's mark; undefined where it has none. */
-export function unmark(text: string): { readonly bytes: Uint8Array; readonly by: string } | undefined {
-  const [, , by] = [...text.matchAll(MARKED)].at(-1) ?? [];
-  return by === undefined ? undefined : { bytes: encoder.encode(text.replaceAll(MARKED, '$1"')), by };
+export function unmark({
+  text,
+  object,
+}: Pick<ModelRequest, 'text' | 'object'>): { readonly bytes: Uint8Array; readonly by: string } | undefined {
+  if (!MAYBE_MARKED.test(text)) return undefined;
+  let by: string | undefined;
+  let unmarked = '';
+  let from = 0;
+  for (const { valueStart, end } of placesIn(text, object)) {
+    const value = textOf(parseJson(text.slice(valueStart, end))) ?? '';
+    const found = MARK.exec(value.slice(-MARK_LENGTH))?.[1];
+    if (found === undefined || value.length === MARK_LENGTH) continue;
+    by = found;
+    unmarked += text.slice(from, valueStart) + JSON.stringify(value.slice(0, -MARK_LENGTH));
+    from = end;
+  }
+  return by === undefined ? undefined : { bytes: encoder.encode(unmarked + text.slice(from)), by };
+}
+
+/** The members of a request that may carry a mark, in the order of the text: others are the client's own. */
+function placesIn(text: string, { members }: ObjectText): ReadonlyArray<Member> {
+  return members.flatMap((member) => {
+    if (member.name === 'previous_response_id') return [member];
+    if (member.name !== 'input') return [];
+    const items = elementsOf(text, member.valueStart).flatMap((start) => membersOf(text, start).members);
+    return items.filter(({ name }) => name === 'encrypted_content');
+  });
 }

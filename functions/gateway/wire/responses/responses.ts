@@ -36,7 +36,7 @@ function toRequest(bytes: Uint8Array, by?: string): Result<ModelRequest, Failure
   );
   if (!read.ok) return read;
   const { members, request } = read.value;
-  const marked = unmark(request.text);
+  const marked = unmark(request);
   if (marked !== undefined && by === undefined) return toRequest(marked.bytes, marked.by);
   return ok({
     ...request,
