@@ -33,6 +33,14 @@ test('events come out as Anthropic sends them, whatever the packets', async () =
   );
 });
 
+test('a long message in small packets is joined once', async () => {
+  const delta = 'x'.repeat(2_000_000);
+  const text = await textOf(chunkFrame({ type: 'content_block_delta', delta }), 256);
+  expect(text.length).toBe(
+    `event: content_block_delta\ndata: ${JSON.stringify({ type: 'content_block_delta', delta })}\n\n`.length,
+  );
+});
+
 test('a byte that is wrong never becomes another event', async () => {
   const whole = chunkFrame({ type: 'message_delta', usage: { output_tokens: 5 } });
   const before = await textOf(whole);

@@ -33,21 +33,29 @@ const decoder = new TextDecoder();
 
 /** The events of a body. Throws where a checksum is wrong, or bytes are no message. */
 export async function* toSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let pending: Uint8Array = new Uint8Array(0);
+  let pending: Uint8Array[] = [];
+  let size = 0;
+  let needed = PRELUDE;
   for await (const bytes of body) {
-    pending = concat([pending, bytes].filter(({ length }) => length > 0));
+    pending.push(bytes);
+    size += bytes.length;
+    // A long message comes in many packets, which are joined once.
+    if (size < needed) continue;
+    let joined = concat(pending);
     const events: Uint8Array[] = [];
-    for (let length = lengthOf(pending); length <= pending.length; length = lengthOf(pending)) {
-      events.push(toEvent(pending.subarray(0, length)));
-      pending = pending.subarray(length);
+    for (needed = lengthOf(joined); needed <= joined.length; needed = lengthOf(joined)) {
+      events.push(toEvent(joined.subarray(0, needed)));
+      joined = joined.subarray(needed);
     }
+    pending = [joined];
+    size = joined.length;
     if (events.length > 0) yield concat(events);
   }
 }
 
-/** The length of the message that begins here; infinite where its prelude has not arrived. */
+/** The length of the message that begins here; that of its prelude where this has not arrived. */
 function lengthOf(bytes: Uint8Array): number {
-  if (bytes.length < PRELUDE) return Number.POSITIVE_INFINITY;
+  if (bytes.length < PRELUDE) return PRELUDE;
   const view = viewOf(bytes);
   if (view.getUint32(8) !== crc32(bytes.subarray(0, 8))) throw new Error('an event stream of AWS has a wrong checksum');
   const length = view.getUint32(0);

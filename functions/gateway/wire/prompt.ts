@@ -103,7 +103,17 @@ const MAX_GROWTH = 18;
 
 /** Bytes by which the text can grow when it is parsed and written again: by numbers with an exponent, at most. */
 export function growthOf(text: string): number {
-  return (text.match(/[0-9]e/gi)?.length ?? 0) * MAX_GROWTH;
+  let exponents = 0;
+  // A list of all places would take many times the room of the text.
+  for (let at = 1; at < text.length; at += 1) {
+    const isExponent = (text.charCodeAt(at) | 0x20) === 0x65 && isDigit(text.charCodeAt(at - 1));
+    if (isExponent) exponents += 1;
+  }
+  return exponents * MAX_GROWTH;
+}
+
+function isDigit(unit: number): boolean {
+  return unit >= 0x30 && unit <= 0x39;
 }
 
 /** The kind of a part that is no text. A part without a type has the kind of its content: some providers read it so. */
