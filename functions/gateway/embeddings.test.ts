@@ -64,6 +64,22 @@ describe('embeddings', () => {
     expect(ledger.asked).toMatchObject([{ amount: BigInt(tokens) * 1000n, minAmount: BigInt(tokens) * 1000n }]);
   });
 
+  test.each([
+    ['a list', { documents: ['é'.repeat(10), 'b'] }, 26 + 2],
+    ['a text', { instruction: 'a'.repeat(500) }, 502],
+    ['few bytes', { encoding_format: 'base64', dimensions: 256 }, 8 + 3],
+  ])('hold the bytes of other members too, beyond the window: %s', async (_, more, bytes) => {
+    const { embed, ledger } = open({ maxInputTokens: 14 });
+    expect((await embed({ ...EMBED, ...more })).status).toBe(200);
+    expect(ledger.asked).toMatchObject([{ amount: BigInt(14 + bytes) * 1000n }]);
+  });
+
+  test.each(['messages', 'images', 'inputs', 'content', 'contents'])('refuse %s: it may hold media', async (name) => {
+    const { embed, ledger } = open();
+    expect(await codeOf(await embed({ ...EMBED, [name]: [{ url: 'https://a' }] }))).toEqual([400, 'invalid_request']);
+    expect(ledger.asked).toEqual([]);
+  });
+
   test('in a batch of 2,048 hold the context window of each', async () => {
     const { embed, ledger } = open({ maxInputTokens: 8 });
     await embed({ ...EMBED, input: Array(2048).fill('a long text, longer than the window') });

@@ -8,8 +8,9 @@ import { type Codec, type Reply, toCall } from '../codec.ts';
 import { openaiErrors } from '../error-format.ts';
 import { spliceBytes } from '../json-splice.ts';
 import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
+import { bytesIn, type Measure } from '../prompt.ts';
 import { invalid, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
-import { DECIDING, unmeteredIn } from '../unmetered-features.ts';
+import { absent, DECIDING, type Rule, unmeteredIn } from '../unmetered-features.ts';
 import { measureInputs } from './inputs.ts';
 
 const codec: Codec = {
@@ -33,22 +34,33 @@ export const embeddings: Api = {
   toRequest,
 };
 
-const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', ...DECIDING]);
+/** Members in which some servers read pictures by their addresses: no byte tells what they cost. */
+const MEDIA = ['messages', 'images', 'inputs', 'content', 'contents'];
+const INPUT_ALONE: Rule = absent(MEDIA, 'must be absent: "input" alone is embedded.');
+const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', ...MEDIA, ...DECIDING]);
 
 function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const body = readBody(bytes);
   if (!body.ok) return body;
   const { members, ...sent } = body.value;
-  const input = measureInputs(members.input);
-  if (input === undefined) return invalid('"input" must be a text, an array of texts, or tokens.', 'input');
-  const unmetered = unmeteredIn(members);
+  const inputs = measureInputs(members.input);
+  if (inputs === undefined) return invalid('"input" must be a text, an array of texts, or tokens.', 'input');
+  const unmetered = INPUT_ALONE(members) ?? unmeteredIn(members);
   if (unmetered !== undefined) return err(unmetered);
+  const input = withOthers(inputs, sent);
   return ok({
     ...sent,
     ...{ stream: false, streamOptions: undefined, includeUsage: false, webSearches: undefined },
     ...{ n: 1, limits: {}, limit: 0, minOutput: 0, input },
     lookalikes: lookalikesIn(sent.object, OWN_MEMBERS),
   });
+}
+
+/** Other members may be embedded too, where a server knows them: each of their bytes is a token, and may be an input of its own. */
+function withOthers(inputs: Measure, { text, object }: Pick<ModelRequest, 'text' | 'object'>): Measure {
+  const others = object.members.filter(({ name }) => name !== 'model' && name !== 'input');
+  const bytes = others.reduce((sum, { valueStart, end }) => sum + bytesIn(text.slice(valueStart, end)), 0);
+  return { ...inputs, max: inputs.max + BigInt(bytes), prompts: inputs.prompts + bytes };
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {
