@@ -218,5 +218,6 @@ function settlementOf(
     model: request.model,
     identifier: entry.identifier,
     estimated: counted === undefined || isUncounted,
+    ...(price.webSearch === undefined && usage.webSearches ? { unpricedSearches: usage.webSearches } : {}),
   };
 }

@@ -109,7 +109,7 @@ export class RequestLog {
     this.#countAttempt(identifier, failed?.failure.code ?? 'answered');
   }
 
-  settled(hold: Hold, { cost, tokens, identifier, estimated }: Settlement): void {
+  settled(hold: Hold, { cost, tokens, identifier, estimated, unpricedSearches }: Settlement): void {
     const fields = this.#fields;
     fields.identifier = identifier;
     fields.tokens = tokens;
@@ -122,6 +122,10 @@ export class RequestLog {
     // A float, as all metrics are: for graphs. The ledger counts in integers.
     metrics.add('gateway_operator_cost_dollars_total', model, Number(cost) / 1e9);
     if (estimated) metrics.add('gateway_operator_estimated_replies_total', model);
+    if (unpricedSearches !== undefined) {
+      fields.unpricedSearches = unpricedSearches;
+      metrics.add('gateway_operator_unpriced_searches_total', model, unpricedSearches);
+    }
     if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', model);
   }
 

@@ -43,6 +43,22 @@ describe('a response', () => {
     expect(ledger.settled).toMatchObject([{ cost, estimated: false, tokens: { input: 1000, cachedInput: 600 } }]);
   });
 
+  test.each([
+    ['charged where they have a price', { webSearch: '0.01' }, 10_000_000n, undefined],
+    ['counted where they have none', {}, 0n, 1],
+  ])('whose searches are switched off and reported all the same: they are %s', async (_, toolCosts, cost, unpriced) => {
+    const output = [{ type: 'web_search_call', action: { type: 'search' } }];
+    const { ask, ledger, lines, counted } = open({
+      script: () => ({ body: response('hello', { output }) }),
+      entry: { toolCosts },
+    });
+    await ask({ ...ASK, tools: [{ type: 'web_search', external_web_access: false }] });
+    expect(ledger.settled).toMatchObject([{ cost: 20_000n + cost, estimated: false }]);
+    expect(lines[0]?.fields.unpricedSearches).toBe(unpriced);
+    const metric = 'gateway_operator_unpriced_searches_total';
+    expect(counted.map(([name]) => name).includes(metric)).toBe(unpriced !== undefined);
+  });
+
   test('counted as zero beside its answer is estimated', async () => {
     const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
     const { ask, ledger } = open({ script: () => ({ body: response('a'.repeat(90), { usage }) }) });

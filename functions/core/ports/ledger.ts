@@ -70,7 +70,10 @@ export type HoldRefusal =
   /** Store, database or outbox is away. `why` is for the log. */
   | { readonly reason: 'unavailable'; readonly why: string };
 
-export type Settlement = Pick<Entry, 'cost' | 'tokens' | 'model' | 'identifier' | 'estimated'>;
+export interface Settlement extends Pick<Entry, 'cost' | 'tokens' | 'model' | 'identifier' | 'estimated'> {
+  /** Web searches that the provider reports and for which no price is named: they are logged, not booked. */
+  readonly unpricedSearches?: number;
+}
 
 export interface Ledger {
   /**
