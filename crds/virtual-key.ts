@@ -67,7 +67,7 @@ const Rotation = withRule(
 
 const WindowBudget = z.object({
   maxBudget: Money.describe('The most this key may spend in one window, in dollars. `"0"` means never.'),
-  budgetDuration: Duration.describe('Length of the window; each length once.'),
+  budgetDuration: Duration.describe('Length of the window; each length once, and another than `spec.budgetDuration`.'),
 });
 
 const ModelBudget = z.object({

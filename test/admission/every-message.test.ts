@@ -49,6 +49,14 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   ],
   [key({ maxBudget: '0' })],
   [key({ budgetTimeZone: 'Europe/Belrin' })],
+  [
+    key({
+      budgets: [
+        { maxBudget: '100000', budgetDuration: '1m' },
+        { maxBudget: '1', budgetDuration: '60s' },
+      ],
+    }),
+  ],
   [key({ modelMaxBudget: { 'gpt-4': { maxBudget: '1', budgetDuration: '1d' } } })],
   [key({}, { annotations: { 'auth.gateway-operator.dev/rotate': ' ' } })],
   ...(['adopt-ledger', 'deletion-share'] as const).map((name): readonly [KubeObject] => [

@@ -1,6 +1,9 @@
 // The checks of a VirtualKey by itself and with its Secret.
+import type { Finding } from '#core/finding.ts';
+import { parseMoney } from '#core/money.ts';
 import { secretConflict } from '#core/rules/conflicts.ts';
 import { isTimeZone } from '#core/time-zone.ts';
+import { secondsOf } from '#crds/units.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Check } from '../check.ts';
 import type { MemberFacts } from '../facts.ts';
@@ -14,4 +17,34 @@ export const timeZoneKnown: Check<VirtualKeySpec> = ({ spec: { budgetTimeZone: v
   return [
     { rule: 'TimeZoneUnknown', path: 'spec.budgetTimeZone', type: 'Not found', value, message, effect: 'refuse' },
   ];
+};
+
+/** Budgets of two equally long windows, or of a shorter window with more money than the main one, are mistakes that would look like limits. */
+export const windowBudgets: Check<VirtualKeySpec, MemberFacts> = ({ spec }) => {
+  const { maxBudget, budgetDuration, budgets = [] } = spec;
+  const lengths = [budgetDuration, ...budgets.map((one) => one.budgetDuration)].map(secondsOf);
+  const [main = 0, ...further] = lengths;
+  return budgets.flatMap((budget, place): Finding[] => {
+    const length = further[place] ?? 0;
+    const at = `spec.budgets[${place}]`;
+    const twin = lengths.indexOf(length);
+    if (twin <= place) {
+      const other = twin === 0 ? 'spec.budgetDuration' : `spec.budgets[${twin - 1}].budgetDuration`;
+      const message = `is as long as ${other}, so the smaller of both budgets is the only one that limits; keep each length once`;
+      return [
+        { rule: 'WindowRepeated', path: `${at}.budgetDuration`, value: budget.budgetDuration, message, effect: 'warn' },
+      ];
+    }
+    if (length > main || (parseMoney(budget.maxBudget) ?? 0n) <= (parseMoney(maxBudget) ?? 0n)) return [];
+    const message = `is more than maxBudget, which is for a longer window, so this budget limits nothing; write less than ${JSON.stringify(maxBudget)}, or a longer budgetDuration`;
+    return [
+      { rule: 'WindowBudgetTooLarge', path: `${at}.maxBudget`, value: budget.maxBudget, message, effect: 'warn' },
+    ];
+  });
+};
+
+export const timeZoneUsed: Check<VirtualKeySpec, MemberFacts> = ({ spec: { budgetTimeZone: value, budgetWindow } }) => {
+  if (value === undefined || budgetWindow === 'Calendar') return [];
+  const message = 'has no effect on Rolling windows; set budgetWindow: Calendar, or remove it';
+  return [{ rule: 'TimeZoneUnused', path: 'spec.budgetTimeZone', value, message, effect: 'warn' }];
 };
