@@ -122,7 +122,7 @@ describe.each([
     async (stream) => {
       const { chat, fake } = open();
       const response = await chat(
-        { ...CHAT, ...BODIES[path], ...(path === '/embeddings' ? {} : { stream }) },
+        { ...CHAT, ...BODIES[path], ...(path === '/embeddings' ? { messages: undefined } : { stream }) },
         { path },
       );
       expect([response.status, response.headers.get('x-should-retry')]).toEqual([429, 'false']);
