@@ -96,7 +96,9 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
       if (answers.every(({ code }) => code === 'budget_exceeded')) break;
     }
     const outcomes = seen.map(({ status, code }) => `${status} ${code ?? ''}`.trim());
-    expect([...new Set(outcomes)].filter((one) => !/^(200|429 budget_(held|exceeded))$/.test(one))).toEqual([]);
+    // On a busy machine the store may miss its deadline for some of forty: they are refused, free.
+    const EXPECTED = /^(200|429 budget_(held|exceeded)|503 ledger_unavailable)$/;
+    expect([...new Set(outcomes)].filter((one) => !EXPECTED.test(one))).toEqual([]);
     expect(outcomes.slice(-40)).toEqual(Array.from({ length: 40 }, () => '429 budget_exceeded'));
 
     const paid = seen.filter(({ completed }) => completed !== undefined);
