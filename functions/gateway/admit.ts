@@ -13,6 +13,7 @@ import type { Api } from './wire/api.ts';
 /** State that outlives a request, and that all APIs share. */
 export interface RequestMemory {
   readonly bodies: Bodies;
+  readonly replies: Bodies;
   readonly access: AccessMemory;
   readonly cooldowns: Cooldowns;
 }

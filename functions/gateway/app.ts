@@ -15,6 +15,7 @@ import { createModels } from './models.ts';
 import { createOwnKey } from './own-key.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './policy-cache.ts';
 import { contextOf, type RequestContext, refuse, sendJson, sendText } from './respond.ts';
+import { MAX_REPLY } from './upstream-reply.ts';
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
 import { anthropicErrors, type ErrorFormat, openaiErrors } from './wire/error-format.ts';
@@ -37,6 +38,7 @@ export function createMemory(
   return {
     policies: createPolicyMemory(),
     bodies: createBodies(),
+    replies: createBodies(MAX_REPLY),
     access: new Map(),
     cooldowns: createCooldowns(deps),
   };

@@ -1,4 +1,4 @@
-// Bodies of requests: up to 32 MiB each, and no more of them concurrently than the process can keep.
+// Bodies of requests, up to 32 MiB each, and of plain replies: no more of either concurrently than the process can keep.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -20,8 +20,8 @@ export type Body = ReturnType<Bodies['open']>;
 
 export type Bodies = ReturnType<typeof createBodies>;
 
-/** The bodies of one process, which share its room. */
-export function createBodies() {
+/** The bodies of one process, which share its room. `max`: bytes of one. */
+export function createBodies(max = MAX_BODY) {
   let kept = 0;
   return { open };
 
@@ -29,7 +29,7 @@ export function createBodies() {
   function open() {
     let length = 0;
     const refusal = (bytes: number) => {
-      if (bytes > MAX_BODY) return 'too large';
+      if (bytes > max) return 'too large';
       return bytes > SMALL && kept + bytes - length > MAX_KEPT ? 'no room' : undefined;
     };
     const accept = (bytes: number) => {
@@ -39,6 +39,8 @@ export function createBodies() {
       return refused;
     };
     return {
+      /** Takes room for these bytes more, and says why there is none. */
+      accept,
       read: async (client: HttpExchange): Promise<Result<Uint8Array, Failure>> => {
         // A body whose announced length is too large is not read at all.
         const refused = refusal(Number(client.header('content-length') ?? 0));

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { entry, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
 import { MESSAGES, SSE } from '../../test/gateway/upstream.ts';
 
 const MEBIBYTE = new Uint8Array(1024 * 1024).fill(0x20);
@@ -19,6 +21,27 @@ test('a reply that is longer than the gateway keeps is charged all the same, ask
   expect(ledger.settled).toMatchObject([whole, whole, whole]);
   expect([ledger.held(), ledger.released.length, lines.length]).toEqual([0, 0, 3]);
   expect(counted.some(([name]) => name === 'gateway_operator_cooldowns_total')).toBe(false);
+});
+
+test('plain replies at the same time are no more than the process can keep: one that finds no room is charged', async () => {
+  let go = () => {};
+  const wait = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  async function* long(): AsyncGenerator<Uint8Array> {
+    for (let piece = 0; piece < 60; piece += 1) yield MEBIBYTE;
+    await wait;
+    throw new Error('the provider left');
+  }
+  const snapshot = snapshotOf([entry('gpt')], { retries: 0 });
+  const { chat, ledger, fake } = stage({ snapshot, script: () => ({ body: long() }) });
+  const ask = () => chat({ model: 'gpt', messages: MESSAGES, max_tokens: 5 });
+  const others = [ask(), ask()];
+  await expect.poll(() => fake.requests.length).toBe(2);
+  await settleDown();
+  expect([(await ask()).status, ledger.settled]).toMatchObject([503, [{ estimated: true, tokens: { output: 5 } }]]);
+  go();
+  await Promise.all(others);
 });
 
 test('an attempt that ends in an error lets its upstream go: a stream whose first event never ends keeps no connection', async () => {

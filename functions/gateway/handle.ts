@@ -12,7 +12,7 @@ import { createReserve, type Reservation } from './reserve.ts';
 import { type RequestContext, refuse } from './respond.ts';
 import { createSettle } from './settle.ts';
 import { createChooseTargets } from './targets.ts';
-import { createCallUpstream } from './upstream.ts';
+import { type Asking, createCallUpstream } from './upstream.ts';
 import type { Api } from './wire/api.ts';
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
@@ -28,12 +28,13 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const body = shared.bodies.open();
+    const room = shared.replies.open();
     const log = openRequestLog(context);
     let reservation: Reservation | undefined;
     try {
       const reserved = await reserveFor(client, log, body);
       if (reserved.ok) reservation = reserved.value;
-      const replied = reserved.ok ? await spend(reserved.value, client, log) : reserved;
+      const replied = reserved.ok ? await spend(reserved.value, { client, log, room }) : reserved;
       if (replied.ok) return;
       await budgetLeft.learn(context, replied.failure);
       log.refused(replied.failure, refuse(client, replied.failure, context));
@@ -42,6 +43,7 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
       throw error;
     } finally {
       body.close();
+      room.close();
     }
   };
 
@@ -52,13 +54,9 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
   }
 
   /** Targets, the upstream's answer, and its settlement. */
-  async function spend(
-    reservation: Reservation,
-    client: HttpExchange,
-    log: RequestLog,
-  ): Promise<Result<void, Failure>> {
+  async function spend(reservation: Reservation, { client, log, room }: Asking): Promise<Result<void, Failure>> {
     const targets = chooseTargets(reservation, log);
-    const exchange = targets.ok ? await callUpstream(targets.value, client, log) : targets;
+    const exchange = targets.ok ? await callUpstream(targets.value, { client, log, room }) : targets;
     if (exchange.ok) return reply(exchange.value, client, log);
     await settle.unanswered(reservation, log);
     return exchange;

@@ -6,7 +6,7 @@ import type { Caller } from './authenticate.ts';
 import type { createReply } from './reply.ts';
 import type { createReserve, Reservation } from './reserve.ts';
 import type { createChooseTargets, Targets } from './targets.ts';
-import type { createCallUpstream, Exchange } from './upstream.ts';
+import type { Asking, createCallUpstream, Exchange } from './upstream.ts';
 import type { ModelRequest } from './wire/request.ts';
 
 declare const request: ModelRequest;
@@ -16,12 +16,10 @@ declare const chooseTargets: ReturnType<typeof createChooseTargets>;
 declare const callUpstream: ReturnType<typeof createCallUpstream>;
 declare const reply: ReturnType<typeof createReply>;
 
-type Log = Parameters<typeof callUpstream>[2];
-type Client = Parameters<typeof callUpstream>[1];
-
 /** Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that nothing else in it is the error. */
-function skippingSteps(log: Log, client: Client): void {
+function skippingSteps(asking: Asking): void {
   const snapshot = snapshotOf([]);
+  const { client, log } = asking;
   const { context } = log;
   // @ts-expect-error A record that was only looked up is no caller.
   authorize(keyRecord(), request, snapshot);
@@ -39,9 +37,9 @@ function skippingSteps(log: Log, client: Client): void {
   const reservation = {} as Reservation;
   chooseTargets(reservation, log);
   // @ts-expect-error Nobody is called without targets.
-  callUpstream(reservation, client, log);
+  callUpstream(reservation, asking);
   const targets = {} as Targets;
-  callUpstream(targets, client, log);
+  callUpstream(targets, asking);
   // @ts-expect-error Nothing is answered without an exchange.
   reply(targets, client, log);
   const exchange = {} as Exchange;

@@ -1,11 +1,13 @@
 // Replies of upstreams: read to their end, or to the first content of a stream; and the meaning of a failed attempt.
 import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
+import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Usage } from '#core/usage.ts';
+import type { Body } from './body.ts';
 import { toSse } from './wire/aws-event-stream.ts';
 import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
 import { withoutSecrets } from './wire/secrets.ts';
@@ -64,6 +66,8 @@ interface Origin {
   readonly clock: Clock;
   /** The entry's mark, where the model has several; absent: nothing is marked. */
   readonly by?: string | undefined;
+  /** Room for a plain reply, which all of the process share; absent: the reply is short. */
+  readonly room?: Pick<Body, 'accept'>;
 }
 
 type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
@@ -71,7 +75,7 @@ type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
 /** Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle connection. */
 const KEPT_BACK: Millis = 15_000;
 const MAX_KEPT_BACK = 64 * 1024;
-const MAX_REPLY = 64 * 1024 * 1024;
+export const MAX_REPLY = 64 * 1024 * 1024;
 const MAX_ERROR = 64 * 1024;
 
 /** The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any content. */
@@ -81,15 +85,19 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
     const isStreamed = streams !== undefined && isStream(response, origin.stream);
     return isStreamed ? openStream(response, origin, streams) : readPlain(response, origin);
   }
-  const { bytes } = await read(response, MAX_ERROR);
-  return err(refusalOf(response, readError(bytes), origin.endpoint));
+  const { pieces } = await read(response, MAX_ERROR);
+  return err(refusalOf(response, readError(concat(pieces)), origin.endpoint));
 }
 
 async function readPlain(response: UpstreamResponse, origin: Origin): Opened {
   const { codec } = origin.endpoint;
-  const { bytes, isWhole } = await read(response, MAX_REPLY);
+  const { pieces, length, refused } = await read(response, MAX_REPLY, origin.room);
   // A second attempt would be as long.
-  if (!isWhole) return err({ ...BROKEN, again: 'never', blameless: true, outputBytes: MAX_REPLY });
+  if (refused !== undefined) {
+    const failure: Failure = { code: refused === 'no room' ? 'overloaded' : 'upstream_error' };
+    return err({ failure, again: 'never', blameless: true, outputBytes: length });
+  }
+  const bytes = concat(pieces);
   const reply = codec.readReply(bytes, madeBy(origin));
   return reply === undefined ? err(invalidReply(response, codec.readError(bytes))) : ok({ type: 'plain', reply });
 }
@@ -139,16 +147,24 @@ function madeBy({ clock, by, endpoint }: Origin): Made {
   return { created: Math.floor(clock.now() / 1000), by, redact: (words) => withoutSecrets(words, endpoint) };
 }
 
-/** The body, or its beginning where it has more than `max` bytes: then no more is read. */
-async function read({ body }: UpstreamResponse, max: number): Promise<{ bytes: Uint8Array; isWhole: boolean }> {
+interface Read {
+  readonly pieces: ReadonlyArray<Uint8Array>;
+  readonly length: number;
+  readonly refused: BodyRefusal | undefined;
+}
+
+/** The body, or its beginning where it has more than `max` bytes or finds no room: then no more is read. */
+async function read({ body }: UpstreamResponse, max: number, room?: Origin['room']): Promise<Read> {
   const pieces: Uint8Array[] = [];
   let length = 0;
+  let refused: BodyRefusal | undefined;
   for await (const piece of body) {
     pieces.push(piece);
     length += piece.length;
-    if (length > max) break;
+    refused = length > max ? 'too large' : room?.accept(piece.length);
+    if (refused !== undefined) break;
   }
-  return { bytes: concat(pieces), isWhole: length <= max };
+  return { pieces, length, refused };
 }
 
 /** A 2xx that carries no reply: an error in its body, or the page of a proxy. */

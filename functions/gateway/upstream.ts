@@ -5,6 +5,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { markOf } from './affinity.ts';
+import type { Body } from './body.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { Deadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -58,7 +59,15 @@ interface Attempt {
   readonly reservation: Reservation;
   readonly target: Target;
   readonly deadline: Deadline;
+  readonly room: Asking['room'];
   leave(): void;
+}
+
+/** The client that asks, and room for a plain reply. */
+export interface Asking {
+  readonly client: HttpExchange;
+  readonly log: RequestLog;
+  readonly room: Pick<Body, 'accept' | 'close'>;
 }
 
 export function createCallUpstream(
@@ -67,16 +76,16 @@ export function createCallUpstream(
 ) {
   return async function callUpstream(
     { reservation, order }: Targets,
-    client: HttpExchange,
-    log: RequestLog,
+    asking: Asking,
   ): Promise<Result<Exchange, Failure>> {
+    const { client } = asking;
     const { request, routing } = reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = request.stream ? client : undefined;
     const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
     const attempts: Attempts = { left: order, failures: new Map(), last: undefined, full: undefined, leave: () => {} };
     try {
-      return await callInTurn({ reservation, deadline }, attempts, { client, log });
+      return await callInTurn({ reservation, deadline }, attempts, asking);
     } catch (error) {
       attempts.leave();
       deadline.close();
@@ -87,7 +96,7 @@ export function createCallUpstream(
   async function callInTurn(
     { reservation, deadline }: Pick<Attempt, 'reservation' | 'deadline'>,
     attempts: Attempts,
-    { client, log }: { readonly client: HttpExchange; readonly log: RequestLog },
+    { client, log, room }: Asking,
   ): Promise<Result<Exchange, Failure>> {
     const { request, routing } = reservation.grant;
     for (let tries = 0; tries <= routing.retries; ) {
@@ -100,16 +109,16 @@ export function createCallUpstream(
       // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
       const leave = cooldowns.enter(identifier);
       attempts.leave = leave;
-      const room = reservation.grant.isLimited ? await deps.ledger.move(reservation.hold, next.rate) : UNLIMITED;
-      if (!room.ok) {
+      const moved = reservation.grant.isLimited ? await deps.ledger.move(reservation.hold, next.rate) : UNLIMITED;
+      if (!moved.ok) {
         leave();
-        passOver(attempts, next, room.failure, log);
+        passOver(attempts, next, moved.failure, log);
         continue;
       }
       tries += 1;
       const { isCalled, lost } = reservation;
       const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
-      const attempt = { reservation, target, deadline, leave };
+      const attempt = { reservation, target, deadline, room, leave };
       const result = await exchange(attempt);
       log.attempt(identifier, result.ok ? undefined : result.failure);
       if (result.ok) {
@@ -159,7 +168,7 @@ export function createCallUpstream(
   }
 
   async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
-    const { reservation, target, deadline } = attempt;
+    const { reservation, target, deadline, room } = attempt;
     const { request, routing } = reservation.grant;
     const { endpoint } = target;
     const call = endpoint.codec.toCall(request, target);
@@ -178,7 +187,7 @@ export function createCallUpstream(
       // A plain reply comes in one piece: its first byte may be its last.
       const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
       const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
-      const opened = await openReply(response, { endpoint, stream: request.stream, clock: deps.clock, by });
+      const opened = await openReply(response, { endpoint, stream: request.stream, clock: deps.clock, by, room });
       if (!opened.ok) return opened;
       isOpen = true;
       const { headers } = response;
@@ -195,7 +204,10 @@ export function createCallUpstream(
     } finally {
       cancel();
       // The connection is closed after every failure, because nothing reads on.
-      if (!isOpen) stop();
+      if (!isOpen) {
+        stop();
+        room.close();
+      }
     }
   }
 
