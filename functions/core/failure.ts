@@ -21,6 +21,8 @@ export type Failure =
       readonly duration: string;
       readonly resetAt: Millis;
       readonly now: Millis;
+      /** The budget is one of the key's `budgets`. */
+      readonly isFurther?: boolean;
       /** The minimum that must be held for this request: its maximum cost with an answer of one token. */
       readonly needs: Nano;
     }
@@ -214,7 +216,8 @@ function notFound({ path, base = '' }: FailureOf<'not_found'>): string {
 
 function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const budget = `The budget of ${whose(failure.scope)}`;
-  const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
+  const further = failure.isFurther === true ? 'its maxBudget in budgets' : 'maxBudget';
+  const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : further;
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
   const needs = `this request${said(`, for which at least ${formatMoney(failure.needs)} dollars must be held`)}`;

@@ -53,6 +53,20 @@ test('a key’s budget for a model refuses that model alone, and says whose it i
   expect((await chat(ask('other'))).status).toBe(200);
 });
 
+test('a spent budget of a further window names the field budgets', async () => {
+  const hour: ScopePolicy = {
+    ...{ scopeId: 'hour', kind: 'key', name: 'billing', blocked: false, models: [], anchor: NOW },
+    budget: { limit: '100000000', duration: '1h', alignment: 'Rolling' },
+  };
+  const { chat } = stageWith([], hour);
+  expect((await chat(ask('gpt'))).status).toBe(200);
+  expect(await (await chat(ask('gpt'))).json()).toMatchObject({
+    error: {
+      message: expect.stringMatching(/^The budget of key "billing" is exceeded: .*; raise its maxBudget in budgets/),
+    },
+  });
+});
+
 test('a request spends from the key and its model at once, and is clamped by the one that leaves least', async () => {
   const { chat } = stageWith([], modelScope('gpt', 120_000_000n));
   const clamped = await chat({ ...ask('gpt'), max_completion_tokens: 500 });

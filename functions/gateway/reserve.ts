@@ -3,6 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import { larger, smaller } from '#core/money.ts';
 import type { Hold, HoldRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
 import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Candidate, Grant } from './access.ts';
@@ -57,7 +58,8 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
       return ok({ [made]: true, grant, options, hold: held.value, isCalled: false, lost: undefined });
     }
     if ('rates' in held.failure) context.rates = held.failure.rates;
-    return err(toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now() }));
+    const { ownScopes = [] } = caller.key;
+    return err(toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now(), ownScopes }));
   };
 }
 
@@ -126,14 +128,17 @@ interface Needs {
   readonly money: Nano;
   readonly tokens: number;
   readonly now: Millis;
+  /** Further budgets of the key. */
+  readonly ownScopes: ReadonlyArray<ScopePolicy>;
 }
 
-function toFailure(refusal: HoldRefusal, model: string, { money, tokens, now }: Needs): Failure {
+function toFailure(refusal: HoldRefusal, model: string, { money, tokens, now, ownScopes }: Needs): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
       const { scope, limit, spent, resetAt } = refusal;
       const duration = scope.budget?.duration ?? 'window';
-      return { code: 'budget_exceeded', scope, limit, spent, duration, resetAt, now, needs: money };
+      const isFurther = ownScopes.some(({ scopeId }) => scopeId === scope.scopeId);
+      return { code: 'budget_exceeded', scope, limit, spent, duration, resetAt, now, needs: money, isFurther };
     }
     case 'busy':
       return { code: 'budget_held', scope: refusal.scope };
