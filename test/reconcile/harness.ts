@@ -6,6 +6,7 @@ import type { Backends, StoreHealth } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
+import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
@@ -56,6 +57,8 @@ export interface Harness {
   /** Called before each call to a database: throw to fail it; `lost`: it happens, and its answer never arrives. */
   onDatabase: (method: string) => Lost | Promise<Lost>;
   readonly app: Hono;
+  /** From now on there is a store that gateways outside the cluster read. */
+  keepSnapshots(): void;
   /** A process that knows nothing of the ones before. */
   restart(): void;
   sweep(): Promise<Report>;
@@ -124,9 +127,23 @@ export function createHarness({
     flush: async () => undefined,
     clearStore: async () => undefined,
   };
+  /** Snapshots that gateways outside the cluster read. A call may end badly, as one to a database may. */
+  const texts = new Map<string, string>();
+  const written = async (method: string, write: () => unknown) => {
+    const fate = await harness.onDatabase(method);
+    write();
+    if (fate === 'lost') throw new Error('the answer was lost');
+  };
+  const snapshots: SnapshotStore = {
+    get: async (path) => texts.get(path),
+    put: (path, text) => written('put', () => texts.set(path, text)),
+    delete: (path) => written('delete', () => texts.delete(path)),
+  };
+  let keepsSnapshots = false;
   let seed = 0;
   const makeApp = () =>
     createReconcile({
+      ...(keepsSnapshots && { snapshots }),
       ...given,
       cluster: reconciles,
       backends,
@@ -192,6 +209,10 @@ export function createHarness({
     onDatabase: () => undefined,
     get app() {
       return app;
+    },
+    keepSnapshots: () => {
+      keepsSnapshots = true;
+      app = makeApp();
     },
     restart: () => {
       app = makeApp();

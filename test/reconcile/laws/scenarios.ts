@@ -225,6 +225,14 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: (harness) => withWorkload(harness, 'Deployment'),
   },
   {
+    name: 'a gateway runs outside the cluster',
+    prepare: async (harness) => {
+      harness.keepSnapshots();
+      const workload = { type: 'External', url: 'https://gateway.example.com' };
+      await harness.apply(...makeSecrets(), makeInstance({ workload }), makeKey());
+    },
+  },
+  {
     name: 'models of a gateway in the cluster changed for the third time',
     prepare: async (harness) => {
       await deployed(harness);
