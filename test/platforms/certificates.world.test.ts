@@ -1,4 +1,4 @@
-// Does the certificate of admission come, go and come again without one failed call? On a real API server and on the embedded one.
+// Does the certificate of admission come, go and come again without one failed call? On a real API server, or on the embedded one where there is none.
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -52,7 +52,10 @@ const key = {
   },
 };
 
-describeSideBySide(CLUSTERS, 'certificates', ({ name }) => {
+/** One is enough: it takes a minute. */
+const PLACES = CLUSTERS.filter(({ why }) => why === undefined).slice(-1);
+
+describeSideBySide(PLACES, 'certificates', ({ name }) => {
   let server: Ground;
   let folder: string;
   let admin: Cluster;

@@ -80,7 +80,7 @@ export const SCENES: ReadonlyArray<Scene> = [
   ...scenes(LAST, {}, { lost: 1 }, { died: 1 }, { crashed: 1 }, { slept: 1 }, { stopped: 1 }),
   ...scenes(LAST, { wiped: 1 }, { lowered: 1 }, { edges: 1 }, { died: 1, wiped: 1 }, { stopped: 1, died: 1 }),
   ...scenes(SHARED, {}, { lost: 1 }),
-  ...scenes(COVERED, { died: 1 }, { died: 1, lost: 1 }, { slept: 1, died: 1 }),
+  ...scenes(COVERED, { died: 1 }),
   ...scenes(STREAM, { died: 1 }),
   ...scenes(ONE, { crashed: 2 }, { restored: 1, died: 1 }, { restored: 1, stopped: 1 }),
   ...scenes(ONE_WORKER, { restored: 1 }),
@@ -91,6 +91,7 @@ export const SCENES: ReadonlyArray<Scene> = [
 export const LARGE_SCENES: ReadonlyArray<Scene> = [
   ...scenes(LAST, { restored: 1 }, { crashed: 2 }, { died: 1, lost: 1 }),
   ...scenes(STREAM, { died: 1, lost: 1 }),
+  ...scenes(COVERED, { died: 1, lost: 1 }, { slept: 1, died: 1 }),
   ...scenes(LAST, { crashed: 1, lost: 1 }, { crashed: 1, wiped: 1 }, { crashed: 1, slept: 1 }, { crashed: 1, died: 1 }),
   ...scenes(LAST, { slept: 1, wiped: 1 }, { slept: 1, lost: 1 }, { slept: 1, died: 1 }, { slept: 1, stopped: 1 }),
   ...scenes(LAST, { wiped: 1, lost: 1 }, { lowered: 1, lost: 1 }, { stopped: 1, lost: 1 }),
