@@ -45,14 +45,7 @@ export async function benchAdmission(): Promise<string> {
       folder,
       DEPLOYABLES.filter(({ output }) => output === 'node/admission.mjs'),
     );
-    const bare = join(folder, 'bare.mjs');
-    await build({
-      entryPoints: [join(import.meta.dirname, 'bare-node.ts')],
-      outfile: bare,
-      format: 'esm',
-      platform: 'node',
-      minify: true,
-    });
+    const bare = await buildBare(folder);
     const bundle = join(folder, 'node/admission.mjs');
     const cache = { NODE_COMPILE_CACHE: join(folder, 'cache') };
     const variants = [
@@ -74,6 +67,14 @@ export async function benchAdmission(): Promise<string> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Writes the smallest server into the folder; its path. */
+export async function buildBare(folder: string): Promise<string> {
+  const outfile = join(folder, 'bare.mjs');
+  const entry = join(import.meta.dirname, 'bare-node.ts');
+  await build({ entryPoints: [entry], outfile, format: 'esm', platform: 'node', minify: true });
+  return outfile;
 }
 
 async function start(program: string, environment: Readonly<Record<string, string>>): Promise<Start> {

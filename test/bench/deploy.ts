@@ -2,7 +2,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { build } from 'esbuild';
 import { resourceOf } from '../../infra/manifests/apply.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { run } from '../child.ts';
@@ -11,6 +10,7 @@ import { mountSample } from '../platforms/mounts.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN, startNode, sweepOnce } from '../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { buildBare } from './admission.ts';
 import { cpuOf } from './pinned.ts';
 import { median, spread, table } from './table.ts';
 
@@ -42,13 +42,7 @@ async function prepare(world: TestWorld): Promise<ReadonlyArray<Program>> {
     folder,
     DEPLOYABLES.filter(({ output }) => output.startsWith('node/')),
   );
-  const bare = join(folder, 'bare.mjs');
-  await build({
-    entryPoints: [join(import.meta.dirname, 'bare-node.ts')],
-    outfile: bare,
-    format: 'esm',
-    platform: 'node',
-  });
+  const bare = await buildBare(folder);
   const bundle = (name: string) => join(folder, `node/${name}.mjs`);
   await world.apply(world.sample());
   await sweepOnce(bundle('reconcile'), { KUBECONFIG, GATEWAY_PROCESSES: 'one' });
