@@ -1,7 +1,7 @@
 // The status that each object should have, and what of it is not written yet. Status describes what was observed (DESIGN 6, law 2).
 import { type ConditionState, toConditions, toTimestamp } from '#core/conditions.ts';
 import { toProblem, toText } from '#core/finding.ts';
-import { formatMoney, parseMoney } from '#core/money.ts';
+import { formatMoney } from '#core/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { Condition } from '#crds/fragments.ts';
 import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
@@ -27,6 +27,7 @@ import {
   pathOf,
   present,
 } from '../world.ts';
+import { planShareEvent, planSoftBudgetEvent, planWindowEvent } from './budget-events.ts';
 import { toLedgerCondition } from './conditions-instance.ts';
 import { SOFT, toModelsCondition, toRotationCondition, toSoftBudgetCondition } from './conditions-member.ts';
 import type { PlanContext } from './context.ts';
@@ -155,58 +156,11 @@ function keyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' | 
   return { keyRef: { name: view.object.metadata.name }, keySecretRef };
 }
 
-/** The shares of a budget that are told of once in a window, in per cent. The end of a budget is told by `Ready`. */
-const SHARES = [95, 80, 50];
-
-/** One budget of a member: its spend now, and as the status told it last. */
-interface Budgeted {
-  readonly spend: Spend | undefined;
-  readonly reset: string | undefined;
-  readonly maxBudget: string | undefined;
-  readonly before:
-    | { readonly currentSpend?: string | undefined; readonly budgetResetDate?: string | undefined }
-    | undefined;
-  /** The length of a further window. */
-  readonly window?: string;
-}
-
-/** The event that spend has passed a share, planned before the status that would hide this. */
-function planShareEvent(member: Member, { spend, reset, maxBudget, before, window }: Budgeted): Action[] {
-  if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
-  const limit = parseMoney(maxBudget) ?? 0n;
-  const told = before?.budgetResetDate === reset ? (parseMoney(before?.currentSpend ?? '0') ?? 0n) : 0n;
-  const share = SHARES.find((one) => spend.spent * 100n >= limit * BigInt(one));
-  if (share === undefined || told * 100n >= limit * BigInt(share)) return [];
-  const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
-  const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
-  const message = `it has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
-  const type = share === SHARES.at(-1) ? 'Normal' : 'Warning';
-  const of = window === undefined ? '' : `${window}/`;
-  return [
-    event(member, { type, reason: 'BudgetUsed', message, once: `BudgetUsed/${of}${share}/${maxBudget}/${reset}` }),
-  ];
-}
-
-function planWindowEvent(key: VirtualKey, spend: WindowSpend): Action[] {
-  const { budgetDuration: window, maxBudget, resetsAt } = spend;
-  const before = key.status?.budgets?.find(({ budgetDuration }) => budgetDuration === window);
-  return planShareEvent(key, { spend, reset: toTimestamp(resetsAt), maxBudget, before, window });
-}
-
 const toWindowStatus = ({ budgetDuration, spent, resetsAt }: WindowSpend) => ({
   budgetDuration,
   currentSpend: formatMoney(spent),
   budgetResetDate: toTimestamp(resetsAt),
 });
-
-/** Once in a window; after an edit of `softBudget` once more. */
-function planSoftBudgetEvent(key: VirtualKey, evaluated: ConditionState | undefined): Action[] {
-  if (evaluated?.status !== 'True') return [];
-  const before = key.status?.conditions?.find(({ type }) => type === SOFT);
-  if (before?.status === 'True' && before.message === evaluated.message) return [];
-  const { message } = evaluated;
-  return [event(key, { type: 'Warning', reason: SOFT, message, once: `${SOFT}/${message}` })];
-}
 
 /** An event for a new value. Its name makes a second run add nothing. */
 function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStatus, own: OwnClaim | undefined) {

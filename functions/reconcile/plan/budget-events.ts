@@ -1,0 +1,55 @@
+// Events about the spend of budgets: shares that were passed, and the soft budget. Each is told once in a window.
+import { type ConditionState, toTimestamp } from '#core/conditions.ts';
+import { formatMoney, parseMoney } from '#core/money.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import { type Action, event } from '../action.ts';
+import type { Spend, WindowSpend } from '../key/budget.ts';
+import type { Member } from '../world.ts';
+import { SOFT } from './conditions-member.ts';
+
+/** The shares of a budget that are told of once in a window, in per cent. The end of a budget is told by `Ready`. */
+const SHARES = [95, 80, 50];
+
+/** One budget of a member: its spend now, and as the status told it last. */
+interface Budgeted {
+  readonly spend: Spend | undefined;
+  readonly reset: string | undefined;
+  readonly maxBudget: string | undefined;
+  readonly before:
+    | { readonly currentSpend?: string | undefined; readonly budgetResetDate?: string | undefined }
+    | undefined;
+  /** The length of a further window. */
+  readonly window?: string;
+}
+
+/** The event that spend has passed a share, planned before the status that would hide this. */
+export function planShareEvent(member: Member, { spend, reset, maxBudget, before, window }: Budgeted): Action[] {
+  if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
+  const limit = parseMoney(maxBudget) ?? 0n;
+  const told = before?.budgetResetDate === reset ? (parseMoney(before?.currentSpend ?? '0') ?? 0n) : 0n;
+  const share = SHARES.find((one) => spend.spent * 100n >= limit * BigInt(one));
+  if (share === undefined || told * 100n >= limit * BigInt(share)) return [];
+  const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
+  const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
+  const message = `it has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
+  const type = share === SHARES.at(-1) ? 'Normal' : 'Warning';
+  const of = window === undefined ? '' : `${window}/`;
+  return [
+    event(member, { type, reason: 'BudgetUsed', message, once: `BudgetUsed/${of}${share}/${maxBudget}/${reset}` }),
+  ];
+}
+
+export function planWindowEvent(key: VirtualKey, spend: WindowSpend): Action[] {
+  const { budgetDuration: window, maxBudget, resetsAt } = spend;
+  const before = key.status?.budgets?.find(({ budgetDuration }) => budgetDuration === window);
+  return planShareEvent(key, { spend, reset: toTimestamp(resetsAt), maxBudget, before, window });
+}
+
+/** Once in a window; after an edit of `softBudget` once more. */
+export function planSoftBudgetEvent(key: VirtualKey, evaluated: ConditionState | undefined): Action[] {
+  if (evaluated?.status !== 'True') return [];
+  const before = key.status?.conditions?.find(({ type }) => type === SOFT);
+  if (before?.status === 'True' && before.message === evaluated.message) return [];
+  const { message } = evaluated;
+  return [event(key, { type: 'Warning', reason: SOFT, message, once: `${SOFT}/${message}` })];
+}
