@@ -1,4 +1,6 @@
 // Replies of upstreams: read to their end, or to the first content of a stream; and the meaning of a failed attempt.
+
+import { concat } from '#core/concat.ts';
 import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
@@ -11,7 +13,6 @@ import type { Body } from './body.ts';
 import { toSse } from './wire/aws-event-stream.ts';
 import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
 import { withoutSecrets } from './wire/secrets.ts';
-import { concat } from './wire/sse.ts';
 
 export interface PlainReply {
   readonly type: 'plain';

@@ -1,4 +1,5 @@
 // An HTTP exchange of a fetch handler: the reply becomes a `Response`, whole or as a stream that is written to.
+import { concat } from '#core/concat.ts';
 import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -141,14 +142,6 @@ class WebExchange implements HttpExchange {
 }
 
 function whole(pieces: ReadonlyArray<Uint8Array>): Bytes {
-  const [first] = pieces;
   // Bytes of a stream or an encoder are never in shared memory.
-  if (pieces.length === 1 && first !== undefined) return first as Bytes;
-  const bytes = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
+  return concat(pieces) as Bytes;
 }

@@ -1,6 +1,7 @@
 // AWS's framing of streams (application/vnd.amazon.eventstream), as the server-sent events that Anthropic sends itself.
+import { concat } from '#core/concat.ts';
 import { member, parseJson, textOf } from '#core/json.ts';
-import { concat, toNamedEvent } from './sse.ts';
+import { toNamedEvent } from './sse.ts';
 
 /** Lengths of message and headers, and their checksum. */
 const PRELUDE = 12;

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { concat } from '#core/concat.ts';
 import { runs } from '../../../test/runs.ts';
-import { concat, dataOf, SseSplitter } from './sse.ts';
+import { dataOf, SseSplitter } from './sse.ts';
 
 const encoder = new TextEncoder();
 

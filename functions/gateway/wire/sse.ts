@@ -1,4 +1,5 @@
 // Events of an event stream in their original bytes, whatever the packets (WHATWG HTML, 9.2).
+import { concat } from '#core/concat.ts';
 
 /** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
 const MAX_EVENT = 32 * 1024 * 1024;
@@ -93,17 +94,4 @@ export class SseSplitter {
     this.#pendingLength += rest.length;
     if (this.#pendingLength > MAX_EVENT) throw new Error(`an event of the upstream is larger than ${MAX_EVENT} bytes`);
   }
-}
-
-/** The pieces joined. */
-export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
-  const [only] = pieces;
-  if (pieces.length === 1 && only !== undefined) return only;
-  const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
 }

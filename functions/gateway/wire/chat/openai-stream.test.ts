@@ -1,8 +1,9 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { concat } from '#core/concat.ts';
 import { runs } from '../../../../test/runs.ts';
 import type { Piece } from '../codec.ts';
-import { concat, SseSplitter } from '../sse.ts';
+import { SseSplitter } from '../sse.ts';
 import { createReader, toPiece } from './openai-stream.ts';
 import { cuts, packetsOf, spoilt, stream } from './random-streams.fixture.ts';
 
