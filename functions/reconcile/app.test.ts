@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
+import { PROCESS_LIMITS } from './limits.ts';
 
 let harness: Harness;
 beforeEach(async () => {
@@ -60,6 +61,24 @@ test('an event with a scope reconciles that object and what it needs', async () 
   expect(report.observed).toEqual({ GatewayInstance: 1, VirtualKey: 1 });
   expect(await harness.hint('VirtualKey', 'not-yet')).toEqual({ observed: {}, actions: {}, failed: {}, underWay: 1 });
   expect(await harness.hint('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
+});
+
+test('of many hints at once a few are followed at the same time, in order; a sweep does not wait for them', async () => {
+  const { promise: go, resolve } = Promise.withResolvers<void>();
+  const begun: Array<string | undefined> = [];
+  harness.cluster.inject(async ({ verb, resource, name }) => {
+    if (verb !== 'get' || resource.kind !== 'VirtualKey' || name === 'chat') return undefined;
+    begun.push(name);
+    await go;
+    return undefined;
+  });
+  const names = Array.from({ length: 40 }, (_, index) => `absent-${index}`);
+  const hints = names.map((name) => harness.hint('VirtualKey', name));
+  await harness.sweep();
+  expect(begun).toEqual(names.slice(0, PROCESS_LIMITS.hints));
+  resolve();
+  for (const report of await Promise.all(hints)) expect(report.underWay).toBe(1);
+  expect(begun).toEqual(names);
 });
 
 test('garbage is answered with 400 and what is wrong', async () => {

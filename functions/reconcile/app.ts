@@ -2,7 +2,9 @@
 import { Hono } from 'hono';
 import { beginCounters } from '#core/ledger/alerted.ts';
 import { beginCertificateCounters } from './certificates/keep.ts';
+import { createQueue } from './concurrent.ts';
 import type { ReconcileDeps } from './deps.ts';
+import { PROCESS_LIMITS } from './limits.ts';
 import { createMemory } from './memory.ts';
 import { toText } from './report.ts';
 import { dryRun, run } from './run.ts';
@@ -15,6 +17,7 @@ export function createReconcile(deps: ReconcileDeps): Hono {
   const memory = createMemory();
   beginCounters(deps.metrics);
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
+  const inTurn = createQueue((deps.limits ?? PROCESS_LIMITS).hints);
   const app = new Hono();
   app.post('/', async (context) => {
     const { req } = context;
@@ -24,7 +27,8 @@ export function createReconcile(deps: ReconcileDeps): Hono {
     if (dry !== undefined && dry !== 'true' && dry !== 'false') {
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
-    if (dry !== 'true') return context.json(await run(deps, memory, scope.value));
+    const act = () => run(deps, memory, scope.value);
+    if (dry !== 'true') return context.json(await (scope.value.look === 'at' ? inTurn(act) : act()));
     const plan = await dryRun(deps, memory, scope.value);
     if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));
     return context.json({ plan: plan.map(({ sign: _, ...row }) => row) });

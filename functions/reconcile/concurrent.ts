@@ -17,6 +17,24 @@ export async function mapConcurrent<T, R>(
   return results;
 }
 
+/** Starts works in the order of their arrival, with at most `width` under way; answers what each answers. */
+export function createQueue(width: number): <T>(work: () => Promise<T>) => Promise<T> {
+  let underWay = 0;
+  const waiting: Array<() => void> = [];
+  return async (work) => {
+    if (underWay === width) await new Promise<void>((resolve) => waiting.push(resolve));
+    else underWay += 1;
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      // The place passes on to it.
+      if (next === undefined) underWay -= 1;
+      else next();
+    }
+  };
+}
+
 /** The answer of `work`, or an error when the time is over. */
 export async function withTimeout<T>(timer: Timer, limit: Millis, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();

@@ -7,14 +7,20 @@ export interface Limits {
   readonly changedKeys: number;
   /** Secrets of keys that have not changed: up to so many keys a run reads all of them. */
   readonly secrets: number;
+  /** Hints that are followed at the same time. */
+  readonly hints: number;
 }
 
-/** Limits of a process, which may ask as often as it wants. */
-export const PROCESS_LIMITS: Limits = { parts: Number.POSITIVE_INFINITY, changedKeys: 5000, secrets: 500 };
+/**
+ * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at once, the first are ready while the last wait, and
+ * memory stays small. A database that hangs keeps a place for the time limit of its calls; sweeps wait for nobody.
+ */
+export const PROCESS_LIMITS: Limits = { parts: Number.POSITIVE_INFINITY, changedKeys: 5000, secrets: 500, hints: 32 };
 
-/** Limits of a run that may send so many requests. An instance takes 15, and 40 at first; a new key 20, one that has not changed 1. */
+/** Limits of a run that may send so many requests, and may be ended at any time, so that none waits for another. An instance takes 15, and 40 at first; a new key 20, one that has not changed 1. */
 export const limitsFor = (requests: number): Limits => ({
   parts: Math.max(1, Math.floor(requests / 100)),
   changedKeys: Math.max(1, Math.floor(requests / 40)),
   secrets: Math.max(1, Math.floor(requests / 5)),
+  hints: Number.POSITIVE_INFINITY,
 });

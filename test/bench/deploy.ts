@@ -1,47 +1,62 @@
-// What an installation costs while it does nothing: time until each function answers, memory and CPU at rest, and the size of the image.
+// What an installation costs while it does nothing: time until each function answers, on Node and in workerd, memory and CPU at rest, and the image's size.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { resourceOf } from '../../infra/manifests/apply.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
+import { writeBundles } from '../../infra/tools/build.ts';
 import { run } from '../child.ts';
 import { writeBase } from '../platforms/image.ts';
 import { mountSample } from '../platforms/mounts.ts';
-import { ADMISSION_PATH, RECONCILE_TOKEN, startNode, sweepOnce } from '../platforms/node-process.ts';
+import { ADMISSION_PATH, type NodeProcess, RECONCILE_TOKEN, startNode, sweepOnce } from '../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
+import { whyNoRedis } from '../redis.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { buildBare } from './admission.ts';
+import { type Given, prepareWorkers } from './deploy-workers.ts';
 import { cpuOf } from './pinned.ts';
 import { median, spread, table } from './table.ts';
 
 const ROUNDS = 9;
 const REST = 20_000;
 
-interface Program {
+/** A function, or what it is measured against. */
+export interface Program {
   readonly name: string;
-  readonly bundle: string;
-  readonly environment: Readonly<Record<string, string>>;
+  readonly start: () => Promise<{ readonly url: string; stop(): Promise<unknown> }>;
   /** What its first answer is asked for. */
   readonly first: (url: string) => Promise<Response>;
 }
 
-/** The functions as Node processes, on the embedded API server and a PostgreSQL; counters in memory. */
+interface NodeProgram extends Program {
+  readonly start: () => Promise<NodeProcess>;
+}
+
+/** The functions on the embedded API server and a PostgreSQL: as Node processes with counters in memory, then in workerd with counters in a Redis. */
 export async function benchDeploy(): Promise<string> {
   const world = await startWorld();
   try {
-    const programs = await prepare(world);
-    return [await starts(programs), await rest(programs), await imageSize()].join('\n\n');
+    const { onNode, pay, snapshot } = await prepare(world);
+    const parts = [await starts(onNode), await rest(onNode), await startsOfWorkers(world, { pay, snapshot })];
+    return [...parts, await imageSize()].join('\n\n');
   } finally {
     await world.stop();
   }
 }
 
-async function prepare(world: TestWorld): Promise<ReadonlyArray<Program>> {
+async function startsOfWorkers(world: TestWorld, given: Given): Promise<string> {
+  const why = whyNoRedis();
+  if (why !== undefined) return `Workers were not started: ${why}.`;
+  const workers = await prepareWorkers(world, given);
+  try {
+    return await starts(workers.programs);
+  } finally {
+    await workers.stop();
+  }
+}
+
+async function prepare(world: TestWorld) {
   const { folder, kubeconfig: KUBECONFIG } = world;
-  await writeBundles(
-    folder,
-    DEPLOYABLES.filter(({ output }) => output.startsWith('node/')),
-  );
+  await writeBundles(folder);
   const bare = await buildBare(folder);
   const bundle = (name: string) => join(folder, `node/${name}.mjs`);
   await world.apply(world.sample());
@@ -59,43 +74,37 @@ async function prepare(world: TestWorld): Promise<ReadonlyArray<Program>> {
   const sweep = (url: string) =>
     fetch(url, { method: 'POST', headers: { authorization: `Bearer ${RECONCILE_TOKEN}` } });
   const cached = { NODE_COMPILE_CACHE: join(folder, 'cache') };
-  return [
-    { name: 'bare Node, a fixed answer', bundle: bare, environment: {}, first: fetch },
+  const starts = (name: string, environment: Readonly<Record<string, string>>) => () =>
+    startNode(bundle(name), { ...cached, ...environment });
+  const onNode: ReadonlyArray<NodeProgram> = [
+    { name: 'bare Node, a fixed answer', start: () => startNode(bare, {}), first: fetch },
     {
       name: 'admission, ready',
-      ...{
-        bundle: bundle('admission'),
-        environment: { ...cached, KUBECONFIG, PATH_SECRETS: ADMISSION_PATH },
-        first: ready,
-      },
+      start: starts('admission', { KUBECONFIG, PATH_SECRETS: ADMISSION_PATH }),
+      first: ready,
     },
     {
       name: 'reconcile, a whole sweep',
-      ...{
-        bundle: bundle('reconcile'),
-        environment: { ...cached, KUBECONFIG, RECONCILE_TOKEN, GATEWAY_PROCESSES: 'one' },
-      },
+      start: starts('reconcile', { KUBECONFIG, RECONCILE_TOKEN, GATEWAY_PROCESSES: 'one' }),
       first: sweep,
     },
-    {
-      name: 'gateway, a paid completion',
-      ...{ bundle: bundle('gateway'), environment: { ...cached, ...mounts }, first: pay },
-    },
+    { name: 'gateway, a paid completion', start: starts('gateway', { ...mounts }), first: pay },
   ];
+  return { onNode, pay, snapshot: readFileSync(mounts.SNAPSHOT_FILE, 'utf8') };
 }
 
 /** Milliseconds from `spawn` to the whole first answer. */
 async function starts(programs: ReadonlyArray<Program>): Promise<string> {
   const millis = programs.map((): number[] => []);
   for (let round = -1; round < ROUNDS; round += 1) {
-    for (const [index, { bundle, environment, first }] of programs.entries()) {
+    for (const [index, { name, start, first }] of programs.entries()) {
       const began = performance.now();
-      const started = await startNode(bundle, environment);
+      const started = await start();
       const answer = await first(started.url);
       await answer.text();
       const took = performance.now() - began;
       await started.stop();
-      if (!answer.ok) throw new Error(`${bundle} answered ${answer.status}`);
+      if (!answer.ok) throw new Error(`${name} answered ${answer.status}`);
       // The first round fills the compile cache.
       if (round >= 0) millis[index]?.push(took);
     }
@@ -106,14 +115,14 @@ async function starts(programs: ReadonlyArray<Program>): Promise<string> {
     return [name, median(of).toFixed(0), spread(of), `${(median(of) / base).toFixed(2)} ×`];
   });
   const head = ['until the first answer', 'median, ms', 'from to', 'ratio'];
-  return `${ROUNDS} starts each, in turn, with the compile cache.\n\n${table(head, rows)}`;
+  return `${ROUNDS} starts each, in turn.\n\n${table(head, rows)}`;
 }
 
 /** Memory and CPU of each process that nobody asks, after its first answer. */
-async function rest(programs: ReadonlyArray<Program>): Promise<string> {
+async function rest(programs: ReadonlyArray<NodeProgram>): Promise<string> {
   const started = [];
-  for (const { bundle, environment, first } of programs) {
-    const one = await startNode(bundle, environment);
+  for (const { start, first } of programs) {
+    const one = await start();
     await (await first(one.url)).text();
     started.push(one);
   }

@@ -44,8 +44,8 @@ npm run bench -- faults        a minute of kill -9 in random order, with six see
                                (FAULT_SEEDS=1-20 FAULT_SECONDS=10: other seeds and seconds)
 npm run bench -- ten-million   blocks that each statement touches with ten million entries and a million keys; several minutes and 8 GB of disk;
                                only by name
-npm run bench -- deploy        time until each function gives its first answer, against bare Node; memory and CPU of functions that nobody asks; size of
-                               the image; about three minutes; only by name
+npm run bench -- deploy        time until each function gives its first answer, against bare Node and a bare Worker; memory and CPU of functions that
+                               nobody asks; size of the image; about three minutes; only by name
 npm run bench -- house         lines of source, files and floors (depth of imports) of each room; a second; only by name
 npm run bench -- --help        print this text
 

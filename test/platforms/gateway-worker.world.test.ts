@@ -14,6 +14,7 @@ import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
 import { withClaude } from './claude.ts';
+import { gatewayWorker } from './gateway-worker.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { RECONCILE_TOKEN } from './node-process.ts';
 import { startWorld, type TestWorld } from './world.ts';
@@ -72,32 +73,12 @@ describeUnless(missing, 'all three functions as Workers', () => {
         ...{ name: 'reconcile', scriptPath: scriptPath('reconcile'), services: {} },
         ...{ bindings: common, namespaces: { SNAPSHOTS: {} } },
       },
-      {
-        ...{ name: 'gateway', scriptPath: scriptPath('gateway'), services: {}, isDirect: true },
-        bindings: {
-          INSTANCE: 'default/sample',
-          UPSTASH_REDIS_REST_URL: upstash.url,
-          UPSTASH_REDIS_REST_TOKEN: TOKEN,
-          CREDENTIALS: JSON.stringify(credentials()),
-        },
-        hyperdrives: { HYPERDRIVE: addressOf(world.database) },
-        namespaces: { SNAPSHOTS: {} },
-      },
+      { ...gatewayWorker({ world, objects: withClaude(world.sample()), upstash }), isDirect: true },
     ];
   };
   const sweep = async () => expect(await workers.scheduled('reconcile'), workers.printed()).toBe('ok');
   const statusOf = async (kind: string, name: string) =>
     (await world.cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
-  /** Of the sample's credential Secrets, as a person writes them. */
-  const credentials = () =>
-    Object.fromEntries(
-      withClaude(world.sample())
-        .filter(({ metadata }) => metadata.name.startsWith('sample-model-'))
-        .map(({ metadata, data }) => {
-          const entries = Object.entries(data as Readonly<Record<string, string>>);
-          return [metadata.name, Object.fromEntries(entries.map(([entry, text]) => [entry, atob(text)]))];
-        }),
-    );
   const client = (apiKey = value, maxRetries = 0) => new OpenAI({ apiKey, baseURL: workers.direct, maxRetries });
   /** On a busy machine the store may answer too late for a request, which is then refused for free (503) and asked again. */
   const patient = () => client(value, 5);
@@ -230,8 +211,6 @@ describeUnless(missing, 'all three functions as Workers', () => {
 });
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
-const addressOf = ({ host, port, username, password, dbname }: TestWorld['database']) =>
-  `postgres://${username}:${encodeURIComponent(password)}@${host}:${port}/${dbname}`;
 function nano(text: string): bigint {
   const [whole = '0', fraction = ''] = text.split('.');
   return BigInt(whole + fraction.padEnd(9, '0'));
