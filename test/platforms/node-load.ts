@@ -46,16 +46,12 @@ export function startLoad({ rig, baseURL, apiKey, keys }: LoadOptions) {
     });
   };
   /** Many clients: none waits for another. */
-  const callers = async () => {
+  const often = async (act: () => Promise<void>, every: number) => {
     const going: Array<Promise<unknown>> = [];
-    for (; !isOver; await pause(CALLS)) going.push(tried(call));
+    for (; !isOver; await pause(every)) going.push(tried(act));
     await Promise.all(going);
   };
-  /** One author, who waits for each write. */
-  const author = async () => {
-    while (!isOver) await Promise.all([tried(patch), pause(PATCHES)]);
-  };
-  const running = Promise.all([callers(), author()]);
+  const running = Promise.all([often(call, CALLS), often(patch, PATCHES)]);
   return {
     async stop() {
       isOver = true;
