@@ -7,7 +7,14 @@ import { ADMISSION_PATH, RECONCILE_TOKEN } from '../platforms/node-process.ts';
 import type { TestWorld } from '../platforms/world.ts';
 import { startRedis } from '../redis.ts';
 import { startUpstash } from '../upstash.ts';
-import type { Program } from './deploy.ts';
+
+/** A function, or what it is measured against. */
+export interface Program {
+  readonly name: string;
+  readonly start: () => Promise<{ readonly url: string; stop(): Promise<unknown> }>;
+  /** What its first answer is asked for. */
+  readonly first: (url: string) => Promise<Response>;
+}
 
 export interface Given {
   /** Pays a completion of the gateway at that address. */

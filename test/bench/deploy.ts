@@ -12,20 +12,12 @@ import { startWorld, type TestWorld } from '../platforms/world.ts';
 import { whyNoRedis } from '../redis.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { buildBare } from './admission.ts';
-import { type Given, prepareWorkers } from './deploy-workers.ts';
+import { type Given, type Program, prepareWorkers } from './deploy-workers.ts';
 import { cpuOf } from './pinned.ts';
 import { median, spread, table } from './table.ts';
 
 const ROUNDS = 9;
 const REST = 20_000;
-
-/** A function, or what it is measured against. */
-export interface Program {
-  readonly name: string;
-  readonly start: () => Promise<{ readonly url: string; stop(): Promise<unknown> }>;
-  /** What its first answer is asked for. */
-  readonly first: (url: string) => Promise<Response>;
-}
 
 interface NodeProgram extends Program {
   readonly start: () => Promise<NodeProcess>;

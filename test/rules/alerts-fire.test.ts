@@ -89,7 +89,7 @@ function toRuleTest(alert: string): object {
 
 const whyNoPromtool = process.env.PROMTOOL
   ? undefined
-  : 'PROMTOOL names no promtool: go install github.com/prometheus/prometheus/cmd/promtool@latest';
+  : 'PROMTOOL names no promtool (it is in Debian’s package prometheus)';
 
 testUnless(whyNoPromtool, 'one bad scene raises each alert, and nothing raises it before', () => {
   const folder = temporaryFolder();
