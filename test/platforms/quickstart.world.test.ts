@@ -1,0 +1,49 @@
+// The quickstart's page on a real node, word for word, from `helm install` to the last trace.
+import { spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { RELEASE_VERSION } from '../../infra/config/release.ts';
+import { describeUnless } from '../skip-unless.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { deskIn, documentedWith } from './documented.ts';
+import { leftovers } from './node-pods.ts';
+import { buildImage } from './real-node.ts';
+import { type Rig, startRig, whyNoRig } from './rig.ts';
+
+const PAGE = 'docs/quickstart.md';
+const archives = process.env.TEST_QUICKSTART?.split(',');
+const whyNoHelm = spawnSync('helm', ['version']).error === undefined ? undefined : 'no helm in the PATH';
+const why =
+  archives === undefined
+    ? 'a node pulls no images: set TEST_QUICKSTART to archives of the images of PostgreSQL and Redis that infra/quickstart names, FILE,FILE'
+    : (whyNoRig() ?? whyNoHelm);
+
+describeUnless(why, 'the quickstart', () => {
+  const folder = temporaryFolder();
+  let rig: Rig;
+  let desk: string;
+
+  beforeAll(async () => {
+    rig = await startRig();
+    desk = deskIn(folder);
+    await rig.importImage(await buildImage(folder, `docker.io/library/gateway-operator:${RELEASE_VERSION}`));
+    for (const archive of archives ?? []) await rig.importImage(archive);
+  }, 180_000);
+  afterAll(() => rig?.stop());
+
+  test('by the page: installed, a paid call by the check, and one by hand', async () => {
+    const began = performance.now();
+    await rig.type(documentedWith(PAGE, 'helm install'), desk);
+    const said = await rig.type(documentedWith(PAGE, 'helm test'), desk);
+    process.stdout.write(`  seen: ${Math.round(performance.now() - began)} ms from helm install to a paid call\n`);
+    expect(said).toContain('admission answers: admission webhook "mutate.gateway-operator.dev" denied the request');
+    expect(said).toMatch(/^spend {3}\$0 before, \$0\.\d+ after this call$/m);
+    const byHand = await rig.type(`${documentedWith(PAGE, 'port-forward')}\nkill %1`, desk);
+    expect(byHand).toContain('You said: Hello');
+    expect(byHand).toMatch(/"currentSpend":"0\.0000\d+"/);
+  }, 300_000);
+
+  test('away with it: nothing is left', async () => {
+    await rig.type(documentedWith(PAGE, 'helm uninstall'), desk);
+    expect((await leftovers(rig)).filter((name) => name !== 'namespace/gateway-quickstart')).toEqual([]);
+  }, 300_000);
+});
