@@ -1,4 +1,5 @@
 // The gateway function as a Node process: one instance, everything it needs mounted as files, no access to the API server.
+import { setTimeout as pause } from 'node:timers/promises';
 import { createMountedCredentials, createMountedFile } from '#adapters/mounted.ts';
 import { createPodIdentity } from '#adapters/upstream/pod-identity.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
@@ -6,6 +7,9 @@ import { openGateway } from '../node/gateway.ts';
 import { main, openFunction } from '../node/process.ts';
 import { readStart, toSnapshot } from './mounts.ts';
 import { keepMaintained } from './own-store.ts';
+
+/** Milliseconds that a new Pod waits for its database before it takes requests of others. With one that hangs, it listens and says 503. */
+const LEDGER_FIRST = 2_000;
 
 main(async () => {
   const { environment, mounts } = readStart(process.env);
@@ -23,6 +27,7 @@ main(async () => {
     upstream,
   });
   const stopMaintaining = mounts.storeConnection.type === 'memory' ? keepMaintained(gateway.flush, parts) : () => {};
+  await Promise.race([gateway.started, pause(LEDGER_FIRST)]);
   await run(gateway, async () => {
     stopMaintaining();
     await gateway.close();

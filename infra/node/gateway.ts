@@ -44,6 +44,8 @@ export function openGateway(parts: GatewayParts) {
   const handle = createGateway({ ...parts, policies: database.policies(instanceUid), ledger });
   return {
     handle,
+    /** Resolves when the ledger has started, or could not for the first time. */
+    started: starting.first,
     /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */
     flush: async () => {
       await starting.first;

@@ -1,5 +1,5 @@
 // Do the three functions run as plain Node processes from their bundles, each with what its platform gives it?
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import OpenAI, { type APIError } from 'openai';
@@ -225,6 +225,21 @@ describe('the Node bundles', () => {
       expect(finish).toBe('stop');
       expect(await ending).toBe(0);
       expect((await booked()).count).toBe(paid + 1);
+    });
+
+    test('it looks for its database before it listens, and listens without it, to say 503', async () => {
+      const away = join(world.folder, 'away');
+      cpSync(mounts.DATABASE_DIR, away, { recursive: true });
+      writeFileSync(join(away, 'port'), '1');
+      const OUTBOX_DIR = join(world.folder, 'outbox-away');
+      mkdirSync(OUTBOX_DIR);
+      const started = await startNode(bundle('gateway'), { ...mounts, OUTBOX_DIR, DATABASE_DIR: away });
+      const said = started.printed();
+      expect(said.indexOf('the ledger waits for the database')).toBeGreaterThan(-1);
+      expect(said.indexOf('the ledger waits for the database')).toBeLessThan(said.indexOf('"message":"listening"'));
+      const lost = new OpenAI({ apiKey: value, baseURL: started.url, maxRetries: 0 });
+      await expect(lost.chat.completions.create(ask)).rejects.toMatchObject({ status: 503 });
+      await started.stop();
     });
 
     const missing = whyNoRedis();
