@@ -43,3 +43,8 @@ test('the versions of PostgreSQL, Node.js and workerd that the page names are in
   expect(told('workerd')).toBe(numbers(packaged('workerd'), 2));
   expect(page).toContain(`compatibility date ${WORKERS.admission.compatibility_date}`);
 });
+
+test('the version of Helm that the page names is the one that CI installs', () => {
+  const [, version] = /helm-binary==(\S+)/.exec(readFileSync(join(ROOT, '.ci/run'), 'utf8')) ?? [];
+  expect(told('Helm')).toBe(numbers(version, 2));
+});
