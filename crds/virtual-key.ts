@@ -67,7 +67,9 @@ const Rotation = withRule(
 
 const WindowBudget = z.object({
   maxBudget: Money.describe('The most this key may spend in one window, in dollars. `"0"` means never.'),
-  budgetDuration: Duration.describe('Length of the window; each length once, and another than `spec.budgetDuration`.'),
+  budgetDuration: Duration.describe(
+    'Length of the window. Each length is allowed once; the length of `spec.budgetDuration` draws a warning.',
+  ),
 });
 
 const ModelBudget = z.object({
@@ -163,7 +165,7 @@ export const VirtualKeyStatus = z.object({
     .describe('Name of the Secret that holds the key, in its data entry `key`.'),
   keyValue: text(512)
     .optional()
-    .describe('The key itself; absent where the instance says `keyValueInStatus: Redacted`.'),
+    .describe('The key itself; where the instance says `keyValueInStatus: Redacted`, its last four characters only.'),
   currentSpend: Spend.optional().describe('Dollars spent in the current window, a decimal string at full precision.'),
   isActive: z.boolean().optional().describe('Whether the key works, as `Ready` says.'),
   expiryDate: Timestamp.optional().describe('When the key expires, RFC 3339; absent without `spec.duration`.'),

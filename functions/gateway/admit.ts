@@ -30,15 +30,14 @@ export function createAdmit(
   const authorize = createAuthorize(access, api);
 
   return async function admit(client: HttpExchange, log: RequestLog, sent: Body): Promise<Result<Grant, Failure>> {
-    const first = await authenticate(client, log.context);
+    const first = await authenticate(client, log.context, { known: (record) => log.caller(record) });
     if (!first.ok) return first;
-    log.caller(first.value);
 
     const body = await sent.read(client);
     if (!body.ok) return body;
     // A client may take minutes to send the body: then the key's policy is read again, and counts as it is now.
     const isFresh = deps.clock.now() < first.value.freshUntil;
-    const caller = isFresh ? first : await authenticate(client, log.context, first.value.waited);
+    const caller = isFresh ? first : await authenticate(client, log.context, { before: first.value.waited });
     if (!caller.ok) return caller;
     const request = api.toRequest(body.value, client);
     if (!request.ok) return request;

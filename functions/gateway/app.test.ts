@@ -102,8 +102,9 @@ describe('a key', () => {
     ['of a blocked user', keyRecord({}, [scope('user', { blocked: true })]), 403, 'key_blocked'],
     ['of a blocked team', keyRecord({}, [scope('team', { blocked: true })]), 403, 'key_blocked'],
   ])('that is %s does not work, whatever the body', async (_, record, status, code) => {
-    const { chat, get } = stage({ keys: { [KEY]: record } });
+    const { chat, get, lines } = stage({ keys: { [KEY]: record } });
     expect(await codeOf(await chat('not json'))).toEqual([status, code]);
+    expect(lines[0]?.fields).toMatchObject({ code, alias: record.key.name, key: expect.stringContaining('/') });
     expect(await codeOf(await get('/models'))).toEqual([status, code]);
     expect(await codeOf(await get('/key'))).toEqual([status, code]);
   });

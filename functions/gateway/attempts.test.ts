@@ -170,9 +170,9 @@ describe('attempts', () => {
 
     test('cost nothing and are repeated where the provider refused, or never took the request', async () => {
       const refused: Upstream = async () => {
-        throw new UpstreamBroke('refused', 'nobody listens');
+        throw new UpstreamBroke('refused', 'nobody listens', { cause: { code: 'ENOTFOUND' } });
       };
-      const { chat, ledger, clock } = stage({ deps: { upstream: refused } });
+      const { chat, ledger, clock, lines } = stage({ deps: { upstream: refused } });
       const response = chat(CHAT);
       for (const pause of [100, 200]) {
         await settleDown();
@@ -180,6 +180,7 @@ describe('attempts', () => {
       }
       expect(await outcome(await response)).toMatchObject([502, { error: { code: 'upstream_error' } }]);
       expect([ledger.released.length, ledger.settled.length]).toEqual([1, 0]);
+      expect(lines.at(-1)?.fields).toMatchObject({ code: 'upstream_error', upstreamCode: 'ENOTFOUND' });
     });
   });
 

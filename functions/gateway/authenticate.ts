@@ -32,12 +32,19 @@ type FindPolicy = (hash: string) => Promise<Result<Found, string>>;
 /** More than any key has: a longer text is refused without a hash. */
 const MAX_KEY = 1024;
 
+interface Asked {
+  readonly before?: Millis;
+  readonly known?: (record: KeyRecord) => void;
+}
+
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
-  /** The context learns who pays, also for keys that are refused. `before`: the time that the database has taken already. */
+  /**
+   * The context learns who pays, and `known` whose key it is, also for keys that are refused. `before`: the time that the database has taken already.
+   */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
     context: Pick<Paid, 'payers'>,
-    before: Millis = 0,
+    { before = 0, known }: Asked = {},
   ): Promise<Result<Caller, Failure>> {
     const key = keyIn(client);
     if (key === undefined) return err({ code: 'invalid_api_key' });
@@ -48,6 +55,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     const { record, freshUntil } = found.value;
     if (record === undefined) return err({ code: 'invalid_api_key' });
     context.payers = payersOf(record);
+    known?.(record);
     const refused = refusalOf(record, now);
     if (refused !== undefined) return err(refused);
     const { scopes } = record;

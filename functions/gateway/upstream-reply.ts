@@ -45,7 +45,7 @@ export interface AttemptFailure {
   readonly usage?: Usage | undefined;
   /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
-  /** For the log: the upstream's status and its own code, never its message. */
+  /** For the log: the upstream's status and its own code, or the system's where there was no reply; never its message. */
   readonly status?: number;
   readonly upstreamCode?: string | undefined;
 }
@@ -218,5 +218,11 @@ export function failureOf(error: unknown, signal: AbortSignal): AttemptFailure {
   if (how === 'unsent' || (how === 'unsigned' && signal.aborted)) return UNSENT;
   if (how === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
   if (signal.aborted || how === 'timeout') return TIMED_OUT;
-  return how === 'refused' ? UNREACHABLE : BROKEN;
+  return { ...(how === 'refused' ? UNREACHABLE : BROKEN), upstreamCode: systemCodeOf(error) };
+}
+
+/** The system's name of why a connection failed, such as ENOTFOUND; where the platform tells it. */
+function systemCodeOf(error: unknown): string | undefined {
+  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
+  return typeof cause?.code === 'string' ? cause.code.slice(0, 64) : undefined;
 }

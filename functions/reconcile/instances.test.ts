@@ -134,6 +134,25 @@ describe('an instance', () => {
     expect(await ready()).toBe('False ProviderUnknown');
   });
 
+  test('of which one entry has no price names it, which no key can use, and serves the others', async () => {
+    const [first] = (makeInstance().spec as { models: [object] }).models;
+    const unpriced = {
+      ...{ modelName: 'free', identifier: 'free', requiresAuth: false },
+      gatewayParams: { model: 'ollama/free' },
+    };
+    await harness.apply(makeInstance({ models: [first, unpriced] }));
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await condition('ModelsReady')).toBe('False ModelNotPriced');
+    expect(await message('ModelsReady')).toBe(
+      'spec.models[1].gatewayParams: no key can use "free" without a price, and no price is listed for "ollama/free"; set inputCostPerMillionTokens and outputCostPerMillionTokens ("0" is free)',
+    );
+    expect((await main()).models).toMatchObject([{ ready: true }, { ready: false, reason: 'ModelNotPriced' }]);
+    await harness.edit(gatewayInstances, 'main', { spec: { models: [unpriced] } });
+    await harness.sweep();
+    expect(await ready()).toBe('False ModelNotPriced');
+  });
+
   test('of which one entry has no credentials stays ready and names it; of which none has them it is not', async () => {
     await harness.apply(makeInstance());
     await harness.sweep();
@@ -199,7 +218,10 @@ describe('an instance', () => {
       modelName: `m${index}`,
       identifier: `m${index}`,
       requiresAuth: false,
-      gatewayParams: { model: `ollama/${'m'.repeat(200)}`, apiBase: `http://${'h'.repeat(2000)}` },
+      gatewayParams: {
+        ...{ model: `ollama/${'m'.repeat(200)}`, apiBase: `http://${'h'.repeat(2000)}` },
+        ...{ inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' },
+      },
     }));
     await harness.edit(gatewayInstances, 'main', { spec: { models } });
     await harness.sweep();

@@ -1,10 +1,8 @@
 // Values of the chart: the source of values.yaml, of its strict schema and of the table in the chart's README.
 import * as z from 'zod';
-import { RELEASE_IMAGE } from '../config/release.ts';
 
-const [REPOSITORY = ''] = RELEASE_IMAGE.split(/:[^/:]*$/);
 /** A colon stands only before the port of a registry: a tag or a digest has a value of its own. */
-const REPOSITORY_NAME = /^([^/:@\s]+(:[0-9]+)?\/)?[^:@\s]+$/;
+const REPOSITORY_NAME = /^(([^/:@\s]+(:[0-9]+)?\/)?[^:@\s]+)?$/;
 
 /** Kubernetes checks these itself: the chart passes them on as they are. */
 const passed = z.record(z.string(), z.unknown());
@@ -17,8 +15,8 @@ const image = z.strictObject({
   repository: z
     .string()
     .regex(REPOSITORY_NAME)
-    .default(REPOSITORY)
-    .describe('Repository of the image that holds all functions, without tag and digest.'),
+    .default('')
+    .describe('Required: the repository of the image that holds all functions, without tag and digest.'),
   tag: z.string().default('').describe("Tag of the image. Empty: the chart's `appVersion`."),
   digest: z
     .string()

@@ -34,7 +34,6 @@ test.each([
   ['registry.example.com/gateway-operator', true],
   ['localhost:5000/team/gateway-operator', true],
   ['gateway-operator', true],
-  ['', false],
   ['registry.example.com/gateway-operator:0.1.0', false],
   ['localhost:5000/gateway-operator:0.1.0', false],
   ['gateway-operator:0.1.0', false],

@@ -5,9 +5,12 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
+import { RELEASE_IMAGE } from '../config/release.ts';
 import { Values } from '../helm/values.ts';
 
 export const CHART = 'infra/helm/gateway-operator';
+
+const [REPOSITORY] = RELEASE_IMAGE.split(/:[^/:]*$/);
 
 /** Manifests for people without Helm, and how the chart is rendered to each of them. */
 const RENDERED: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -28,6 +31,7 @@ export const RENDERED_FILES: ReadonlyArray<string> = Object.keys(RENDERED);
 export const KUBE_VERSION = '--kube-version=1.32.0';
 /** The Secret's values are nobody's but the cluster's, and the kinds are a file of their own. */
 const COMMON = [
+  `--set=image.repository=${REPOSITORY}`,
   ...['--namespace=gateway-operator', KUBE_VERSION],
   '--set=namespace.create=true,secret.create=false,crds.enabled=false',
 ];

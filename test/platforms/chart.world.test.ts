@@ -27,13 +27,14 @@ const HELM = process.env.HELM ?? 'helm';
 const whyNoHelm =
   spawnSync(HELM, ['version']).error === undefined ? undefined : 'no helm in the PATH, and HELM names none';
 const NAMESPACE = 'gateway-operator';
+const IMAGE = '--set=image.repository=registry.example.com/gateway-operator';
 
 const template = (...args: string[]) =>
-  helm(['template', 'gateway-operator', CHART, KUBE_VERSION, `--namespace=${NAMESPACE}`, ...args]);
+  helm(['template', 'gateway-operator', CHART, KUBE_VERSION, `--namespace=${NAMESPACE}`, IMAGE, ...args]);
 
 describeUnless(whyNoHelm, 'the chart, rendered', () => {
   test('the linter finds nothing', () => {
-    const said = helm(['lint', '--strict', CHART, KUBE_VERSION, '--set=quickstart.enabled=true']);
+    const said = helm(['lint', '--strict', CHART, KUBE_VERSION, IMAGE, '--set=quickstart.enabled=true']);
     expect(said).toContain('1 chart(s) linted, 0 chart(s) failed');
   });
 
@@ -44,6 +45,7 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     ['image.digest=sha256:short', 'image.digest'],
     ['uninstall.objects=Orphan', 'uninstall.objects'],
     ['networkPolicies.enabled=true', 'networkPolicies.podCidrs is required'],
+    ['image.repository=', 'image.repository is required'],
   ])('%s is refused', (value, words) => {
     expect(() => template(`--set=${value}`)).toThrow(words.split('.').at(-1));
   });
@@ -188,6 +190,7 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
       CHART,
       '--create-namespace',
       '--timeout=60s',
+      IMAGE,
       '--set=quickstart.enabled=true',
       '--set=admission.failurePolicy=Ignore',
     );

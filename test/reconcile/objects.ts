@@ -52,7 +52,10 @@ export const makeInstance = (spec: object = {}, name = 'main', namespace = 'defa
         modelCredentials: { nameRef: 'openai', keys: { apiKey: 'apiKey', apiBase: 'apiBase' } },
         gatewayParams: { model: 'openai/small', inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '2' },
       },
-      { modelName: 'free', identifier: 'free', requiresAuth: false, gatewayParams: { model: 'ollama/free' } },
+      {
+        ...{ modelName: 'free', identifier: 'free', requiresAuth: false },
+        gatewayParams: { model: 'ollama/free', inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' },
+      },
     ],
     ...spec,
   },

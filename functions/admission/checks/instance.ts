@@ -1,14 +1,12 @@
 // Checks of a GatewayInstance with its Secrets, its keys and the listed prices.
 
-import { namesPrice } from '#core/entry-model.ts';
 import type { Finding } from '#core/finding.ts';
 import { didYouMean } from '#core/nearest.ts';
 import { CREDENTIAL_NAMES } from '#core/providers.ts';
-import { noAddress, noModels, sharedCredentials } from '#core/rules/instance.ts';
+import { noAddress, noModels, notPriced, sharedCredentials } from '#core/rules/instance.ts';
 import { checkCredentials, checkDatabaseSecret, checkStoreSecret, toMember } from '#core/rules/secrets.ts';
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
-import type { ModelEntry } from '#crds/model-entry.ts';
 import { isMap } from '#crds/shapes.ts';
 import type { Check } from '../check.ts';
 import { type InstanceFacts, MAX_KEYS } from '../facts.ts';
@@ -50,23 +48,7 @@ export const someModels: InstanceCheck = ({ spec }) => noModels(spec.models);
 export const addresses: InstanceCheck = ({ spec }) => spec.models.flatMap(noAddress);
 
 export const prices: InstanceCheck = ({ spec, facts }) =>
-  spec.models.flatMap((entry, index): Finding[] => {
-    if (!facts.unpriced.has(index)) return [];
-    const path = `spec.models[${index}].gatewayParams`;
-    return [{ rule: 'ModelNotPriced', path, value: undefined, message: priceAdvice(entry), effect: 'warn' }];
-  });
-
-/** Every key has a budget, and a model without a price is closed to it. An input price alone is one of embeddings. */
-function priceAdvice({ modelName, gatewayParams: params }: ModelEntry): string {
-  const absent = (['inputCostPerMillionTokens', 'outputCostPerMillionTokens'] as const).filter(
-    (name) => params[name] === undefined,
-  );
-  const named = JSON.stringify(modelName);
-  if (params.inputCostPerMillionTokens !== undefined)
-    return `without outputCostPerMillionTokens, keys can use ${named} for embeddings only; set it for anything else ("0" is free)`;
-  const why = namesPrice(params) ? 'half a price is none' : `no price is listed for ${JSON.stringify(params.model)}`;
-  return `no key can use ${named} without a price, and ${why}; set ${absent.join(' and ')} ("0" is free)`;
-}
+  spec.models.flatMap((entry, index) => (facts.unpriced.has(index) ? notPriced(entry, index) : []));
 
 export const credentialNames: InstanceCheck = ({ spec }) =>
   spec.models.flatMap(({ modelCredentials: ref }, index) =>

@@ -1,6 +1,6 @@
 // Rules about instances: the instance that an object names exists and admits it; an instance has entries, each with a Secret of its own.
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
-import { modelOf, type PricedParams } from '../entry-model.ts';
+import { modelOf, namesPrice, type PricedParams } from '../entry-model.ts';
 import type { Finding } from '../finding.ts';
 import { didYouMean } from '../nearest.ts';
 import { isKnownProvider, PROVIDER_NAMES, partsOf, providerOf } from '../providers.ts';
@@ -56,6 +56,28 @@ export function noModels(models: ReadonlyArray<unknown>): Finding[] {
 interface Addressed {
   readonly modelCredentials?: { readonly keys: Readonly<Record<string, string>> } | undefined;
   readonly gatewayParams: PricedParams & { readonly apiBase?: string | undefined };
+}
+
+/** Every key has a budget, and a model without a price is closed to it. An input price alone is one of embeddings. */
+export function notPriced({ modelName, gatewayParams: params }: PricedEntry, index: number): Finding[] {
+  const path = `spec.models[${index}].gatewayParams`;
+  return [{ rule: 'ModelNotPriced', path, value: undefined, message: priceAdvice(modelName, params), effect: 'warn' }];
+}
+
+interface PricedEntry {
+  readonly modelName: string;
+  readonly gatewayParams: PricedParams;
+}
+
+function priceAdvice(modelName: string, params: PricedParams): string {
+  const absent = (['inputCostPerMillionTokens', 'outputCostPerMillionTokens'] as const).filter(
+    (name) => params[name] === undefined,
+  );
+  const named = JSON.stringify(modelName);
+  if (params.inputCostPerMillionTokens !== undefined)
+    return `without outputCostPerMillionTokens, keys can use ${named} for embeddings only; set it for anything else ("0" is free)`;
+  const why = namesPrice(params) ? 'half a price is none' : `no price is listed for ${JSON.stringify(params.model)}`;
+  return `no key can use ${named} without a price, and ${why}; set ${absent.join(' and ')} ("0" is free)`;
 }
 
 /** An entry without an `apiBase` whose provider has no address of its own cannot be called: most often the provider is misspelt. */

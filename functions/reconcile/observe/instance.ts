@@ -5,9 +5,10 @@ import { type Finding, toProblem } from '#core/finding.ts';
 import { snapshotName } from '#core/names.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { entryPrice } from '#core/price-list.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
-import { noAddress } from '#core/rules/instance.ts';
+import { noAddress, notPriced } from '#core/rules/instance.ts';
 import {
   checkCredentials,
   checkDatabaseSecret,
@@ -154,7 +155,9 @@ function entryProblems(
   return new Map(
     spec.models.flatMap((entry, index) => {
       const problem =
-        (entry.requiresAuth ? ofCredentials(entry, index) : undefined) ?? toProblem(noAddress(entry, index));
+        (entry.requiresAuth ? ofCredentials(entry, index) : undefined) ??
+        toProblem(noAddress(entry, index)) ??
+        (entryPrice(entry.gatewayParams).price === undefined ? toProblem(notPriced(entry, index)) : undefined);
       return problem === undefined ? [] : [[entry.identifier, problem] as const];
     }),
   );
