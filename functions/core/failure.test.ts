@@ -32,6 +32,14 @@ test('a request that is dearer than the whole budget is told so, with what it ne
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });
 
+test('a provider that refuses our credentials is told as that: only the owner of the gateway can help', () => {
+  const { status, error } = toReply({ code: 'upstream_error', refusesUs: true });
+  expect([status, error.message]).toEqual([
+    502,
+    'The provider refuses the credentials that this gateway has for the model. Ask the owner of the gateway to correct them.',
+  ]);
+});
+
 test('a budget of nothing is told as that: there is nothing to wait for', () => {
   const { error, headers } = toReply({ ...EXAMPLES.budget_exceeded, limit: 0n, spent: 0n, needs: 0n });
   expect(error.message).toBe('The budget of user "alice@example.com" is zero: nothing may be spent. Raise maxBudget.');

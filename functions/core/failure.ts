@@ -50,7 +50,8 @@ export type Failure =
       readonly param?: string | undefined;
     }
   | { readonly code: 'upstream_rate_limited'; readonly retryAfter: number }
-  | { readonly code: 'upstream_error' }
+  /** `refusesUs`: it does not take the credentials of the model entry, so that trying again is in vain. */
+  | { readonly code: 'upstream_error'; readonly refusesUs?: boolean }
   | { readonly code: 'upstream_timeout' }
   | { readonly code: 'no_healthy_target'; readonly model: string }
   | { readonly code: 'ledger_unavailable'; readonly why: string }
@@ -172,7 +173,10 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
   overloaded: () => 'The gateway keeps as many large requests as it has room for. Try again in 1 s.',
   upstream_refused: ({ message }) => message,
   upstream_rate_limited: ({ retryAfter }) => `The provider is over its rate limit. Try again in ${retryAfter} s.`,
-  upstream_error: () => 'The provider failed to answer. Try again.',
+  upstream_error: ({ refusesUs }) =>
+    refusesUs
+      ? 'The provider refuses the credentials that this gateway has for the model. Ask the owner of the gateway to correct them.'
+      : 'The provider failed to answer. Try again.',
   upstream_timeout: () => 'The provider did not answer in time. Try again.',
   no_healthy_target: ({ model }) =>
     `No provider of the model ${quote(model)} can be reached now. Try again, or ask the operator of the gateway.`,

@@ -196,7 +196,8 @@ function refusalOf(
   if (status === 408) return { ...LATE, ...about };
   // A client may name a file or a response that is not there: its 404 must not keep others from the entry.
   const blameless = status === 404;
-  return { failure: { code: 'upstream_error' }, again: status >= 500 ? 'anywhere' : 'elsewhere', blameless, ...about };
+  const failure: Failure = { code: 'upstream_error', refusesUs: status === 401 || status === 403 };
+  return { failure, again: status >= 500 ? 'anywhere' : 'elsewhere', blameless, ...about };
 }
 
 function reported(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
