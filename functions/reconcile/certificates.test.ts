@@ -28,6 +28,9 @@ test('a certificate may come before the webhook configurations, and they before 
   const harness = createHarness();
   await harness.sweep();
   expect(harness.serving()).toBeDefined();
+  expect(harness.log.lines.map(({ message }) => message)).toEqual(
+    expect.arrayContaining(HOOKS.map(({ kind }) => expect.stringContaining(`there is no ${kind} gateway-operator`))),
+  );
   await harness.applyHooks();
   expect((await harness.sweep()).actions).toEqual(['TrustAuthorities', 'TrustAuthorities']);
   harness.forgive();

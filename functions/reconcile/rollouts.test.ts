@@ -155,6 +155,24 @@ describe('a Secret that changes', () => {
     expect(await sweeps()).toEqual([]);
     expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
   });
+
+  test('of the database, which then does not answer, rolls nothing until it does: what runs goes on', async () => {
+    await running();
+    harness.refuse(true);
+    await harness.edit(RESOURCES.secrets, 'db', { data: { password: btoa('wrong') } });
+    await edit({ image: 'other:2' });
+    expect(await sweeps()).toEqual([]);
+    expect(await message('WorkloadReady')).toContain('changes wait');
+    harness.refuse(false);
+    expect(await sweeps()).toEqual(['apply Deployment']);
+  });
+
+  test('of nothing, while the database is away, holds back no change', async () => {
+    await running();
+    harness.refuse(true);
+    await edit({ image: 'other:2' });
+    expect(await sweeps()).toEqual(['apply Deployment']);
+  });
 });
 
 describe('an operator of an earlier version', () => {

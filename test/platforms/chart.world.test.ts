@@ -79,7 +79,7 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     for (const { spec } of deployments) {
       expect(spec).toMatchObject({
         template: {
-          metadata: { annotations: { a: 'b' } },
+          metadata: { annotations: expect.objectContaining({ a: 'b' }) },
           spec: {
             ...{ imagePullSecrets: [{ name: 'own' }], nodeSelector: { disk: 'ssd' }, priorityClassName: 'high' },
             tolerations: [{ operator: 'Exists' }],
@@ -242,6 +242,21 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
     expect([await secretOf(), await hooksOf()]).toEqual(before);
     const deployment = JSON.parse(await kubectl(['-n', NAMESPACE, 'get', 'deployment', 'admission', '-o', 'json']));
     expect(deployment.spec.replicas).toBe(3);
+  });
+
+  test('an upgrade after the Secret was lost makes another one, and restarts what read the lost one', async () => {
+    const template = '{.spec.template.metadata.annotations}';
+    const annotations = () =>
+      kubectl(['-n', NAMESPACE, 'get', 'deployment', 'admission', '-o', `jsonpath=${template}`]);
+    const upgrade = () => helmThere('upgrade', 'gateway-operator', CHART, '--no-hooks', '--reuse-values');
+    await upgrade();
+    const [before, lost] = [await annotations(), await secretOf()];
+    await upgrade();
+    expect(await annotations()).toBe(before);
+    await kubectl(['-n', NAMESPACE, 'delete', 'secret', 'gateway-operator']);
+    await upgrade();
+    expect(await annotations()).not.toBe(before);
+    expect((await secretOf())['reconcile-token']).not.toBe(lost['reconcile-token']);
   });
 
   test('goes without a trace but the kinds and what people made of them, which no finalizer holds any more', async () => {

@@ -8,10 +8,12 @@ import type { ReconcileDeps } from '../deps.ts';
 import {
   type CertificateDeps,
   type Contents,
+  HOOKS,
   namesOf,
   observe,
   SECRET,
   type View,
+  WEBHOOKS,
   writeHook,
   writeSecret,
 } from './objects.ts';
@@ -71,6 +73,10 @@ async function keep(
   const view = await observe(cluster, certificates);
   const { secret, hooks } = view;
   watchExpiry(keeper, view, certificates);
+  for (const { kind } of HOOKS.filter(({ kind }) => !hooks.some(({ resource }) => resource.kind === kind)))
+    keeper.log.warn(
+      `there is no ${kind} ${WEBHOOKS}, so admission is not asked: install the operator's manifests again`,
+    );
   const whyFresh = whyIssued(view, clock.now());
   const fresh = whyFresh === undefined ? undefined : await issue(certificates, view, clock.now());
   const { serving, previous = [] } = fresh ?? (secret?.by === 'us' ? secret : {});

@@ -1,6 +1,6 @@
 // Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers write.
 import * as z from 'zod';
-import { SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/group.ts';
+import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/group.ts';
 import { isOwnedBy } from '#crds/object-meta.ts';
 import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
 import { scaleOf, serviceUrl } from '../workload/wanted.ts';
@@ -82,7 +82,8 @@ function decideType({ object, servedAt }: InstanceView, { platform }: World): Pr
 
 /**
  * Pods mount the Secrets of database and store when they start, and read them then: while one of these is missing a new
- * Pod would not come up, so what runs is left as it is. The same while the store may not be used as it would be.
+ * Pod would not come up, so what runs is left as it is. The same while the store may not be used as it would be, and while
+ * database or store do not answer to what a changed Secret says: new Pods would serve nobody.
  */
 function whyHeldBack(view: InstanceView, type: WorkloadType, { platform }: World): Problem | undefined {
   if (type === 'Knative' && platform.knative === false) {
@@ -90,7 +91,18 @@ function whyHeldBack(view: InstanceView, type: WorkloadType, { platform }: World
       'Knative Serving is not installed (the cluster serves no serving.knative.dev/v1): install it, or set spec.workload.type to Deployment';
     return { reason: 'KnativeNotInstalled', message };
   }
-  return view.secretProblem ?? whyNotShared(view, type, platform.manyProcesses);
+  return view.secretProblem ?? whyNotShared(view, type, platform.manyProcesses) ?? whyNotReached(view);
+}
+
+/** The problem of a database or a store that Pods with other connections may still reach. */
+function whyNotReached({ parts, secretVersions, database, store }: InstanceView): Problem | undefined {
+  const read = TYPES.flatMap((type) => {
+    const part = parts.get(PARTS_OF[type][0]);
+    return part === undefined ? [] : Live.parse(part).spec.template.metadata.annotations[CONNECTIONS_ANNOTATION];
+  });
+  if (read.length === 0 || read.includes(secretVersions)) return undefined;
+  if (!database.ok) return database;
+  return store.ok ? undefined : store;
 }
 
 /** Why a store in memory, which one process keeps for itself, would be that of several. */

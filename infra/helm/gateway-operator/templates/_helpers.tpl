@@ -10,14 +10,19 @@ app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/part-of: gateway-operator
 {{- end }}
 
-{{/* Labels and annotations of a Pod. */}}
+{{/* Labels and annotations of a Pod. A Secret that was lost and made again restarts Pods, which read it at their start. */}}
 {{- define "operator.podMetadata" -}}
 labels:
   {{- include "operator.labels" . | nindent 2 }}
   {{- with .root.Values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with .root.Values.podAnnotations }}
+{{- $annotations := .root.Values.podAnnotations }}
+{{- if .root.Values.secret.create }}
+{{- $live := (lookup "v1" "Secret" .root.Release.Namespace "gateway-operator").data | default dict }}
+{{- $annotations = merge (dict "gateway-operator.dev/secret" ($live | toJson | sha256sum | trunc 16)) $annotations }}
+{{- end }}
+{{- with $annotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
