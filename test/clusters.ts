@@ -11,6 +11,9 @@ export const CLUSTERS: ReadonlyArray<{ readonly name: ClusterName; readonly why:
   { name: 'real', why: whyNotAll ?? whyNoControlPlane() },
 ];
 
+/** The real one where there is one: for tests that take long. */
+export const ONE_CLUSTER = CLUSTERS.filter(({ why }) => why === undefined).slice(-1);
+
 export const startCluster = (name: ClusterName): Promise<TestControlPlane> =>
   name === 'real' ? startControlPlane() : startEmbeddedPlane();
 

@@ -15,7 +15,7 @@ import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { applyKinds } from '../../infra/manifests/apply.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { run } from '../child.ts';
-import { CLUSTERS } from '../clusters.ts';
+import { ONE_CLUSTER } from '../clusters.ts';
 import { startControlPlane } from '../control-plane.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { eventually } from '../eventually.ts';
@@ -52,10 +52,7 @@ const key = {
   },
 };
 
-/** One is enough: it takes a minute. */
-const PLACES = CLUSTERS.filter(({ why }) => why === undefined).slice(-1);
-
-describeSideBySide(PLACES, 'certificates', ({ name }) => {
+describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
   let server: Ground;
   let folder: string;
   let admin: Cluster;

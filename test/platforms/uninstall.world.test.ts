@@ -152,18 +152,12 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
       KUBECONFIG: server.kubeconfig,
     });
     await removes('Delete');
-    await kubectl(['delete', '--ignore-not-found', '-f', 'infra/kubernetes/crds.yaml', '--timeout=60s']);
-    await kubectl([
-      'delete',
-      '--ignore-not-found',
-      '-f',
-      'infra/kubernetes/install.yaml',
-      '-f',
-      'infra/kubernetes/uninstall.yaml',
-    ]);
+    const manifests = ['crds', 'install', 'uninstall'].flatMap((name) => ['-f', `infra/kubernetes/${name}.yaml`]);
+    await kubectl(['delete', '--ignore-not-found', '--wait=false', ...manifests]);
     const everything =
       'clusterroles,clusterrolebindings,crd,mutatingwebhookconfigurations,validatingwebhookconfigurations';
-    expect(await kubectl(['get', everything, '-o', 'name'])).not.toMatch(/gateway-/);
+    const left = () => kubectl(['get', everything, '-o', 'name']);
+    expect(await eventually(left, (names) => !names.includes('gateway-'))).not.toContain('gateway-');
   });
 
   test('people keep their objects where they ask for it: no finalizer holds any, and each can be deleted by hand', async () => {

@@ -62,8 +62,8 @@ async function expectEnd(
   expect(await harness.works('sk-forged')).toBe(false);
 }
 
-/** Of the calls before which a run may be held, every fifth from another one in each scene: all of them with INTERLEAVINGS=all. */
-const STRIDE = process.env.INTERLEAVINGS === 'all' ? 1 : 5;
+/** Of the calls before which a run may be held, every tenth from another one in each scene: all of them with INTERLEAVINGS=all. */
+const STRIDE = process.env.INTERLEAVINGS === 'all' ? 1 : 10;
 const firstCall = (scene: number) => 1 + (scene % STRIDE);
 
 const sweep = (harness: Harness) => () => harness.sweep();
