@@ -224,6 +224,7 @@ export function failureOf(error: unknown, signal: AbortSignal): AttemptFailure {
 
 /** The system's name of why a connection failed, such as ENOTFOUND; where the platform tells it. */
 function systemCodeOf(error: unknown): string | undefined {
-  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
-  return typeof cause?.code === 'string' ? cause.code.slice(0, 64) : undefined;
+  const { cause } = error instanceof UpstreamBroke ? error : {};
+  const code = (cause as { readonly code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? code.slice(0, 64) : undefined;
 }

@@ -189,17 +189,6 @@ describe('an instance', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('whose database has nothing of it any more warns that its budgets begin anew, and says nothing at its first opening', async () => {
-    await harness.apply(makeInstance());
-    await harness.sweep();
-    await harness.sweep();
-    expect(harness.events('main')).not.toContain('LedgerEmpty');
-    await harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('empty') } });
-    await harness.sweep();
-    await harness.sweep();
-    expect(harness.events('main').filter((reason) => reason === 'LedgerEmpty')).toHaveLength(1);
-  });
-
   test('publishes each change, keeps the last two snapshots and removes older ones', async () => {
     await harness.apply(makeInstance());
     for (let retries = 1; retries <= 5; retries += 1) {

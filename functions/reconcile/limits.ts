@@ -17,7 +17,10 @@ export interface Limits {
  */
 export const PROCESS_LIMITS: Limits = { parts: Number.POSITIVE_INFINITY, changedKeys: 5000, secrets: 500, hints: 32 };
 
-/** Limits of a run that may send so many requests, and may be ended at any time, so that none waits for another. An instance takes 15, and 40 at first; a new key 20, one that has not changed 1. */
+/**
+ * Limits of a run that may send so many requests, and may be ended at any time, so that none waits for another. An instance takes 15, and 40 at
+ * first; a new key 20, one that has not changed 1.
+ */
 export const limitsFor = (requests: number): Limits => ({
   parts: Math.max(1, Math.floor(requests / 100)),
   changedKeys: Math.max(1, Math.floor(requests / 40)),

@@ -21,6 +21,7 @@ import {
   linkOf,
   objectOf,
 } from './context.ts';
+import { recordEvent } from './objects.ts';
 
 const KEY_BYTES = 32;
 
@@ -33,8 +34,10 @@ export const databaseHandlers = {
     const { from, to } = await registry.migrate();
     if (from !== to) context.deps.log.info('a database was migrated', { instance: pathOf(action), from, to });
     const cluster = await clusterOf(context);
+    const isLost = ledger === undefined && !(await registry.instance(uid)).isOpen && wasOpen(action, context);
     const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
     const adoption = await registry.openInstance(row, ledger);
+    if (isLost) await tellLoss(action, context);
     return adoption.ok ? done() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
   },
   CloseInstance: async (action, context) => {
@@ -89,6 +92,23 @@ export const databaseHandlers = {
     return done();
   },
 } satisfies Handlers;
+
+/** Told by the status, which outlives the database. */
+function wasOpen(action: ActionOf<'OpenInstance'>, { world }: ActContext): boolean {
+  const { status } = world.instances.get(pathOf(action))?.object ?? {};
+  return status?.conditions?.some(({ type, status: is }) => type === 'DatabaseReady' && is === 'True') === true;
+}
+
+/** Known here only: before its schema is brought to our version, a database does not say what it has. */
+async function tellLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, context: ActContext): Promise<void> {
+  const view = context.world.instances.get(pathOf({ namespace, name }));
+  if (view === undefined || !view.database.ok) return;
+  const where = view.database.message;
+  const message = `${where} has nothing of this instance, which was open in its database before: its ledger begins empty, and every budget is whole again. If data was lost, restore a backup`;
+  context.deps.log.warn('the ledger of an instance begins empty', { instance: pathOf({ namespace, name }), where });
+  const told = { type: 'Warning', reason: 'LedgerEmpty', message, once: `LedgerEmpty/${where}` } as const;
+  await recordEvent({ kind, namespace, name, ...told }, context);
+}
 
 /** Why a new instance is not opened: with an empty ledger every budget would be whole again. */
 function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: string): Problem {

@@ -5,7 +5,7 @@ import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts
 import { AUTH_API_VERSION, FINALIZER, MANAGED_BY, OWNED_LABELS, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import { kindOf, virtualKeys } from '#crds/kinds.ts';
 import { controllerOf } from '#crds/object-meta.ts';
-import { type Action, identify } from '../action.ts';
+import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { displayOf } from '../key/secret-shape.ts';
 import { PARTS } from '../workload/parts.ts';
@@ -24,6 +24,28 @@ import {
 } from './context.ts';
 
 const MAX_EVENT = 1024;
+
+type Told = At & Pick<ActionOf<'RecordEvent'>, 'type' | 'reason' | 'message' | 'once'>;
+
+/** The same event twice has the same name: the API server takes the first. */
+export async function recordEvent(action: Told, context: ActContext): Promise<Outcome> {
+  const { deps, now } = context;
+  const { kind, namespace, name, type, reason, message, once } = action;
+  const uid = objectOf(action, context)?.metadata.uid ?? '';
+  const at = toTimestamp(now);
+  const written = await deps.cluster.create(RESOURCES.events, {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: eventName(name, uid, once, deps.hash), namespace },
+    involvedObject: { apiVersion: kindOf[kind].apiVersion, kind, namespace, name, uid },
+    ...{ type, reason, message: message.slice(0, MAX_EVENT), count: 1, firstTimestamp: at, lastTimestamp: at },
+    source: { component: MANAGED_BY },
+    reportingComponent: MANAGED_BY,
+    reportingInstance: 'reconcile',
+  });
+  return !written.ok && written.refusal === 'exists' ? done() : toOutcome(written);
+}
+
 export const objectHandlers = {
   AddFinalizer: async (action, context) => {
     const finalizers = [...(objectOf(action, context)?.metadata.finalizers ?? []), FINALIZER];
@@ -46,24 +68,7 @@ export const objectHandlers = {
     const value = keyValue === undefined ? {} : { keyValue: shownValue(action, context, keyValue) };
     return toAnswered(await patch(action, context, { status: { ...members, ...value } }, 'status'));
   },
-  /** The same event twice has the same name: the API server takes the first. */
-  RecordEvent: async (action, context) => {
-    const { deps, now } = context;
-    const { kind, namespace, name, type, reason, message, once } = action;
-    const uid = objectOf(action, context)?.metadata.uid ?? '';
-    const at = toTimestamp(now);
-    const written = await deps.cluster.create(RESOURCES.events, {
-      apiVersion: 'v1',
-      kind: 'Event',
-      metadata: { name: eventName(name, uid, once, deps.hash), namespace },
-      involvedObject: { apiVersion: kindOf[kind].apiVersion, kind, namespace, name, uid },
-      ...{ type, reason, message: message.slice(0, MAX_EVENT), count: 1, firstTimestamp: at, lastTimestamp: at },
-      source: { component: MANAGED_BY },
-      reportingComponent: MANAGED_BY,
-      reportingInstance: 'reconcile',
-    });
-    return !written.ok && written.refusal === 'exists' ? done() : toOutcome(written);
-  },
+  RecordEvent: (action, context) => recordEvent(action, context),
   PublishSnapshot: async (action, { deps, world }) => {
     const { namespace, snapshot: name } = action;
     const view = world.instances.get(pathOf(action));

@@ -98,7 +98,8 @@ function whyHeldBack(view: InstanceView, type: WorkloadType, { platform }: World
 function whyNotReached({ parts, secretVersions, database, store }: InstanceView): Problem | undefined {
   const read = TYPES.flatMap((type) => {
     const part = parts.get(PARTS_OF[type][0]);
-    return part === undefined ? [] : Live.parse(part).spec.template.metadata.annotations[CONNECTIONS_ANNOTATION];
+    if (part === undefined) return [];
+    return Live.parse(part).spec.template.metadata.annotations[CONNECTIONS_ANNOTATION] ?? [];
   });
   if (read.length === 0 || read.includes(secretVersions)) return undefined;
   if (!database.ok) return database;

@@ -1,6 +1,6 @@
 // The steps of an instance: finalizer, database, snapshot, and what runs its gateway.
 import { MAX_SNAPSHOT } from '#core/compile.ts';
-import { type Action, about, event } from '../action.ts';
+import { type Action, about } from '../action.ts';
 import { PARTS_OF, type PartName, partTitle } from '../workload/parts.ts';
 import { wantedParts } from '../workload/wanted.ts';
 import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
@@ -40,15 +40,7 @@ function planOpening(view: InstanceView): Action[] {
   const ledger = ledgerAskedFor(object);
   const adopts = `, and it goes on with the keys and the spend of instance ${ledger?.uid} if that is closed`;
   const why = `${database.message} does not have it yet${ledger === undefined ? '' : adopts}`;
-  return [...planLossEvent(view), { action: 'OpenInstance', ...about(object, why), ledger }];
-}
-
-/** A database that had the instance and has it no longer has lost what was spent. */
-function planLossEvent({ object, database }: InstanceView): Action[] {
-  const before = object.status?.conditions?.find(({ type }) => type === 'DatabaseReady');
-  if (before?.status !== 'True' || !database.ok || ledgerAskedFor(object) !== undefined) return [];
-  const message = `${database.message} has nothing of this instance, which was open in its database before: its ledger begins empty, and every budget is whole again. If data was lost, restore a backup`;
-  return [event(object, { type: 'Warning', reason: 'LedgerEmpty', message, once: `LedgerEmpty/${database.message}` })];
+  return [{ action: 'OpenInstance', ...about(object, why), ledger }];
 }
 
 function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
