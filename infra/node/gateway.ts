@@ -5,6 +5,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
@@ -41,9 +42,9 @@ export function openGateway(parts: GatewayParts) {
     ...(isShared ? {} : { process: 'memory' }),
   });
   const starting = keepStarting(ledger.start, parts);
-  const handle = createGateway({ ...parts, policies: database.policies(instanceUid), ledger });
+  const requests = counted(createGateway({ ...parts, policies: database.policies(instanceUid), ledger }));
   return {
-    handle,
+    handle: requests.handle,
     /** Resolves when the ledger has started, or could not for the first time. */
     started: starting.first,
     /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */
@@ -52,13 +53,42 @@ export function openGateway(parts: GatewayParts) {
       await ledger.flush();
       await ledger.maintain();
     },
-    /** Closes everything, after the last request. */
-    close: async () => {
+    /** Closes everything when the last request has ended, or after so many milliseconds: the replies of the rest break. */
+    close: async (graceMs = AFTER_CUT) => {
       starting.stop();
+      await requests.ended(graceMs);
       await ledger.close();
       await outbox.close();
       await closeStore();
       await database.close();
+    },
+  };
+}
+
+/** Milliseconds that a request needs to settle after its connection was cut. */
+const AFTER_CUT = 500;
+
+/** The handler, and the end of all that it does. */
+function counted(handle: HttpHandler) {
+  let underWay = 0;
+  let last = Promise.withResolvers<void>();
+  return {
+    handle: (async (...request) => {
+      underWay += 1;
+      try {
+        await handle(...request);
+      } finally {
+        underWay -= 1;
+        if (underWay === 0) last.resolve();
+      }
+    }) satisfies HttpHandler,
+    /** Resolves when no request is under way, or the time is over. */
+    ended: async (graceMs: number): Promise<void> => {
+      if (underWay === 0) return;
+      last = Promise.withResolvers();
+      const timer = setTimeout(last.resolve, graceMs);
+      await last.promise;
+      clearTimeout(timer);
     },
   };
 }

@@ -1,7 +1,7 @@
 // Deletion with the stock `kubectl`: it never sticks and never leaks silently, in any order.
 import { expect, test } from 'vitest';
 import { eventually } from '../eventually.ts';
-import { answerTo, type TestStack } from '../stack.ts';
+import { answerTo, slowModel, type TestStack } from '../stack.ts';
 
 const KEY_VALUE = 'jsonpath={.status.isActive} {.status.keyValue}';
 
@@ -34,7 +34,7 @@ export function describeDeletion(stack: () => TestStack): void {
     );
     return condition.slice('true '.length);
   };
-  const call = async (apiKey: string) => answerTo(await stack().client(apiKey));
+  const call = async (apiKey: string, model?: string) => answerTo(await stack().client(apiKey), model);
   const refused = (value: string) =>
     eventually(
       () => call(value),
@@ -95,13 +95,22 @@ export function describeDeletion(stack: () => TestStack): void {
   });
 
   test(
-    'an instance is deleted in the foreground with keys left; they stop working within seconds and say why',
+    'an instance is deleted in the foreground with keys left; they stop working within seconds and say why, and a call in flight ends',
     async () => {
+      const added = { op: 'add', path: '/spec/models/-', value: slowModel(stack().endpoints) };
+      await ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify([added]));
       await apply(key('left'));
       const value = await workingValue('left');
-      expect(await call(value)).toBe('200');
+      const asked = async () => (await (await fetch(`${stack().endpoints.upstream}/stats`)).text()).includes('"slow"');
+      let inFlight = Promise.resolve('');
+      const ask = async () => {
+        inFlight = call(value, 'slow');
+        return Promise.race([inFlight, eventually(asked, Boolean)]);
+      };
+      await eventually(ask, (seen) => seen === true);
       await ok('delete', 'gwi', 'sample', '--cascade=foreground', '--wait=false');
       await gone('gwi', 'sample');
+      expect(await inFlight).toBe('200');
       await eventually(
         () => call(value),
         (answer) => /^40[14]/.test(answer),

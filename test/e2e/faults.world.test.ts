@@ -7,7 +7,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { SampleUpstream } from '../../infra/local/upstream/server.ts';
 import { startChild } from '../child.ts';
 import { eventually } from '../eventually.ts';
-import { ASK, answerTo, runStack, startTestStack, type TestStack } from '../stack.ts';
+import { ASK, answerTo, runStack, slowModel, startTestStack, type TestStack } from '../stack.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 const running: TestStack[] = [];
@@ -88,14 +88,7 @@ test('a stop is clean: exit code 0, and a second start finds the same key and th
 
 test('a stop waits for a call in flight, which ends whole', async () => {
   const stack = await start();
-  const { upstream, gateway } = stack.endpoints;
-  const gatewayParams = {
-    model: 'openai/slow',
-    apiBase: `${upstream}/v1`,
-    inputCostPerMillionTokens: '1',
-    outputCostPerMillionTokens: '1',
-  };
-  const slow = { modelName: 'slow', identifier: 'slow', requiresAuth: false, gatewayParams };
+  const { gateway } = stack.endpoints;
   const add = (kind: string, name: string, value: unknown) =>
     stack.kubectl([
       'patch',
@@ -105,7 +98,7 @@ test('a stop waits for a call in flight, which ends whole', async () => {
       '-p',
       JSON.stringify([{ op: 'add', path: '/spec/models/-', value }]),
     ]);
-  await add('gatewayinstance', 'sample', slow);
+  await add('gatewayinstance', 'sample', slowModel(stack.endpoints));
   await add('virtualkey', 'example-service', 'slow');
   const authorization = `Bearer ${await read(stack, '.status.keyValue')}`;
   const models = async () =>

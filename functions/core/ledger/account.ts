@@ -60,6 +60,9 @@ export interface StoreMemory {
   ahead: Millis;
 }
 
+/** Why nothing is held, told or booked any more. */
+export const STOPPED = 'the ledger stops';
+
 export interface Account {
   /** Empty: none yet, or left. */
   id: string;
@@ -70,7 +73,7 @@ export interface Account {
   answered: number;
   /** Whether requests are admitted: the epoch is open and the account has told what it holds. */
   isOpen: boolean;
-  /** Resolves when it is. */
+  /** Resolves when it is; rejects when the ledger has stopped before. */
   opened: PromiseWithResolvers<void>;
   /** Why it is not. */
   why: string;

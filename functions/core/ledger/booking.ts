@@ -2,7 +2,7 @@
 
 import type { Batch, BatchOutcome } from '../ports/account-books.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, unbookedOf } from './account.ts';
+import { type Account, STOPPED, unbookedOf } from './account.ts';
 import type { Context } from './context.ts';
 import { forgetEarlier } from './earlier.ts';
 import { longer, pause } from './timeout.ts';
@@ -66,11 +66,12 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
 
   return {
     ...{ gather, report },
-    /** Tells and books everything that has ended so far; throws when store or PostgreSQL do not take it. */
+    /** Tells and books everything that has ended so far; throws when store or PostgreSQL do not take it, or the ledger has stopped. */
     async flush(): Promise<void> {
       const owed = new Set(unbookedOf(account).map(({ entry }) => entry));
       const isOwed = (): boolean => unbookedOf(account).some(({ entry }) => owed.has(entry));
       while (isOwed()) {
+        if (account.isOver) throw new Error(STOPPED);
         await account.opened.promise;
         await tell();
         if (isOwed()) await run();

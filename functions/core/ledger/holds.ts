@@ -5,7 +5,7 @@ import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 import { err, ok, type Result } from '../result.ts';
-import { begin, change, type LiveHold } from './account.ts';
+import { begin, change, type LiveHold, STOPPED } from './account.ts';
 import type { Done, Pending } from './account-call.ts';
 import { isOverLimit } from './booking.ts';
 import type { Context } from './context.ts';
@@ -57,7 +57,7 @@ export function createHolds(context: Context, waiting: Waiting) {
   return {
     /** Always resolves: an error becomes a refusal. */
     hold(request: HoldRequest): Promise<Held> {
-      const why = account.isStopping ? 'the ledger stops' : isOverLimit(context) ? AWAY : undefined;
+      const why = account.isStopping ? STOPPED : isOverLimit(context) ? AWAY : undefined;
       if (why !== undefined) return Promise.resolve(count(err({ reason: 'unavailable', why })));
       const { amount, minAmount, waited = 0 } = request;
       // The account of a visit has the id of its request, which a booking looks for.

@@ -3,7 +3,7 @@
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { reasonAndCausesOf } from '../reason.ts';
-import { createAccount, createStoreMemory, unbookedOf } from './account.ts';
+import { createAccount, createStoreMemory, STOPPED, unbookedOf } from './account.ts';
 import { takeUses, toCall } from './account-call.ts';
 import { beginCounters } from './alerted.ts';
 import { book, createBooking, sizeOf } from './booking.ts';
@@ -59,7 +59,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       if (account.isStopping) return;
       account.isStopping = true;
       // None may be admitted after the account has ended.
-      waiting.refuseAll('the ledger stops');
+      waiting.refuseAll();
       const grace = deps.isolate === undefined ? GRACE : GRACE_OF_VISIT;
       await withTimeout(timer, grace, 'store or database', stop(parts)).catch((error) =>
         log.warn('stopped with unbooked entries; the next start books them', {
@@ -127,6 +127,8 @@ function createParts(deps: LedgerDependencies) {
     account.isOver = true;
     cancelBeat();
     for (const part of [sync, booking, waiting]) part.close();
+    account.opened.promise.catch(() => undefined);
+    account.opened.reject(new Error(STOPPED));
     await withTimeout(timer, TIMEOUT, 'store or database', closing.stop()).catch(() => undefined);
     await membership.close();
   };
@@ -139,7 +141,7 @@ function createParts(deps: LedgerDependencies) {
  * records would take back the charges for them.
  */
 function discard({ account, outbox, log, instanceUid: instance }: Context, cause: unknown): void {
-  if (account.isDiskless) return;
+  if (account.isDiskless || account.isOver) return;
   account.isDiskless = true;
   outbox.discard();
   const message = 'the disk refuses the outbox, which is discarded: until a restart replies wait for PostgreSQL';

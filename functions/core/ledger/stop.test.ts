@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { STOPPED } from './account.ts';
 import type { StartableLedger } from './ledger.ts';
-import { createScene, IMMORTAL, requestOf, type Scene, scopeOf, settlementOf } from './scene.promises.ts';
+import { createScene, heldOf, IMMORTAL, requestOf, type Scene, scopeOf, settlementOf } from './scene.promises.ts';
 
 const key = scopeOf('key', 100n);
 let scene: Scene;
@@ -78,6 +79,33 @@ describe('a stop', () => {
     const shown = await scene.store.part.read(holds.flatMap(({ charges }) => charges));
     expect(new Set(shown.map((one) => one?.held))).toEqual(new Set([0n]));
     expect(Math.max(...scene.calls.map(({ lines }) => lines.length))).toBeLessThanOrEqual(256);
+  });
+
+  test('refuses settlements that come after it and that the outbox does not take; the next start charges their holds', async () => {
+    const hold = await scene.take(ledger, 20n, key);
+    await scene.ended(ledger.close());
+    scene.outbox.behaviour = 'refuses';
+    await expect(scene.ended(ledger.settle(hold, settlementOf(5n)))).rejects.toThrow(STOPPED);
+    expect(scene.folder.records.filter(({ type }) => type === 'hold')).toMatchObject([{ id: hold.id }]);
+    scene.outbox.behaviour = 'up';
+    const next = await scene.start(IMMORTAL, scene.folder);
+    await scene.time.advance(1000);
+    expect(await scene.spent(next, key)).toBe(20n);
+  });
+
+  test('refuses what waits for the store, and what asks afterwards', async () => {
+    const hold = await scene.take(ledger, 20n, key);
+    const moving = heldOf(
+      await scene.ended(ledger.hold({ ...requestOf(1n, key), entries: [undefined] })).then(({ value }) => value),
+    );
+    await ledger.settle(hold, settlementOf(5n));
+    scene.store.behaviour = 'refuses';
+    const flushed = ledger.flush().catch(String);
+    await scene.ended(ledger.close());
+    expect((await scene.ended(flushed)).value).toMatch(/refused|the ledger stops/);
+    const full = { id: 'entry', requests: 1, tokens: undefined };
+    expect((await scene.ended(ledger.move(moving, full))).value).toMatchObject({ failure: { why: STOPPED } });
+    expect((await scene.ended(ledger.spend([key]))).value).toMatchObject({ failure: { reason: 'unavailable' } });
   });
 
   test('twice is once', async () => {

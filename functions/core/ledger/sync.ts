@@ -3,7 +3,7 @@
 import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/accounts.ts';
 import type { Millis } from '../ports/money.ts';
 import { reasonAndCausesOf } from '../reason.ts';
-import { change, learnCalls } from './account.ts';
+import { change, learnCalls, STOPPED } from './account.ts';
 import { applyDone, applyRefused, compose, type Done, type Pending } from './account-call.ts';
 import type { Context } from './context.ts';
 import { type CounterState, idleOf } from './counters.ts';
@@ -157,9 +157,10 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       isRenewal = true;
       sendWithin(0);
     },
-    /** Tells everything that is not told; throws when the store does not take it. */
+    /** Tells everything that is not told; throws when the store does not take it, or the ledger has stopped. */
     async flush(): Promise<void> {
       if (isTold()) return;
+      if (account.isOver) throw new Error(STOPPED);
       const told = Promise.withResolvers<void>();
       flushing.push(told);
       sendWithin(0);
@@ -174,7 +175,10 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       notBefore = Number.NEGATIVE_INFINITY;
       clear();
     },
-    close: clear,
+    close(): void {
+      clear();
+      for (const { reject } of flushing.splice(0)) reject(new Error(STOPPED));
+    },
   };
   return sync;
 }

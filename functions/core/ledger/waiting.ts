@@ -2,7 +2,7 @@
 
 import type { HoldRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { Account } from './account.ts';
+import { type Account, STOPPED } from './account.ts';
 import type { Context } from './context.ts';
 import { type CounterState, idleOf, type Waiter } from './counters.ts';
 
@@ -96,6 +96,9 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     if (full) queue(waiter, full);
     return Boolean(full);
   };
+  const refuseAll = (): void => {
+    for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why: STOPPED });
+  };
   /** The request waits for holds in this counter. */
   const queue = (waiter: Waiter, counter: CounterState): void => {
     if (waiter.busyIn === counter) return;
@@ -107,6 +110,10 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
   return {
     ...{ queue, again, remove, refuse, wakeFront, found },
     enter(request: Omit<Waiter, 'view' | 'busyIn' | 'isAsking' | 'isOver'>): void {
+      if (account.isOver) {
+        request.onRefused({ reason: 'unavailable', why: STOPPED });
+        return;
+      }
       const waiter = { ...request, view: {}, busyIn: undefined, isAsking: false, isOver: false };
       waiters.add(waiter);
       wakeBy(Math.min(waiter.deadline, clock.now() + ASK_AGAIN));
@@ -122,11 +129,12 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
         if (isBehind || waiter.isAsking) asking.delete(waiter);
       }
     },
-    refuseAll(why: string): void {
-      for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why });
-    },
+    refuseAll,
     hasAsks: () => asking.size > 0,
-    close: () => cancel(),
+    close(): void {
+      cancel();
+      refuseAll();
+    },
   };
 }
 

@@ -89,7 +89,7 @@ export interface Ledger {
   progress(hold: Hold, known: () => Nano, lost?: () => void): void;
   /**
    * Settles once per hold; a repeat changes nothing. Durable in the outbox (or booked) when it resolves: await it before
-   * the reply's last byte, and withhold that byte when it rejects.
+   * the reply's last byte, and withhold that byte when it rejects. After `close` it rejects where the outbox does not take it.
    */
   settle(hold: Hold, settlement: Settlement): Promise<void>;
   /**

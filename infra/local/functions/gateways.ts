@@ -13,6 +13,9 @@ import { resourceOf } from '../../manifests/apply.ts';
 import { type GatewayParts, type OpenGateway, openGateway } from '../../node/gateway.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 
+/** Milliseconds that the requests of a gateway get to end, when its instance is gone or has another database or store. */
+const GRACE = 6_000;
+
 export interface GatewaysOptions extends Pick<GatewayParts, 'upstream' | 'log' | 'metrics'> {
   readonly cluster: Cluster;
   /** Outboxes live here, one folder per instance. */
@@ -63,7 +66,7 @@ export function createGateways(options: GatewaysOptions) {
       return have.gateway;
     }
     running.delete(path);
-    await have?.gateway.close();
+    await have?.gateway.close(GRACE);
     if (wanted === 'absent') return wanted;
     const fresh = start(options, wanted);
     running.set(path, fresh);

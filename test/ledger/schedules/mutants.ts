@@ -256,7 +256,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a request that waits over the stop and is admitted',
     scene: { faults: { stop: 1 } },
-    edits: [{ file: `${CORE}/ledger.ts`, line: "waiting.refuseAll('the ledger stops');", becomes: ';' }],
+    edits: [{ file: `${CORE}/ledger.ts`, line: 'waiting.refuseAll();', becomes: ';' }],
   },
   {
     name: 'a rebuild that forgets live holds',
