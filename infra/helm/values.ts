@@ -110,7 +110,9 @@ const certificates = z.strictObject({
         .describe('Whether cert-manager issues the certificate of admission, in place of reconcile.'),
       issuerRef: passed
         .default({})
-        .describe('An Issuer or ClusterIssuer of yours. Empty: the chart makes a self-signed one.'),
+        .describe(
+          'An Issuer or ClusterIssuer of yours whose CA outlives its certificates. Empty: the chart makes a CA.',
+        ),
     })
     .prefault({}),
 });

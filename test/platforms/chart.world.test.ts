@@ -115,6 +115,23 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     expect(() => template('--set=oneNamespace.enabled=true,quickstart.enabled=true')).toThrow('oneNamespace.enabled');
   });
 
+  test('with cert-manager a CA that outlives the certificates of admission signs them, or an issuer of yours', () => {
+    const rendered = (...more: string[]) => {
+      const values = ['--set=certificates.certManager.enabled=true', ...more];
+      const documents = readDocuments(template('--show-only=templates/certificate.yaml', ...values));
+      return new Map(documents.map(({ kind, metadata, spec }) => [`${kind}/${metadata.name}`, spec as object]));
+    };
+    const own = rendered();
+    const signedBy = (name: string) => ({ issuerRef: { name } });
+    expect(own.get('Certificate/admission')).toMatchObject({ secretName: 'admission-tls', ...signedBy('admission') });
+    expect(own.get('Issuer/admission')).toEqual({ ca: { secretName: 'admission-ca' } });
+    const ca = { secretName: 'admission-ca', isCA: true, duration: '87600h', ...signedBy('self-signed') };
+    expect(own.get('Certificate/admission-ca')).toMatchObject(ca);
+    expect(own.get('Issuer/self-signed')).toEqual({ selfSigned: {} });
+    const yours = rendered('--set=certificates.certManager.issuerRef.name=corporate');
+    expect([...yours]).toEqual([['Certificate/admission', expect.objectContaining(signedBy('corporate'))]]);
+  });
+
   test('a text among the further objects is a template', () => {
     const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-more" }';
     expect(template('--set-json', `extraObjects=${JSON.stringify([text])}`)).toContain('name: "gateway-operator-more"');
