@@ -5,7 +5,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import type { HttpHandler } from '#core/ports/http-exchange.ts';
+import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
@@ -53,10 +53,16 @@ export function openGateway(parts: GatewayParts) {
       await ledger.flush();
       await ledger.maintain();
     },
-    /** Closes everything when the last request has ended, or after so many milliseconds: the replies of the rest break. */
-    close: async (graceMs = AFTER_CUT) => {
+    /**
+     * Closes everything when the last request has ended. After so many milliseconds the rest are cut: streams are charged for what they streamed, plain
+     * requests whole, because nobody learns what they cost.
+     */
+    close: async (graceMs = 0) => {
       starting.stop();
-      await requests.ended(graceMs);
+      await requests.end(graceMs);
+      await ledger
+        .chargeLive()
+        .catch((error) => log.warn('requests were not charged at the stop', { why: reasonAndCausesOf(error) }));
       await ledger.close();
       await outbox.close();
       await closeStore();
@@ -65,30 +71,36 @@ export function openGateway(parts: GatewayParts) {
   };
 }
 
-/** Milliseconds that a request needs to settle after its connection was cut. */
+/** Milliseconds that a stream needs to settle after its connection was cut. */
 const AFTER_CUT = 500;
 
 /** The handler, and the end of all that it does. */
 function counted(handle: HttpHandler) {
-  let underWay = 0;
+  const underWay = new Set<HttpExchange>();
   let last = Promise.withResolvers<void>();
+  const ended = async (millis: number): Promise<void> => {
+    if (underWay.size === 0) return;
+    last = Promise.withResolvers();
+    const timer = setTimeout(last.resolve, millis);
+    await last.promise;
+    clearTimeout(timer);
+  };
+  const counting: HttpHandler = async (exchange, path) => {
+    underWay.add(exchange);
+    try {
+      await handle(exchange, path);
+    } finally {
+      underWay.delete(exchange);
+      if (underWay.size === 0) last.resolve();
+    }
+  };
   return {
-    handle: (async (...request) => {
-      underWay += 1;
-      try {
-        await handle(...request);
-      } finally {
-        underWay -= 1;
-        if (underWay === 0) last.resolve();
-      }
-    }) satisfies HttpHandler,
-    /** Resolves when no request is under way, or the time is over. */
-    ended: async (graceMs: number): Promise<void> => {
-      if (underWay === 0) return;
-      last = Promise.withResolvers();
-      const timer = setTimeout(last.resolve, graceMs);
-      await last.promise;
-      clearTimeout(timer);
+    handle: counting,
+    /** Resolves when no request is under way, or after so many milliseconds, when the rest are cut. */
+    end: async (graceMs: number): Promise<void> => {
+      await ended(graceMs);
+      for (const exchange of underWay) exchange.destroy();
+      await ended(AFTER_CUT);
     },
   };
 }

@@ -1,5 +1,7 @@
 // Deletion with the stock `kubectl`: it never sticks and never leaks silently, in any order.
+import pg from 'pg';
 import { expect, test } from 'vitest';
+import type { Endpoints } from '../../infra/local/stack.ts';
 import { eventually } from '../eventually.ts';
 import { answerTo, slowModel, type TestStack } from '../stack.ts';
 
@@ -7,6 +9,15 @@ const KEY_VALUE = 'jsonpath={.status.isActive} {.status.keyValue}';
 
 /** The cluster's garbage collector looks for new kinds every 30 s, and takes several rounds on a busy machine. */
 const COLLECTED = 240_000;
+
+/** Entries with a cost, of one model. */
+async function paidFor({ host, port, username, password, dbname }: Endpoints['database'], model: string) {
+  const client = new pg.Client({ host, port, user: username, password, database: dbname });
+  await client.connect();
+  const text = 'select count(*)::int as paid from gateway_operator.entry where model = $1 and cost > 0';
+  const { rows } = await client.query<{ paid: number }>(text, [model]).finally(() => client.end());
+  return rows[0]?.paid;
+}
 
 export function describeDeletion(stack: () => TestStack): void {
   const ok = (...words: string[]) => stack().ok(...words);
@@ -95,22 +106,38 @@ export function describeDeletion(stack: () => TestStack): void {
   });
 
   test(
-    'an instance is deleted in the foreground with keys left; they stop working within seconds and say why, and a call in flight ends',
+    'an instance is deleted in the foreground with keys left; they stop working within seconds and say why, and calls in flight end or are cut, and pay',
     async () => {
       const added = { op: 'add', path: '/spec/models/-', value: slowModel(stack().endpoints) };
       await ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify([added]));
       await apply(key('left'));
       const value = await workingValue('left');
-      const asked = async () => (await (await fetch(`${stack().endpoints.upstream}/stats`)).text()).includes('"slow"');
-      let inFlight = Promise.resolve('');
-      const ask = async () => {
-        inFlight = call(value, 'slow');
-        return Promise.race([inFlight, eventually(asked, Boolean)]);
-      };
-      await eventually(ask, (seen) => seen === true);
+      const client = await stack().client(value);
+      await eventually(
+        async () => JSON.stringify(await client.models.list()),
+        (models) => models.includes('"slow"'),
+      );
+      const short = call(value, 'slow');
+      // Nearly half a minute.
+      const messages = [{ role: 'user' as const, content: 'word '.repeat(120) }];
+      const long = client.chat.completions.create({ model: 'slow', messages }).then(String, String);
+      const stream = (
+        await client.chat.completions.create({ model: 'slow', messages, stream: true })
+      ).toReadableStream();
+      const streamed = new Response(stream).text().then(String, String);
+      await eventually(
+        async () => (await fetch(`${stack().endpoints.upstream}/stats`)).text(),
+        (stats) => stats.includes('"slow":{"requests":3,'),
+      );
       await ok('delete', 'gwi', 'sample', '--cascade=foreground', '--wait=false');
       await gone('gwi', 'sample');
-      expect(await inFlight).toBe('200');
+      expect(await short).toBe('200');
+      // Cut, where the cluster deletes quickly.
+      await Promise.all([long, streamed]);
+      await eventually(
+        () => paidFor(stack().endpoints.database, 'slow'),
+        (paid) => paid === 3,
+      );
       await eventually(
         () => call(value),
         (answer) => /^40[14]/.test(answer),

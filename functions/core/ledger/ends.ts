@@ -119,6 +119,15 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
         void ends.settle(live, entry).catch(() => undefined);
       }
     },
+    /** Resolves when what still lives is charged like the requests of a process that died. */
+    async chargeLive(): Promise<void> {
+      const now = account.now();
+      const charged = account.live.map((live) => {
+        if (live.ending === undefined) log.warn('a request had not ended at the stop, and is charged', { id: live.id });
+        return ends.settle(live, toUnsettled(live, live.known?.() ?? live.amount, now));
+      });
+      await Promise.allSettled(charged);
+    },
   };
   return ends;
 }

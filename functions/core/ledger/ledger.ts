@@ -31,6 +31,8 @@ const BEATS_PER_SECOND = 4;
 export interface StartableLedger extends Ledger {
   /** Closes the accounts of an earlier process and books its outbox. Requests wait within their deadlines; on failure `start` may be called again. */
   start(): Promise<void>;
+  /** Charges the requests that still live like those of a process that died: for a process that ends, before `close`. */
+  chargeLive(): Promise<void>;
   /** Closes accounts that have ended, of all processes, then audits every counter. Called by a sweep. */
   maintain(): Promise<void>;
 }
@@ -51,6 +53,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       release: ends.release,
     },
     flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
+    chargeLive: () => withTimeout(timer, GRACE, 'store or database', ends.chargeLive()),
     async maintain() {
       if (!account.isOpen) throw new Error('the store is being rebuilt');
       await maintain(context, account.epoch);

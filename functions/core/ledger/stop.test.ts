@@ -81,6 +81,17 @@ describe('a stop', () => {
     expect(Math.max(...scene.calls.map(({ lines }) => lines.length))).toBeLessThanOrEqual(256);
   });
 
+  test('of a process whose requests nobody ends any more charges them first, as if it had died', async () => {
+    const [plain, stream] = [await scene.take(ledger, 10n, key), await scene.take(ledger, 20n, key)];
+    ledger.progress(stream, () => 7n);
+    await scene.ended(ledger.chargeLive());
+    await scene.ended(ledger.settle(plain, settlementOf(1n)));
+    await scene.ended(ledger.close());
+    expect(costs().toSorted()).toEqual([10n, 7n]);
+    expect(await leftIn()).toEqual([]);
+    expect(scene.folder.records).toEqual([]);
+  });
+
   test('refuses settlements that come after it and that the outbox does not take; the next start charges their holds', async () => {
     const hold = await scene.take(ledger, 20n, key);
     await scene.ended(ledger.close());

@@ -45,6 +45,8 @@ export function createGateways(options: GatewaysOptions) {
   const { cluster, log } = options;
   const running = new Map<string, Running>();
   const last = new Map<string, Promise<Found>>();
+  /** Gateways whose last requests end. */
+  const retired = new Set<Promise<void>>();
 
   const refreshOne = (path: string): Promise<Found> => {
     const found = (last.get(path) ?? Promise.resolve())
@@ -66,11 +68,22 @@ export function createGateways(options: GatewaysOptions) {
       return have.gateway;
     }
     running.delete(path);
-    await have?.gateway.close(GRACE);
+    const closing = have === undefined ? undefined : retire(path, have);
+    // Only a gateway of the same instance waits for the outbox.
+    if (wanted !== 'absent' && wanted.fixed.uid === have?.configuration.fixed.uid) await closing;
     if (wanted === 'absent') return wanted;
     const fresh = start(options, wanted);
     running.set(path, fresh);
     return fresh.gateway;
+  };
+
+  const retire = (path: string, { gateway }: Running): Promise<void> => {
+    const closing = gateway
+      .close(GRACE)
+      .catch((error: unknown) => log.warn('gateway not closed', { instance: path, why: reasonAndCausesOf(error) }))
+      .finally(() => retired.delete(closing));
+    retired.add(closing);
+    return closing;
   };
 
   const refreshAll = async () => {
@@ -104,7 +117,7 @@ export function createGateways(options: GatewaysOptions) {
     },
     close: async () => {
       await round;
-      await Promise.allSettled([...running.values()].map(({ gateway }) => gateway.close()));
+      await Promise.allSettled([...retired, ...[...running.values()].map(({ gateway }) => gateway.close())]);
       running.clear();
     },
   };
