@@ -249,13 +249,14 @@ describeUnless(why, 'real Pods', () => {
       };
       const streams = Array.from({ length: 8 }, () => read('slow'));
       const short = Array.from({ length: 40 }, (_, index) => pause(50 * index).then(() => read('echo')));
+      const reading = Promise.all([...streams, ...short].map((one) => one.catch(() => 'cut')));
       await pause(1500);
       const [pod] = await podsOf(rig, 'team');
       const container = pod?.status.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? '';
       const socket = join(rig.state, 'containerd.sock');
       const killed = await rig.run('ctr', ['-a', socket, '-n', 'k8s.io', 'tasks', 'kill', '-s', 'SIGKILL', container]);
       expect(`${killed.code} ${killed.stderr}`).toBe('0 ');
-      const ends = await Promise.all([...streams, ...short].map((one) => one.catch(() => 'cut')));
+      const ends = await reading;
       const cut = ends.filter((end) => end === 'cut').length;
       expect(cut).toBeGreaterThan(0);
       // The successor on the same outbox books what was settled, and charges each open hold whole.
