@@ -8,24 +8,31 @@ const pool = new Pool(upstream, { connections: 256 });
 const app = new Hono();
 
 app.post('/*', async (c) => {
-  const body = new Uint8Array(await c.req.arrayBuffer());
-  const reply = await pool.request({
+  const abort = new AbortController();
+  c.req.raw.signal.addEventListener('abort', () => abort.abort());
+  const { statusCode, headers, body } = await pool.request({
     method: 'POST',
     path: `/v1${c.req.path}`,
     headers: { 'content-type': 'application/json', authorization: 'Bearer upstream' },
-    body,
+    body: await c.req.text(),
+    signal: abort.signal,
   });
-  const chunks = reply.body[Symbol.asyncIterator]();
+  const type = { 'content-type': String(headers['content-type']) };
+  // A plain reply in a stream of the web would cost a third more.
+  if (!type['content-type'].startsWith('text/event-stream'))
+    return new Response(await body.text(), { status: statusCode, headers: type });
   const stream = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await chunks.next();
-      if (done === true) controller.close();
-      else controller.enqueue(value);
+    async start(controller) {
+      try {
+        for await (const chunk of body) controller.enqueue(chunk);
+        controller.close();
+      } catch (error) {
+        controller.error(error);
+      }
     },
-    cancel: () => void reply.body.destroy(),
+    cancel: () => abort.abort(),
   });
-  const type = String(reply.headers['content-type']);
-  return new Response(stream, { status: reply.statusCode, headers: { 'content-type': type } });
+  return new Response(stream, { status: statusCode, headers: type });
 });
 
 const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) => process.send?.({ port }));
