@@ -95,18 +95,22 @@ async function observeObject(
 ): Promise<void> {
   const path = pathOf(at);
   const found = emptyCollection();
+  const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
   try {
     const object = answer ?? (await deps.cluster.get(kindOf[kind], at.namespace, at.name));
-    const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
-    if (object === undefined) maps[kind].delete(path);
-    else collect(found, object);
+    if (object !== undefined) collect(found, object);
+    // An object that is gone, or whose spec cannot be read any more, is not planned for by the spec it had.
+    if (object === undefined || found.malformed.size > 0) maps[kind].delete(path);
   } catch (error) {
     world.failures.set(id, { reason: 'ReconcileFailed', message: reasonOf(error) });
     return;
   }
   world.malformed.delete(id);
   world.violations.delete(id);
-  for (const [, malformed] of found.malformed) world.malformed.set(id, malformed);
+  for (const [, malformed] of found.malformed) {
+    world.malformed.set(id, malformed);
+    if (kind === 'GatewayInstance') world.unobserved.set(path, toText(malformed.violations));
+  }
   for (const [, violations] of found.violations) world.violations.set(id, violations);
   for (const [, user] of found.users) world.users.set(path, user);
   for (const [, team] of found.teams) world.teams.set(path, team);

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
-import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
+import { createHarness, type Harness, type Status } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
 let harness: Harness;
@@ -195,6 +195,40 @@ test('an object whose spec an older version let in says so, and can be deleted',
   await harness.sweep();
   expect(await harness.get(virtualKeys, 'chat')).toBeUndefined();
 });
+
+test.each([
+  ['GatewayInstance', gatewayInstances, 'main'],
+  ['VirtualKey', virtualKeys, 'chat'],
+  ['User', users, 'alice'],
+  ['Team', teams, 'research'],
+] as const)(
+  'a %s whose spec becomes unreadable while a run is at work is not planned for by the spec it had',
+  async (_, kind, name) => {
+    harness = createHarness();
+    await harness.apply(...makeSecrets(), makeInstance(), makeKey(), makeUser(), makeTeam());
+    let isBroken = false;
+    harness.onDatabase = async (method) => {
+      if (method !== 'openInstance' && method !== 'putScope') return;
+      await harness.cluster.patch(kind, 'default', name, { spec: null });
+      isBroken = true;
+    };
+    const reasons = new Set<string>();
+    harness.cluster.inject(({ verb, body, name: of, resource, subresource }) => {
+      const ready = subresource === 'status' && resource === kind && of === name ? readyOf(body) : undefined;
+      if (verb === 'patch' && isBroken && ready !== undefined) reasons.add(ready);
+      return undefined;
+    });
+    const report = await harness.sweep();
+    expect(isBroken).toBe(true);
+    expect(await harness.ready(kind, name)).toBe('False InvalidSpec');
+    expect([...reasons]).toEqual(['InvalidSpec']);
+    expect(report.failed).toEqual({});
+    if (kind === virtualKeys) expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
+  },
+);
+
+const readyOf = (body: unknown): string | undefined =>
+  (body as { status?: Status }).status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
 
 test('objects, Secrets and statuses of any shape stop nobody else', async () => {
   const specs: ReadonlyArray<unknown> = [

@@ -46,7 +46,9 @@ export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
   const ended = (how: Result['outcome']['ended']) =>
     results.flatMap(({ action, outcome }) => (outcome.ended === how ? [action.action] : []));
   // A spec that cannot be read is reported in its status: that is no failure of the run.
-  const unobserved = worlds.flatMap((world) => [...world.unobserved.keys()]).filter((path) => all.instances.has(path));
+  const unobserved = worlds.flatMap(({ unobserved: paths, malformed }) =>
+    [...paths.keys()].filter((path) => all.instances.has(path) && !malformed.has(`GatewayInstance/${path}`)),
+  );
   const guarded = parts.flatMap((part) => part.guarded);
   const deferred = worlds.flatMap(({ keys }) => [...keys.values()].filter(({ isDeferred }) => isDeferred)).length;
   // A hint may name an object that is not there: the API server stores it after admission has answered.
