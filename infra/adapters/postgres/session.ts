@@ -62,10 +62,10 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
         working,
         silence.over.then(() => Promise.reject(toSilence(connection, limit))),
       ]);
-      client?.release();
+      client?.release(isInTransaction(client));
       return value;
     } catch (error) {
-      client?.release(silence.isOver() || isOfConnection(error));
+      client?.release(silence.isOver() || isOfConnection(error) || isInTransaction(client));
       throw toRefusal(error, connection);
     } finally {
       silence.stop();
@@ -125,7 +125,8 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   try {
     value = await work(query);
   } catch (error) {
-    await query('rollback');
+    // A rollback that fails tells nothing new; its connection is still in the transaction, so it is dropped.
+    await query('rollback').catch(() => undefined);
     throw error;
   }
   await query('commit');
@@ -155,6 +156,9 @@ function readingJson(read: (text: string) => unknown): pg.CustomTypesConfig {
       JSON_TYPES.has(type) ? read : pg.types.getTypeParser(type, format),
   } as pg.CustomTypesConfig;
 }
+
+/** A connection in a transaction, of which whoever gets it next knows nothing. */
+const isInTransaction = (client: pg.PoolClient): boolean => client.getTransactionStatus() !== 'I';
 
 /** Not only a statement failed, or what was done beside it: the connection did. */
 function isOfConnection(error: unknown): boolean {

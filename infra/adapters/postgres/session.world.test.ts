@@ -139,6 +139,32 @@ describe('a session', () => {
     expect(await session.run(4000, (query) => query(`show statement_timeout`))).toEqual([{ statement_timeout: '0' }]);
   });
 
+  test('that cannot be rolled back reports why it failed, not that', async () => {
+    const session = sessionAt(plain.connection);
+    const work = session.transaction(LIMIT, async (query) => {
+      const [row] = await query<{ pid: number }>('select pg_backend_pid() as pid');
+      await plain.query(plain.connection, `select pg_terminate_backend(${row?.pid}, 5000)`);
+      throw new Error('the true reason');
+    });
+    await expect(work).rejects.toThrow('the true reason');
+  });
+
+  test('is never left open on a connection that somebody else gets next', async () => {
+    const session = sessionAt(plain.connection);
+    const pid = async () => (await session.query<{ pid: number }>(LIMIT, 'select pg_backend_pid() as pid'))[0]?.pid;
+    const first = await pid();
+    expect(await pid()).toBe(first);
+    await session.run(LIMIT, (query) => query('begin'));
+    const second = await pid();
+    expect(second).not.toBe(first);
+    const failing = session.run(LIMIT, async (query) => {
+      await query('begin');
+      throw new Error('between two statements');
+    });
+    await expect(failing).rejects.toThrow('between two statements');
+    expect(await pid()).not.toBe(second);
+  });
+
   test('leaves no statement running on the server that its caller has given up', async () => {
     const session = sessionAt(plain.connection);
     // The server's own limit is the same: on a busy machine its refusal may be read first.
