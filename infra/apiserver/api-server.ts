@@ -8,7 +8,6 @@ import { createGarbageCollector } from './controllers/garbage-collector.ts';
 import { bootstrapNamespaces, createNamespaceController } from './controllers/namespace-controller.ts';
 import type { Deps } from './deps.ts';
 import { createOpenApi } from './discovery/openapi.ts';
-import type { Log } from './log.ts';
 import { createAuthenticate } from './request/authenticate.ts';
 import { createRegistry } from './resources/registry.ts';
 import { type Listener, listen, type Tls } from './serve/listen.ts';
@@ -21,7 +20,6 @@ export type ApiServerOptions = StoreOptions & {
   readonly tls: Tls;
   /** The one bearer token; its holder may do everything. */
   readonly token: string;
-  readonly log: Log;
   /** The end of a sentence about what this server does not do: what to do instead. Default: `use a real cluster`. */
   readonly instead?: string;
 };

@@ -49,7 +49,16 @@ function run({ store }: Deps, watched: Watched, ...[send, end]: Parameters<Watch
     if (seen !== undefined) send({ type: seen.type, object: show(seen.object) });
   };
   for (const event of past) pass(event);
-  const unsubscribe = store.subscribe(pass);
+  const unsubscribe = store.subscribe((event) => {
+    try {
+      pass(event);
+    } catch (error) {
+      // A watch that has missed a change ends, so that its client lists anew.
+      stop();
+      end();
+      throw error;
+    }
+  });
   const ticking = bookmarks ? setInterval(() => bookmark(), bookmarkEvery) : undefined;
   const stop = () => {
     unsubscribe();

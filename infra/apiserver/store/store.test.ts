@@ -16,8 +16,11 @@ const object = (name: string, data?: object): KubeObject => ({
   data,
 });
 
-function openStore(options: StoreOptions = { file: ':memory:' }) {
-  const store = createStore(options);
+const errors: unknown[] = [];
+const log = { warn: () => undefined, error: (message: string, fields?: object) => void errors.push([message, fields]) };
+
+function openStore(options: Omit<StoreOptions, 'log'> = { file: ':memory:' }) {
+  const store = createStore({ ...options, log });
   store.open();
   return store;
 }
@@ -100,4 +103,18 @@ test('a subscriber hears of each write, in order, and of nothing that was not wr
     ['ADDED', 1],
     ['DELETED', 2],
   ]);
+});
+
+test('a subscriber that fails takes no write back and keeps no other from hearing of it', () => {
+  const store = openStore();
+  const heard: string[] = [];
+  const error = new Error('broken');
+  store.subscribe(() => {
+    throw error;
+  });
+  store.subscribe(({ name }) => void heard.push(name));
+  expect(store.write({ do: 'create', ...key('a'), object: object('a') })).toMatchObject({ object: {} });
+  expect(store.get(key('a'))).toBeDefined();
+  expect(heard).toEqual(['a']);
+  expect(errors).toEqual([['API server: a listener failed at a change', { ...key('a'), error }]]);
 });

@@ -1,4 +1,5 @@
 // The objects of the API server: kept, watched, and never overwritten by a writer that has not seen them.
+import type { Log } from '../log.ts';
 import { type KubeObject, withMeta } from '../object.ts';
 import { type Database, type Key, openDatabase, type StoredEvent } from './database.ts';
 import { createObjectCache } from './object-cache.ts';
@@ -17,9 +18,10 @@ export type StoreOptions = {
   readonly file: string;
   /** How many changes watches can resume over. */
   readonly historyLength?: number;
+  readonly log: Log;
 };
 
-export function createStore({ file, historyLength = 10_000 }: StoreOptions) {
+export function createStore({ file, historyLength = 10_000, log }: StoreOptions) {
   const cache = createObjectCache();
   const listeners = new Set<(event: StoredEvent) => void>();
   let revision = 0;
@@ -29,6 +31,18 @@ export function createStore({ file, historyLength = 10_000 }: StoreOptions) {
   /** The log loses a tenth of its length at a time. */
   function nextCompacted(): number {
     return revision - compacted > historyLength * 1.1 ? revision - historyLength : compacted;
+  }
+
+  /** A listener that fails takes nothing back: the write is done, and the other listeners hear of it. */
+  function announce(event: StoredEvent): void {
+    for (const listener of listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        const { resource, namespace, name } = event;
+        log.error('API server: a listener failed at a change', { resource, namespace, name, error });
+      }
+    }
   }
 
   return {
@@ -63,7 +77,7 @@ export function createStore({ file, historyLength = 10_000 }: StoreOptions) {
       revision = event.revision;
       compacted = compactTo;
       cache.apply(event);
-      for (const listener of listeners) listener(event);
+      announce(event);
       return { object: event.object };
     },
     /** Calls the listener after every write, in order. Returns the way to stop. */
