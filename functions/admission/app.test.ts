@@ -232,6 +232,25 @@ test('a client that leaves while it still sends is told of as failed, not a cras
   expect(results).toEqual([['failed', 'gone']]);
 });
 
+test('a function whose modules could not be loaded once answers 500 to that review, and decides the next', async () => {
+  let loads = 0;
+  const failing = {
+    ...deps,
+    get hash() {
+      loads += 1;
+      if (loads === 1) throw new Error('the disk did not answer');
+      return deps.hash;
+    },
+  };
+  const app = createAdmission(failing);
+  const body = JSON.stringify(reviewOf(requestOf(good)));
+  const statuses = [];
+  for (let turn = 0; turn < 3; turn += 1)
+    statuses.push((await app.request(`/${SEGMENT}/validate`, { method: 'POST', body })).status);
+  expect(statuses).toEqual([500, 200, 200]);
+  expect(loads).toBe(2);
+});
+
 test('with generateName there is no name yet: nothing is looked up by it, and words do without', async () => {
   const metadata = { name: undefined, generateName: 'billing-' };
   expect(

@@ -1,10 +1,11 @@
 // Routes of the admission function: /SEGMENT/mutate and /SEGMENT/validate; health and readiness at the root.
 import { type Context, Hono } from 'hono';
 import { timingSafeEqual } from 'hono/utils/buffer';
+import { createLazy } from '#core/lazy.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { createDeadline } from './deadline.ts';
-import type { createHandle, HandleDeps, Handled } from './handle.ts';
+import type { HandleDeps, Handled } from './handle.ts';
 import type { Verb } from './review.ts';
 
 export type { Hint } from './subject.ts';
@@ -28,14 +29,14 @@ export interface AdmissionDeps extends HandleDeps {
 
 export function createAdmission(deps: AdmissionDeps): Hono {
   const { clock, timer, record, pathSecrets } = deps;
-  let handle: Promise<ReturnType<typeof createHandle>> | undefined;
+  // The modules of a review, mostly schemas, are loaded with the first review.
+  const handle = createLazy(async () => (await import('./handle.ts')).createHandle(deps));
 
   const answer = async (context: Context, verb: Verb): Promise<Response> => {
     const startedAt = clock.now();
     const deadline = createDeadline(timer, context.req.query('timeout'));
-    // The modules of a review, mostly schemas, are loaded with the first review.
-    handle ??= import('./handle.ts').then((module) => module.createHandle(deps));
-    const handled = await (await handle)(verb, context.req.raw, deadline.signal).finally(deadline.stop);
+    const reviewed = handle().then((review) => review(verb, context.req.raw, deadline.signal));
+    const handled = await reviewed.finally(deadline.stop);
     const recorded = record?.({ ...handled, verb, millis: clock.now() - startedAt });
     if (recorded !== undefined) afterAnswer(context, recorded);
     return Response.json(handled.body, { status: handled.status });

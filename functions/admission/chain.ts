@@ -1,5 +1,6 @@
 // Every check of every kind, in the order of its findings: refusals first, the most important first.
 import type { Finding } from '#core/finding.ts';
+import { createLazy } from '#core/lazy.ts';
 import type { KindName, Schemas } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
 import type { Check, Readable } from './check.ts';
@@ -83,10 +84,9 @@ interface Checks<Spec, Facts> {
 
 /** The schema comes first; a spec that is not readable is not checked further. */
 function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together }: Checks<Spec, Facts>): Find {
-  let loading: ReturnType<typeof load> | undefined;
+  const loaded = createLazy(load);
   return async ({ metadata, spec: given }, old, ask) => {
-    loading ??= load();
-    const kind = { ...(await loading).schemas, kind: name };
+    const kind = { ...(await loaded()).schemas, kind: name };
     const { violations, spec } = validate(kind, { metadata, spec: given }, old);
     const refused = violations.map((violation): Finding => ({ ...violation, effect: 'refuse' }));
     if (spec === undefined) return refused;
