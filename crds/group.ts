@@ -50,5 +50,5 @@ export const DELETION_SHARE_ANNOTATION = 'instance.gateway-operator.dev/deletion
 /** On a GatewayInstance: the uid of the closed instance whose ledger this one continues. */
 export const ADOPT_LEDGER_ANNOTATION = 'instance.gateway-operator.dev/adopt-ledger';
 
-/** The category that lists all four kinds: `kubectl get gateway`. */
-export const CATEGORY = 'gateway';
+/** The category that lists all four kinds: `kubectl get llm-gateway`. (`gateway` would take `kubectl get gateway` from Gateway API and Istio.) */
+export const CATEGORY = 'llm-gateway';

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, good, type Manifest, objectsOf } from '#crds/cases/case.ts';
+import { CATEGORY } from '#crds/group.ts';
 import { type Kind, kindOf, kinds } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
 import { whyNoControlPlane } from './control-plane.ts';
@@ -97,7 +98,7 @@ describeUnless(why, 'a real API server', () => {
   });
 
   test('lists all kinds of the category, by short names, with their columns', () => {
-    expect(lines(kubectl('get', 'gateway', '-o', 'name'))).toHaveLength(kinds.length);
+    expect(lines(kubectl('get', CATEGORY, '-o', 'name'))).toHaveLength(kinds.length);
     const heads = kinds.map((kind) => lines(kubectl('get', kind.shortNames[0] ?? ''))[0]?.split(/ {2,}/));
     expect(heads).toEqual([
       ['NAME', 'URL', 'READY', 'KEYS', 'AGE'],

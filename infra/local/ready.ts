@@ -38,7 +38,7 @@ export function describeReady(endpoints: Endpoints, options: Options): string {
     '',
     '  # kubectl, in another terminal',
     `  export KUBECONFIG=${endpoints.kubeconfig}`,
-    '  kubectl get gateway -A',
+    '  kubectl get llm-gateway -A',
     '',
     ...(options.empty ? empty : sample),
     '',

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { CATEGORY } from '#crds/group.ts';
 import { eventually } from '../eventually.ts';
 import { ASK, answerTo } from '../stack.ts';
 import { describeOnBothClusters } from './both-clusters.ts';
@@ -46,7 +47,7 @@ describeOnBothClusters('the walk', [], (stack) => {
     expect(instances).toMatch(/^NAME\s+URL\s+READY/);
     expect(instances).toMatch(/sample\s+http:\S+\/default\/sample\s+True/);
     expect(await ok('get', 'virtualkeys')).toMatch(/example-service\s+example-service\s+True/);
-    const all = await ok('get', 'gateway', '-A');
+    const all = await ok('get', CATEGORY, '-A');
     for (const one of ['gatewayinstance', 'virtualkey', 'user', 'team']) expect(all).toContain(`${one}.`);
   });
 
@@ -170,7 +171,7 @@ describeOnBothClusters('the walk', [], (stack) => {
   test('a sweep over unchanged objects plans nothing and writes nothing', async () => {
     await stack().sweep();
     const versions = () =>
-      ok('get', 'gateway,secrets,configmaps', '-o', 'jsonpath={.items[*].metadata.resourceVersion}');
+      ok('get', `${CATEGORY},secrets,configmaps`, '-o', 'jsonpath={.items[*].metadata.resourceVersion}');
     const before = await versions();
     const plan = await fetch(`${stack().endpoints.reconcile}?dry-run=true`, { method: 'POST' });
     expect(await plan.json()).toEqual({ plan: [] });
@@ -197,6 +198,6 @@ describeOnBothClusters('the walk', [], (stack) => {
 
   test('all resources of the file are removed, in any order', async () => {
     await ok('delete', '--ignore-not-found', '-f', join(stack().folder, 'sample.yaml'));
-    expect(await ok('get', 'gateway', '-A')).toBe('');
+    expect(await ok('get', CATEGORY, '-A')).toBe('');
   });
 });

@@ -6,6 +6,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
+import { CATEGORY } from '#crds/group.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
@@ -321,7 +322,7 @@ describeUnless(why, 'plain Kubernetes', () => {
       expect((await sweep()).failed).toEqual({});
       await kubectl(['delete', '--wait=false', 'vk,gwuser,gwteam,gwi', '--all']);
       expect((await sweep()).failed).toEqual({});
-      expect(await kubectl(['get', 'gateway', '-A', '-o', 'name'])).toBe('');
+      expect(await kubectl(['get', CATEGORY, '-A', '-o', 'name'])).toBe('');
       const left = await kubectl(['get', 'secrets', '-l', 'gateway-operator.dev/managed=true', '-o', 'name']);
       expect(left).toBe('');
       expect(await detector.search(allPrinted()), 'keys and passwords that are shown').toEqual([]);
