@@ -1,6 +1,5 @@
 // Reconcile as an HTTP function: an empty POST sweeps, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
 import { Hono } from 'hono';
-import { beginCounters } from '#core/ledger/alerted.ts';
 import { beginCertificateCounters } from './certificates/keep.ts';
 import { createQueue } from './concurrent.ts';
 import type { ReconcileDeps } from './deps.ts';
@@ -15,7 +14,6 @@ export type { ReconcileDeps } from './deps.ts';
 /** Runs may overlap: each observes for itself, and writes of the slower are refused by what the faster wrote. */
 export function createReconcile(deps: ReconcileDeps): Hono {
   const memory = createMemory();
-  beginCounters(deps.metrics);
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
   const inTurn = createQueue((deps.limits ?? PROCESS_LIMITS).hints);
   const app = new Hono();

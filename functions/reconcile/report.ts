@@ -133,7 +133,7 @@ export function record(
 
 /** Teams are few. Keys and users are not: their spend is in their statuses. */
 function recordTeam(metrics: ReconcileDeps['metrics'], { metadata: { namespace, name }, spec, status }: Team): void {
-  const labels = { namespace, team: name };
+  const labels = { team_namespace: namespace, team: name };
   if (status?.currentSpend !== undefined)
     metrics.set('gateway_operator_team_spend_dollars', Number(status.currentSpend), labels);
   if (spec.maxBudget !== undefined) metrics.set('gateway_operator_team_budget_dollars', Number(spec.maxBudget), labels);

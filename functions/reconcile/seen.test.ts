@@ -53,7 +53,7 @@ test("a team's budget and spend are metrics of the last sweep", async () => {
   await harness.apply(...makeSecrets(), makeInstance(), makeTeam({ maxBudget: '12.5', budgetDuration: '30d' }));
   await harness.sweep();
   await harness.sweep();
-  const labels = '{namespace="default",team="research"}';
+  const labels = '{team="research",team_namespace="default"}';
   expect(harness.metrics.render()).toContain(`gateway_operator_team_budget_dollars${labels} 12.5\n`);
   expect(harness.metrics.render()).toContain(`gateway_operator_team_spend_dollars${labels} 0\n`);
 });

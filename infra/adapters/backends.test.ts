@@ -7,6 +7,7 @@ const SHARED = { type: 'redis', host: 'redis', port: 6379, password: '', tls: fa
 const at = (host: string, password = 'p'): DatabaseConnection => ({
   ...{ host, port: 5432, username: 'u', password, dbname: 'd' },
 });
+const instance = (uid: string) => ({ uid, namespace: 'team-a', name: uid });
 const MINUTE = 60_000;
 
 /** Flushes that end when they are told to. */
@@ -19,7 +20,7 @@ function underTest() {
     clock,
     openDatabase: ({ host, password }) =>
       ({ close: async () => void closed.push(`${host} ${password}`) }) as unknown as Database,
-    flush: (uid) =>
+    flush: ({ uid }) =>
       new Promise((resolve, reject) => {
         begun.push(uid);
         ends.set(uid, (error) => (error === undefined ? resolve() : reject(error)));
@@ -31,8 +32,8 @@ function underTest() {
 
 test('four instances of one database are flushed at a time, the others in order; another database is not waited for', async () => {
   const { backends, begun, ends } = underTest();
-  const flushes = ['1', '2', '3', '4', '5', '6'].map((uid) => backends.flush(uid, SHARED, at('one')));
-  const other = backends.flush('7', SHARED, at('other'));
+  const flushes = ['1', '2', '3', '4', '5', '6'].map((uid) => backends.flush(instance(uid), SHARED, at('one')));
+  const other = backends.flush(instance('7'), SHARED, at('other'));
   expect(begun).toEqual(['1', '2', '3', '4', '7']);
   ends.get('3')?.(new Error('the store is away'));
   await expect(flushes[2]).rejects.toThrow('the store is away');

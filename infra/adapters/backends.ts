@@ -2,6 +2,7 @@
 import type {
   Backends,
   DatabaseConnection,
+  InstanceIdentity,
   SharedStoreConnection,
   StoreConnection,
   StoreHealth,
@@ -20,7 +21,7 @@ interface BackendsDependencies {
   /** Opens a pool; nothing is dialled until it is asked. */
   readonly openDatabase: (connection: DatabaseConnection) => Database;
   /** Books what the instance has settled and audits its store; nothing where this platform dials no store. */
-  readonly flush: (instanceUid: string, store: StoreConnection, database: Database) => Promise<void>;
+  readonly flush: (instance: InstanceIdentity, store: StoreConnection, database: Database) => Promise<void>;
   /** Absent where this platform dials no store. */
   readonly clear?: (instanceUid: string, store: StoreConnection) => Promise<void>;
   readonly probeShared: (connection: SharedStoreConnection, instanceUid: string) => Promise<StoreHealth>;
@@ -56,9 +57,9 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
     database: (connection) => opened(connection).database,
     probeStore: async (connection, instanceUid) =>
       connection.type === 'memory' ? { ok: true } : deps.probeShared(connection, instanceUid),
-    flush: (instanceUid, store, connection) => {
+    flush: (instance, store, connection) => {
       const { database, inLine } = opened(connection);
-      return inLine(() => deps.flush(instanceUid, store, database));
+      return inLine(() => deps.flush(instance, store, database));
     },
     clearStore: async (instanceUid, store) => deps.clear?.(instanceUid, store),
     close: async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createMetrics } from './metrics.ts';
+import { createMetrics, withLabels } from './metrics.ts';
 
 test('counters add up per set of labels, in whatever order these are written', () => {
   const metrics = createMetrics();
@@ -81,6 +81,21 @@ test('a misuse is a bug and says so: another kind, a counter that falls, a malfo
   expect(() => metrics.add('requests total')).toThrow('not a metric name');
   expect(() => metrics.add('requests_total', { 'a b': '' })).toThrow('not a label name');
   expect(() => metrics.observe('wait_seconds', 1, { le: '1' })).toThrow('not a label name');
+  for (const label of ['job', 'instance', 'namespace', 'service', 'pod', 'container', 'endpoint', 'node'])
+    expect(() => metrics.set('depth', 1, { [label]: 'of Prometheus' }), label).toThrow('not a label name');
+});
+
+test('metrics with labels give them to each series, beside those of its own', () => {
+  const all = createMetrics();
+  const [one, other] = ['one', 'other'].map((name) => withLabels(all, { gateway_instance: `team-a/${name}` }));
+  const outcome = { outcome: 'held' };
+  for (const each of [one, one, other]) each?.add('holds_total', outcome);
+  one?.set('depth', 5);
+  one?.observe('wait_seconds', 700);
+  expect(all.render()).toContain('holds_total{gateway_instance="team-a/one",outcome="held"} 2\n');
+  expect(all.render()).toContain('holds_total{gateway_instance="team-a/other",outcome="held"} 1\n');
+  expect(all.render()).toContain('depth{gateway_instance="team-a/one"} 5\n');
+  expect(all.render()).toContain('wait_seconds_bucket{gateway_instance="team-a/one",le="600"} 0\n');
 });
 
 test('what was never counted is not shown', () => {

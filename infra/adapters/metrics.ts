@@ -26,6 +26,9 @@ interface Family<T> {
 
 const NO_LABELS: Labels = {};
 
+/** Labels that Prometheus and its operator give to every target; of a metric's own they would become `exported_instance` and so on. */
+const OF_TARGETS = new Set(['job', 'instance', 'namespace', 'service', 'pod', 'container', 'endpoint', 'node']);
+
 /** One name is one kind of metric; using it as another throws. */
 export function createMetrics(): Metrics {
   const families = new Map<string, Family<Amount> | Family<Histogram>>();
@@ -72,6 +75,25 @@ export function createMetrics(): Metrics {
   };
 }
 
+/** The same metrics; each series that is counted through them has these labels too. */
+export function withLabels(metrics: Metrics, labels: Labels): Metrics {
+  const known = new WeakMap<Labels, Labels>();
+  const joined = (own: Labels | undefined): Labels => {
+    if (own === undefined) return labels;
+    const before = known.get(own);
+    if (before !== undefined) return before;
+    const both = { ...own, ...labels };
+    known.set(own, both);
+    return both;
+  };
+  return {
+    add: (name, own, by) => metrics.add(name, joined(own), by),
+    set: (name, value, own) => metrics.set(name, value, joined(own)),
+    observe: (name, seconds, own) => metrics.observe(name, seconds, joined(own)),
+    render: metrics.render,
+  };
+}
+
 function seriesOf<T>({ series, known }: Family<T>, labels: Labels, make: () => T): T {
   const before = known.get(labels);
   if (before !== undefined) return before;
@@ -110,7 +132,7 @@ function render(labels: Labels): string {
 }
 
 function toLabelName(name: string): string {
-  if (!/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(name) || name === 'le')
+  if (!/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(name) || name === 'le' || OF_TARGETS.has(name))
     throw new Error(`not a label name: ${JSON.stringify(name)}`);
   return name;
 }

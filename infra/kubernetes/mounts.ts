@@ -12,7 +12,7 @@ import { readEnvironment } from '../config/variable.ts';
 import type { GatewayParts } from '../node/gateway.ts';
 
 type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'STORE_DIR' | 'OUTBOX_DIR'>;
-type Mounts = Pick<GatewayParts, 'instanceUid' | 'connection' | 'storeConnection'>;
+type Mounts = Pick<GatewayParts, 'instance' | 'connection' | 'storeConnection'>;
 
 /** Throws with one line per variable and mount that is not as it must be. Credentials may be missing: their model entries drop out. */
 export function readStart(given: Readonly<Record<string, unknown>>) {
@@ -49,7 +49,7 @@ function readMounts(
   const storeConnection = attempt('STORE_DIR', STORE_DIR, () => readStoreConnection(STORE_DIR));
   attempt('OUTBOX_DIR', OUTBOX_DIR, () => accessSync(OUTBOX_DIR, constants.R_OK | constants.W_OK));
   if (snapshot === undefined || connection === undefined || storeConnection === undefined) return undefined;
-  return { instanceUid: snapshot.instance.uid, connection, storeConnection };
+  return { instance: snapshot.instance, connection, storeConnection };
 }
 
 /** A snapshot of a version that is not ours is no snapshot: the last good one is kept, and the log says why. */

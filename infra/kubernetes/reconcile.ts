@@ -26,8 +26,8 @@ main(async () => {
     clock: parts.clock,
     openDatabase: (connection) => createDatabase(connection, { log }),
     clear,
-    flush: async (uid, store, database) => {
-      await flush(uid, store, database);
+    flush: async (instance, store, database) => {
+      await flush(instance, store, database);
       await retain(environment.RETAIN_MONTHS, database, log);
     },
     probeShared,

@@ -3,16 +3,17 @@ import { openAccounts } from '#adapters/open-accounts.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
-import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
+import type { DatabaseConnection, InstanceIdentity, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
+import { metricsOf } from './metrics.ts';
 import type { NodeDependencies } from './platform.ts';
 
 export interface GatewayParts extends NodeDependencies, Pick<GatewayDeps, 'snapshots' | 'credentials' | 'upstream'> {
-  readonly instanceUid: string;
+  readonly instance: InstanceIdentity;
   readonly connection: DatabaseConnection;
   readonly storeConnection: StoreConnection;
   /** The outbox: a folder of this instance alone, which outlives the process. */
@@ -25,14 +26,16 @@ export type OpenGateway = ReturnType<typeof openGateway>;
 
 /** Starts the ledger in the background: what an earlier process left in the outbox is booked first, and requests wait for that. */
 export function openGateway(parts: GatewayParts) {
-  const { instanceUid, connection, storeConnection, folder, clock, log } = parts;
+  const { instance, connection, storeConnection, folder, clock, log } = parts;
+  const instanceUid = instance.uid;
   const files = createOutbox({ folder, log });
   const { accounts, isShared, close: closeStore } = openAccounts(storeConnection, { instanceUid, clock, log });
   // A store in memory dies with the process and knows nothing of what these files lack: they are better than nothing.
   const outbox = isShared ? files : { ...files, discard: () => undefined };
   const database = createDatabase(connection, { log });
   const ledger = createLedger({
-    ...{ ...parts, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },
+    ...{ ...parts, instanceUid, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },
+    metrics: metricsOf(parts.metrics, instance),
     books: {
       ...database.accountBooks(instanceUid, parts.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,

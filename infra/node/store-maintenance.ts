@@ -1,9 +1,11 @@
 // Maintenance of instances' stores, over a connection of its own: accounts that have ended are closed, counters audited, and a deleted instance is cleared.
 import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/open-accounts.ts';
 import type { Database } from '#adapters/postgres/database.ts';
+import { beginCounters } from '#core/ledger/alerted.ts';
 import { maintainAlone } from '#core/ledger/maintain.ts';
-import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
+import type { InstanceIdentity, SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
+import { metricsOf } from './metrics.ts';
 import type { NodeDependencies } from './platform.ts';
 
 interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 'timer' | 'random'> {
@@ -14,10 +16,13 @@ interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 
 }
 
 /** A store in a gateway's own memory is that gateway's own to maintain. */
-export function createStoreMaintenance({ open, clock, timer, random, log, metrics }: StoreMaintenanceDependencies) {
+export function createStoreMaintenance({ open, clock, timer, random, log, ...parts }: StoreMaintenanceDependencies) {
   return {
-    async flush(instanceUid: string, connection: StoreConnection, database: Database): Promise<void> {
+    async flush(instance: InstanceIdentity, connection: StoreConnection, database: Database): Promise<void> {
       if (connection.type === 'memory') return;
+      const instanceUid = instance.uid;
+      const metrics = metricsOf(parts.metrics, instance);
+      beginCounters(metrics);
       const { accounts, close } = open(connection, { instanceUid, clock, log });
       const { scopesOfOtherInstances } = database;
       const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };

@@ -60,7 +60,7 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
   const backends = createBackends({
     clock,
     openDatabase: (of) => createDatabase(of, { log }),
-    flush: async (instanceUid, _, database) => {
+    flush: async ({ uid: instanceUid }, _, database) => {
       const accounts = distant(stores.get(instanceUid) ?? expect.fail('there is no store'));
       const { scopesOfOtherInstances } = database;
       const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
@@ -77,7 +77,9 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
       await database.epochs(uid).open(1);
       stores.set(uid, await storeWithDifference(counter));
     }
-    await Promise.all(instances.map(({ uid }) => backends.flush(uid, SHARED, connection)));
+    await Promise.all(
+      instances.map(({ uid }) => backends.flush({ uid, namespace: 'default', name: uid }, SHARED, connection)),
+    );
     const booked = await database.sums(instances.map(({ counter }) => counter));
     expect(booked.map(({ spent }) => spent)).toEqual(instances.map(() => 5n));
     const shown = await Promise.all(instances.map(({ uid, counter }) => stores.get(uid)?.read([counter])));

@@ -1,4 +1,4 @@
-// Alerts that fire: one bad scene raises each, in Prometheus' own rule tests, on series as the functions expose them.
+// Alerts that fire: one bad scene raises each, in Prometheus' own rule tests, on series as the functions expose them, and names what it is about.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { createMetrics } from '#adapters/metrics.ts';
 import { beginCounters } from '#core/ledger/alerted.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { beginCertificateCounters } from '../../functions/reconcile/certificates/keep.ts';
+import { metricsOf } from '../../infra/node/metrics.ts';
 import { testUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { ROOT } from './imports.ts';
@@ -17,32 +18,77 @@ const EXPIRY = 'gateway_operator_certificate_expiry_timestamp_seconds';
 const DAY = 86_400;
 
 /** Metrics of a function that has just started, and of one where all is well. Prometheus' rule tests begin at 1970. */
-function createFresh(): Metrics {
+function createFresh() {
   const metrics = createMetrics();
-  beginCounters(metrics);
+  const ledger = metricsOf(metrics, { namespace: 'team-a', name: 'llm' });
+  beginCounters(ledger);
   beginCertificateCounters(metrics);
-  metrics.set(AGE, 0, { instance: 'u' });
+  ledger.set(AGE, 0);
   metrics.set(EXPIRY, 365 * DAY);
-  return metrics;
+  return { metrics, ledger };
 }
 
+interface Scene {
+  readonly play: (parts: { readonly metrics: Metrics; readonly ledger: Metrics }) => void;
+  /** What a person has to look at. */
+  readonly object: 'GatewayInstance team-a/llm' | 'Secret of-the-pod/admission-tls';
+  /** As the text has it. */
+  readonly value?: string;
+}
+const INSTANCE = 'GatewayInstance team-a/llm';
+const CERTIFICATE = 'Secret of-the-pod/admission-tls';
+
 /** The bad scene of each alert, as the function counts it. */
-const SCENES: Readonly<Record<string, (metrics: Metrics) => void>> = {
-  GatewayLedgerBehind: (metrics) => metrics.set(AGE, 11, { instance: 'u' }),
-  GatewayLedgerEntryRejected: (metrics) => metrics.add('gateway_operator_ledger_rejected_total', {}, 1),
-  GatewayLedgerAuditDifference: (metrics) => metrics.add('gateway_operator_ledger_audit_differences_total'),
-  GatewayStoreRebuilt: (metrics) => metrics.add('gateway_operator_ledger_rebuilds_total', {}, 2),
-  GatewayChargedBeyondHolds: (metrics) => metrics.add('gateway_operator_ledger_overruns_total'),
-  GatewayAdmissionCertificateEnds: (metrics) => metrics.set(EXPIRY, 20 * DAY),
-  GatewayAdmissionCertificateFails: (metrics) =>
-    metrics.add('gateway_operator_certificate_actions_total', { action: 'Keep', outcome: 'failed' }, 5),
+const SCENES: Readonly<Record<string, Scene>> = {
+  GatewayLedgerBehind: { play: ({ ledger }) => ledger.set(AGE, 11), object: INSTANCE, value: '11s' },
+  GatewayLedgerEntryRejected: {
+    play: ({ ledger }) => ledger.add('gateway_operator_ledger_rejected_total', {}, 1),
+    object: INSTANCE,
+  },
+  GatewayLedgerAuditDifference: {
+    play: ({ ledger }) => ledger.add('gateway_operator_ledger_audit_differences_total'),
+    object: INSTANCE,
+  },
+  GatewayStoreRebuilt: {
+    play: ({ ledger }) => ledger.add('gateway_operator_ledger_rebuilds_total', {}, 2),
+    object: INSTANCE,
+  },
+  GatewayChargedBeyondHolds: {
+    play: ({ ledger }) => ledger.add('gateway_operator_ledger_overruns_total'),
+    object: INSTANCE,
+  },
+  GatewayAdmissionCertificateEnds: {
+    play: ({ metrics }) => metrics.set(EXPIRY, 20 * DAY),
+    object: CERTIFICATE,
+    value: '19d 23h 34m 0s',
+  },
+  GatewayAdmissionCertificateFails: {
+    play: ({ metrics }) =>
+      metrics.add('gateway_operator_certificate_actions_total', { action: 'Keep', outcome: 'failed' }, 5),
+    object: CERTIFICATE,
+  },
 };
 
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
 interface Rules {
-  readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<{ readonly alert: string; readonly expr: string }> }>;
+  readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<Rule> }>;
 }
 const { spec } = parse(readFileSync(join(ROOT, 'infra/kubernetes/alerts.yaml'), 'utf8')) as { readonly spec: Rules };
 const rules = spec.groups.flatMap((group) => group.rules);
+
+/** Labels that a PodMonitor gives to each series of a Pod. */
+const TARGET = { namespace: 'of-the-pod', pod: 'pod-of-the-function', instance: '10.244.0.7:9464', job: 'gateways' };
+const labelsOf = (series: string): Readonly<Record<string, string>> =>
+  Object.fromEntries([...series.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]));
+const scraped = (series: string): string => {
+  const labels = Object.entries({ ...labelsOf(series), ...TARGET }).map(([name, value]) => `${name}="${value}"`);
+  return `${series.split('{', 1)[0]}{${labels.join(',')}}`;
+};
 
 const linesOf = (metrics: Metrics) =>
   metrics
@@ -53,13 +99,13 @@ const linesOf = (metrics: Metrics) =>
 
 test('each alert has its scene, whose series a function that has just started already exposes', () => {
   expect(Object.keys(SCENES)).toEqual(rules.map(({ alert }) => alert));
-  const first = linesOf(createFresh()).map(([series]) => series);
-  for (const [alert, play] of Object.entries(SCENES)) {
-    const metrics = createFresh();
-    play(metrics);
+  const first = linesOf(createFresh().metrics).map(([series]) => series);
+  for (const [alert, { play }] of Object.entries(SCENES)) {
+    const parts = createFresh();
+    play(parts);
     // A counter that appears with its first count has never increased.
     expect(
-      linesOf(metrics).map(([series]) => series),
+      linesOf(parts.metrics).map(([series]) => series),
       alert,
     ).toEqual(first);
   }
@@ -68,21 +114,48 @@ test('each alert has its scene, whose series a function that has just started al
 /** Minutes in which all is well, and after which it is not. */
 const GOOD = 20;
 
+/** The annotations of a rule as a person reads them. */
+function toText({ annotations }: Rule, labels: Readonly<Record<string, string>>, value = ''): Rule['annotations'] {
+  const text = (template: string) =>
+    template
+      .replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, name) => labels[name] ?? '')
+      .replaceAll('{{ $value | humanizeDuration }}', value);
+  return Object.fromEntries(Object.entries(annotations).map(([name, template]) => [name, text(template)]));
+}
+
+/** What the alert says of its scene: the labels of the one series that the scene changes, and the rendered annotations. */
+function toExpected(rule: Rule) {
+  const [parts, before] = [createFresh(), new Map(linesOf(createFresh().metrics))];
+  const { play, value } = SCENES[rule.alert] ?? expect.fail(`${rule.alert} has no scene`);
+  play(parts);
+  const after = linesOf(parts.metrics);
+  const changed = after.filter(([series, number]) => before.get(series) !== number).map(([series]) => series);
+  expect(changed).toHaveLength(1);
+  const labels = { ...labelsOf(changed[0] ?? ''), ...TARGET };
+  return { before, after: new Map(after), labels, annotations: toText(rule, labels, value) };
+}
+
+test.each(rules)('$alert names the object, and the Pod with its namespace', (rule) => {
+  const { summary, description = '' } = toExpected(rule).annotations;
+  expect(summary).toContain(SCENES[rule.alert]?.object);
+  expect(`${summary} ${description}`).toContain(TARGET.namespace);
+  expect(description).toContain(TARGET.pod);
+  expect(`${summary} ${description}`).not.toMatch(/\{\{|undefined/);
+});
+
 /** A rule test: all is well, then the scene happens, and five minutes later the alert fires. It did not before. */
-function toRuleTest(alert: string): object {
-  const metrics = createFresh();
-  SCENES[alert]?.(metrics);
-  const after = new Map(linesOf(metrics));
-  const firing = { expr: `count(ALERTS{alertname="${alert}",alertstate="firing"})` };
+function toRuleTest(rule: Rule): object {
+  const { before, after, labels, annotations } = toExpected(rule);
+  const firing = { exp_labels: { ...labels, ...rule.labels }, exp_annotations: annotations };
   return {
     interval: '1m',
-    input_series: linesOf(createFresh()).map(([series, value]) => ({
-      series,
+    input_series: [...before].map(([series, value]) => ({
+      series: scraped(series),
       values: `${value}x${GOOD} ${after.get(series)}x${GOOD}`,
     })),
-    promql_expr_test: [
-      { ...firing, eval_time: `${GOOD}m`, exp_samples: [] },
-      { ...firing, eval_time: `${GOOD + 6}m`, exp_samples: [{ labels: '{}', value: 1 }] },
+    alert_rule_test: [
+      { alertname: rule.alert, eval_time: `${GOOD}m`, exp_alerts: [] },
+      { alertname: rule.alert, eval_time: `${GOOD + 6}m`, exp_alerts: [firing] },
     ],
   };
 }
@@ -91,15 +164,11 @@ const whyNoPromtool = process.env.PROMTOOL
   ? undefined
   : 'PROMTOOL names no promtool (it is in Debian’s package prometheus)';
 
-testUnless(whyNoPromtool, 'one bad scene raises each alert, and nothing raises it before', () => {
+testUnless(whyNoPromtool, 'one bad scene raises each alert with its text, and nothing raises it before', () => {
   const folder = temporaryFolder();
   const write = (name: string, content: object) => writeFileSync(join(folder, name), JSON.stringify(content));
   write('rules.json', spec);
-  write('tests.json', {
-    rule_files: ['rules.json'],
-    evaluation_interval: '1m',
-    tests: rules.map(({ alert }) => toRuleTest(alert)),
-  });
+  write('tests.json', { rule_files: ['rules.json'], evaluation_interval: '1m', tests: rules.map(toRuleTest) });
   const run = () => execFileSync(process.env.PROMTOOL ?? '', ['test', 'rules', join(folder, 'tests.json')]);
   expect(run).not.toThrow();
 });

@@ -18,7 +18,6 @@ export type Booking = ReturnType<typeof createBooking>;
 /** `tell` tells everything that is not told. */
 export function createBooking(context: Context, tell: () => Promise<void>) {
   const { account, clock, timer, metrics } = context;
-  const labels = { instance: context.instanceUid };
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
   let wait = GATHER;
@@ -60,8 +59,8 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
     else cancelGather = timer(wait, due);
   };
   const report = (): void => {
-    metrics.set('gateway_operator_ledger_unbooked', sizeOf(account), labels);
-    metrics.set('gateway_operator_ledger_unbooked_age_seconds', ageOf(account, clock.now()) / 1000, labels);
+    metrics.set('gateway_operator_ledger_unbooked', sizeOf(account));
+    metrics.set('gateway_operator_ledger_unbooked_age_seconds', ageOf(account, clock.now()) / 1000);
   };
 
   return {

@@ -43,6 +43,13 @@ export type StoreHealth =
       readonly message: string;
     };
 
+/** An instance: the uid that its ledger knows, and the name that people know. */
+export interface InstanceIdentity {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
 export interface Backends {
   /** The database of this connection; a process reuses the same one. The first call connects. */
   database(connection: DatabaseConnection): Registry & Books;
@@ -52,7 +59,7 @@ export interface Backends {
    * Books all settlements of any process that are not booked yet, so that sums are true; then compares every counter of the
    * store with its sum.
    */
-  flush(instanceUid: string, store: StoreConnection, database: DatabaseConnection): Promise<void>;
+  flush(instance: InstanceIdentity, store: StoreConnection, database: DatabaseConnection): Promise<void>;
   /** Deletes all keys of a deleted instance from the store. */
   clearStore(instanceUid: string, store: StoreConnection): Promise<void>;
 }

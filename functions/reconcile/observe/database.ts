@@ -37,7 +37,7 @@ export async function reachDatabase(
   try {
     const { now: time, isOpen, adopted } = await registry.instance(uid);
     const claims = new Map((await registry.claims(uid)).map((claim) => [claimKey(claim.kind, claim.alias), claim]));
-    if (claims.size > 0) await flush(context, uid, connections);
+    if (claims.size > 0) await flush(context, metadata, connections);
     const sums = await readSums(registry, claims.values(), now);
     const { store } = connections;
     memory.instances.set(uid, { link, store: 'reason' in store ? memory.instances.get(uid)?.store : store });
@@ -65,10 +65,14 @@ function findLink(
 }
 
 /** Books settled entries before they are summed up. Those that cannot be booked now come later: only the spend in status is older. */
-async function flush({ deps, isDry }: ObserveContext, uid: string, { database, store }: Connections): Promise<void> {
+async function flush(
+  { deps, isDry }: ObserveContext,
+  { uid, namespace, name }: GatewayInstance['metadata'],
+  { database, store }: Connections,
+): Promise<void> {
   if (isDry || 'reason' in database || 'reason' in store) return;
   try {
-    await deps.backends.flush(uid, store, database);
+    await deps.backends.flush({ uid, namespace, name }, store, database);
   } catch (error) {
     deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonAndCausesOf(error) });
   }

@@ -111,9 +111,9 @@ export function createGateways(options: GatewaysOptions) {
       isDue = true;
     },
     /** Books the calls that the instance's gateway has settled or found in its outbox; does nothing when no gateway runs. */
-    flush: async (instanceUid: string) => {
+    flush: async ({ uid }: { readonly uid: string }) => {
       await round;
-      await [...running.values()].find(({ configuration }) => configuration.fixed.uid === instanceUid)?.gateway.flush();
+      await [...running.values()].find(({ configuration }) => configuration.fixed.uid === uid)?.gateway.flush();
     },
     close: async () => {
       await round;
@@ -132,7 +132,7 @@ function start({ cluster: _, folder, ...parts }: GatewaysOptions, first: Configu
     gateway: openGateway({
       ...nodeDependencies(),
       ...parts,
-      instanceUid: uid,
+      instance: first.snapshot.instance,
       connection,
       storeConnection: store,
       folder: own,
