@@ -11,7 +11,8 @@ import type { Violation } from '#crds/violation.ts';
 export type Effect = 'refuse' | 'refuse-unless-dry-run' | 'warn';
 
 /** A violation, or an unwise value, with its effect. */
-export interface Finding extends Violation {
+export interface Finding<Rule extends string = string> extends Violation {
+  readonly rule: Rule;
   readonly effect: Effect;
 }
 
@@ -39,7 +40,7 @@ export function toText(findings: ReadonlyArray<Violation>): string {
 }
 
 /** The reason and message of a condition: the first rule, and all sentences. Undefined: no findings. */
-export function toProblem(findings: ReadonlyArray<Violation>) {
+export function toProblem<Rule extends string>(findings: ReadonlyArray<Violation & { readonly rule: Rule }>) {
   const [first] = findings;
   return first === undefined ? undefined : { reason: first.rule, message: toText(findings) };
 }

@@ -7,7 +7,16 @@ import type { KindName } from '#crds/kinds.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { PartName } from './workload/parts.ts';
-import { aliasOf, idOf, instancePathOf, type Member, type OwnObject, type Path, type Problem } from './world.ts';
+import {
+  aliasOf,
+  type FailureReason,
+  idOf,
+  instancePathOf,
+  type Member,
+  type OwnObject,
+  type Path,
+  type Problem,
+} from './world.ts';
 
 /** The object that an action is about, and why it is done: a sentence that never holds a key. */
 interface About {
@@ -131,7 +140,7 @@ export type Outcome =
   | { readonly ended: 'unchanged' }
   /** The world was not as planned. */
   | { readonly ended: 'conflict' }
-  | { readonly ended: 'failed'; readonly problem: Problem }
+  | { readonly ended: 'failed'; readonly problem: Problem<FailureReason> }
   /** No failure: its namespace is being deleted. */
   | { readonly ended: 'skipped'; readonly why: string };
 

@@ -5,6 +5,7 @@ import type { Team } from '#crds/team.ts';
 import { type ActionName, about, type Guarded, type Result, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
+import { isTried } from './observe/keys.ts';
 import type { Objects } from './observe/objects.ts';
 import type { Plan } from './plan.ts';
 import type { Scope } from './scope.ts';
@@ -50,12 +51,15 @@ export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
     [...paths.keys()].filter((path) => all.instances.has(path) && !malformed.has(`GatewayInstance/${path}`)),
   );
   const guarded = parts.flatMap((part) => part.guarded);
-  const deferred = worlds.flatMap(({ keys }) => [...keys.values()].filter(({ isDeferred }) => isDeferred)).length;
+  const left = worlds.flatMap(({ keys }) => [...keys.values()].filter(({ isDeferred }) => isDeferred));
+  const deferred = left.length;
+  // A key that was tried before comes in its turn, whoever asks.
+  const untried = left.filter(({ object }) => !isTried(object)).length;
   // A hint may name an object that is not there: the API server stores it after admission has answered.
   const isAwaited =
     scope.look === 'at' &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
-  const underWay = deferred + worlds.flatMap(objectsIn).filter(isUnderWay).length + (isAwaited ? 1 : 0);
+  const underWay = untried + worlds.flatMap(objectsIn).filter(isUnderWay).length + (isAwaited ? 1 : 0);
   const isQuiet = certificate === undefined || (certificate.actions.length === 0 && certificate.failed === undefined);
   return {
     observed: count(objectsOf(all).map(({ kind }) => kind)),

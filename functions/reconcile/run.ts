@@ -54,7 +54,8 @@ function remember({ action, outcome }: Result, { world }: Observed): void {
   const isOver = outcome.ended === 'failed' || outcome.ended === 'skipped';
   world.attempts.set(id, isOver ? NEVER_AGAIN : (world.attempts.get(id) ?? 0) + 1);
   if (!isOver || isReport(action)) return;
-  const problem = outcome.ended === 'failed' ? outcome.problem : { reason: 'ReconcileFailed', message: outcome.why };
+  const problem =
+    outcome.ended === 'failed' ? outcome.problem : ({ reason: 'ReconcileFailed', message: outcome.why } as const);
   const message =
     problem.reason === 'ReconcileFailed' ? `${action.action} failed: ${problem.message}` : problem.message;
   world.failures.set(idOf(action.kind, action), { ...problem, message });

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { runDeployment } from '../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
-import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../test/reconcile/objects.ts';
 import { PARTS } from './workload/parts.ts';
 
 let harness: Harness;
@@ -44,6 +44,20 @@ test('a deletion that waits for its database is under way until the key is let g
   expect(await harness.sweep()).toMatchObject({ underWay: 1 });
   harness.clock.pass(21_000);
   expect(await harness.sweep()).not.toHaveProperty('underWay');
+});
+
+test('keys that stay as they should not be, however many, are not under way once each was tried', async () => {
+  harness = createHarness({ limits: { parts: 10, changedKeys: 5, secrets: 5, hints: 1 } });
+  await harness.apply(...makeSecrets(), makeInstance());
+  const names = Array.from({ length: 12 }, (_, index) => `k${index}`);
+  await harness.apply(...names.map((name) => makeSecret(`${name}-key`, { key: 'of somebody else' })));
+  await harness.apply(...names.map((name) => makeKey({}, name)));
+  expect(await harness.sweep()).toMatchObject({ deferred: 7, underWay: 7 });
+  expect(await harness.sweep()).toMatchObject({ deferred: 7, underWay: 2 });
+  const third = await harness.sweep();
+  expect(third).toMatchObject({ deferred: 7 });
+  expect(third).not.toHaveProperty('underWay');
+  for (const name of names) expect(await harness.ready(virtualKeys, name)).toBe('False SecretConflict');
 });
 
 test('an object that a hint names and that is not stored yet is under way; one that was there and went is not', async () => {

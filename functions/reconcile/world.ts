@@ -24,10 +24,19 @@ export type Path = string;
 export type ObjectId = string;
 
 /** A cause why something does not work. `reason` is the CamelCase word of conditions and events. */
-export interface Problem {
-  readonly reason: string;
+export interface Problem<Reason extends string = string> {
+  readonly reason: Reason;
   readonly message: string;
 }
+
+/** Reasons of an action that failed; the last three of one about an instance. */
+export type FailureReason =
+  | 'ReconcileFailed'
+  | 'DatabaseUnreachable'
+  | 'SecretConflict'
+  | 'DatabaseNotMigrated'
+  | 'LedgerNotAdopted'
+  | 'WorkloadRefused';
 
 /** `message` of what works: where it was reached. */
 export type Reached = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
@@ -48,7 +57,7 @@ export interface World {
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly platform: PlatformView;
   /** Objects of which an action failed in this run: nothing more is tried for them but their status. */
-  readonly failures: ReadonlyMap<ObjectId, Problem>;
+  readonly failures: ReadonlyMap<ObjectId, Problem<FailureReason>>;
   /** How often each action was tried in this run, by `identify`. */
   readonly attempts: ReadonlyMap<string, number>;
   /** Plans left in this run, this one included. The last is for statuses. */

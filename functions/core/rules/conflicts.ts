@@ -14,7 +14,7 @@ export interface TakenAlias {
   readonly retained?: string | undefined;
 }
 
-export function aliasTaken({ path, alias, instance, from, holder, retained }: TakenAlias): Finding {
+export function aliasTaken({ path, alias, instance, from, holder, retained }: TakenAlias): Finding<'AliasTaken'> {
   const { kind, namespace, name } = holder;
   // An object of another namespace is not named, because the reader may not be allowed to know it.
   const isNear = namespace === from;
@@ -29,7 +29,7 @@ export function aliasTaken({ path, alias, instance, from, holder, retained }: Ta
 }
 
 /** A Secret that is not this key's has the name that the key's would get. `template` is `spec.secretTemplate.name`. */
-export function secretConflict(key: string, template: string | undefined, wanted: string): Finding {
+export function secretConflict(key: string, template: string | undefined, wanted: string): Finding<'SecretConflict'> {
   const message =
     template === undefined
       ? `Secret ${JSON.stringify(wanted)} is there already and is not this key's; delete it, or name another in spec.secretTemplate.name`
@@ -39,7 +39,7 @@ export function secretConflict(key: string, template: string | undefined, wanted
 }
 
 /** A VirtualKey that the User does not own has the name that the User's key would get. That VirtualKey is left alone. */
-export const keyConflict = (key: string): Finding => ({
+export const keyConflict = (key: string): Finding<'KeyConflict'> => ({
   rule: 'KeyConflict',
   path: 'spec.autoCreateKey',
   value: undefined,

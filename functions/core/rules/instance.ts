@@ -20,7 +20,7 @@ const reference = (instance: InstanceName) =>
   ({ rule: 'InstanceNotFound', path: 'spec.connectionRef.instanceRef', value: toPath(instance) }) as const;
 
 /** The instance does not exist, or does not admit the namespace: the finding does not tell which. */
-export const instanceNotFound = (instance: InstanceName, from: string): Finding => ({
+export const instanceNotFound = (instance: InstanceName, from: string): Finding<'InstanceNotFound'> => ({
   ...reference(instance),
   type: 'Not found',
   message:
@@ -30,7 +30,7 @@ export const instanceNotFound = (instance: InstanceName, from: string): Finding 
 });
 
 /** The instance no longer admits a namespace that was admitted before, and so may know of it. */
-export const namespaceNotAllowed = (instance: InstanceName, from: string): Finding => ({
+export const namespaceNotAllowed = (instance: InstanceName, from: string): Finding<'NamespaceNotAllowed'> => ({
   ...reference(instance),
   type: 'Invalid value',
   rule: 'NamespaceNotAllowed',
@@ -39,7 +39,7 @@ export const namespaceNotAllowed = (instance: InstanceName, from: string): Findi
 });
 
 /** The instance is being deleted. The namespace is admitted, and so may know of it. */
-export const instanceIsDeleted = (instance: InstanceName): Finding => ({
+export const instanceIsDeleted = (instance: InstanceName): Finding<'InstanceNotFound'> => ({
   ...reference(instance),
   type: 'Invalid value',
   message: 'this GatewayInstance is being deleted; choose another one, or wait until it is gone and create it again',

@@ -11,10 +11,10 @@ export function modelsServed(
   { models }: { readonly models: ReadonlyArray<string> },
   instance: InstanceName,
   served: ReadonlySet<string>,
-): ReadonlyArray<Finding> {
+): ReadonlyArray<Finding<'ModelNotServed'>> {
   const names = [...served];
   const must = `must be exactly a modelName of instance ${JSON.stringify(toPath(instance))}`;
-  return models.flatMap((model, index): Finding[] => {
+  return models.flatMap((model, index): Finding<'ModelNotServed'>[] => {
     if (served.has(model)) return [];
     const message = `${must}${remedy(model, index, names)}`;
     const path = `spec.models[${index}]`;

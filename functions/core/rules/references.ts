@@ -22,7 +22,7 @@ export function referenceFound(
   { kind, path, name, namespace }: Reference,
   found: Referred | undefined,
   instance: InstanceName | undefined,
-): Finding | undefined {
+): Finding<`${Reference['kind']}${'NotFound' | 'OfOtherInstance'}`> | undefined {
   const at = { path, value: name };
   if (found === undefined || found.isDeleted) {
     const [type, wrong] =

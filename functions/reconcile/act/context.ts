@@ -6,7 +6,7 @@ import { kindOf } from '#crds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
 import type { Link } from '../memory.ts';
 import type { ObserveContext, Observed } from '../observe/context.ts';
-import { idOf, type Malformed, type OwnObject, objectIn, pathOf } from '../world.ts';
+import { type FailureReason, idOf, type Malformed, type OwnObject, objectIn, pathOf } from '../world.ts';
 
 /** The world is as it was planned for. */
 export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now'>, Observed {
@@ -21,7 +21,7 @@ export type Handlers = {
 
 export const done = (object?: KubeObject): Outcome => ({ ended: 'done', ...(object === undefined ? {} : { object }) });
 export const conflict: Outcome = { ended: 'conflict' };
-export const failed = (message: string, reason = 'ReconcileFailed'): Outcome => ({
+export const failed = (message: string, reason: FailureReason = 'ReconcileFailed'): Outcome => ({
   ...{ ended: 'failed', problem: { reason, message } },
 });
 

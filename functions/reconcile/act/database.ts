@@ -111,7 +111,7 @@ async function tellLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, con
 }
 
 /** Why a new instance is not opened: with an empty ledger every budget would be whole again. */
-function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: string): Problem {
+function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: string): Problem<'LedgerNotAdopted'> {
   const why = {
     same: `is this instance's own uid: write that of the instance before it`,
     absent: `is no instance whose keys are in this database: correct it, or spec.databaseSecretRef`,

@@ -84,7 +84,7 @@ export function windowSpends(key: VirtualKey, { claim, instance }: OwnClaim, now
   });
 }
 
-type SpentBudget = Problem & { readonly model: string | undefined };
+type SpentBudget = Problem<'BudgetExceeded'> & { readonly model: string | undefined };
 
 /** Further budgets that are used up, in one sentence each: for models that the key may use (`modelMaxBudget`), and for other windows (`budgets`). */
 export function spentBudgets(key: VirtualKey, { claim, instance }: OwnClaim, now: Millis): ReadonlyArray<SpentBudget> {

@@ -30,7 +30,8 @@ const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey
   const ofRun = { limits: PROCESS_LIMITS, left: { changedKeys: BATCH } };
   const context = { deps, now: 0, all: { keys: { size: COUNT }, complete }, ...ofRun } as unknown as ObserveContext;
   const views = new Map([...keys].map(([path, key]) => [path, unreadKey(deps, key)]));
-  return { cluster, context, world: { keys: views, instances: new Map() } as unknown as Draft };
+  const none = { instances: new Map(), users: new Map(), teams: new Map(), unobserved: new Map() };
+  return { cluster, context, world: { ...none, keys: views } as unknown as Draft };
 };
 
 test('when more changed than a batch holds, the oldest come first, and the others with the next runs', async () => {

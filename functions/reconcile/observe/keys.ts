@@ -7,8 +7,10 @@ import { reasonOf } from '#core/reason.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
+import { isOutsideSecret } from '../key/reasons.ts';
 import { whyRotate } from '../key/rotation.ts';
-import { aliasOf, type InstanceView, instancePathOf, type KeyView, pathOf, type SecretView } from '../world.ts';
+import { claimOf, createPlanContext, type InstanceAccess } from '../plan/context.ts';
+import { type InstanceView, type KeyView, pathOf, type SecretView } from '../world.ts';
 import type { Draft, ObserveContext } from './context.ts';
 
 /** Turns in which all Secrets of unchanged keys are read: an hour's sweeps, or more where a sweep may read few. */
@@ -19,8 +21,9 @@ export function selectKeys(context: ObserveContext, world: Draft, turn: number):
   const { all, deps, left, limits } = context;
   const keys = [...world.keys.values()].map(({ object }) => object);
   if (all.keys.size <= Math.min(limits.secrets, limits.changedKeys)) return keys;
+  const { access } = createPlanContext(world, context.now);
   const { changed = [], settled = [] } = Object.groupBy(keys, (key) =>
-    isChanged(context, key, world.instances.get(instancePathOf(key))) ? 'changed' : 'settled',
+    isChanged(context, key, access(key)) ? 'changed' : 'settled',
   );
   const batch = left.changedKeys;
   const sorted = changed.length <= batch ? changed : inTurn(changed.toSorted(byRank), batch, turn);
@@ -46,33 +49,34 @@ export async function readKeys({ deps }: ObserveContext, world: Draft, keys: Rea
 }
 
 /** Looked at already, and still not as it should be. */
-const isTried = ({ metadata, status }: VirtualKey): boolean => status?.observedGeneration === metadata.generation;
+export const isTried = ({ metadata, status }: VirtualKey): boolean =>
+  status?.observedGeneration === metadata.generation;
 const rankOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
 const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(other) ? -1 : 1);
 
-/** Causes of `Ready: False` that lie outside a key's Secret. */
-const ELSEWHERE: ReadonlySet<string> = new Set([
-  ...['InstanceNotFound', 'InstanceNotReady', 'NamespaceNotAllowed'],
-  ...['Blocked', 'Expired', 'BudgetExceeded', 'ModelNotServed'],
-]);
-
-function isChanged({ deps }: ObserveContext, key: VirtualKey, instance: InstanceView | undefined): boolean {
+function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: InstanceAccess): boolean {
   const { metadata, status } = key;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return (
     metadata.deletionTimestamp !== undefined ||
     status?.observedGeneration !== metadata.generation ||
-    (ready?.status !== 'True' && !ELSEWHERE.has(ready?.reason ?? '')) ||
-    (instance?.database.ok === true && instance.database.isKnown && !isSettled(deps, key, instance))
+    (ready?.status !== 'True' && !isOutsideSecret(ready?.reason ?? '')) ||
+    (at === 'allowed' && instance.database.ok && instance.database.isKnown && !isSettled(deps, key, instance))
   );
 }
 
-/** A settled key has its Secret where the status says, with the one value that has no end, and that is not due to be replaced. */
-function isSettled(deps: ReconcileDeps, key: VirtualKey, { claims, time }: InstanceView): boolean {
-  const claim = claims.get(aliasOf(key).key);
+/**
+ * A settled key has its Secret where the status says, with the one value that has no end, and that is not due to be replaced. One whose alias
+ * another object has can do nothing with its Secret.
+ */
+function isSettled(deps: ReconcileDeps, key: VirtualKey, instance: InstanceView): boolean {
+  const { state, claim } = claimOf(key, instance);
+  if (state === 'taken') return true;
   const [value, ...more] = claim?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];
   if (claim === undefined || value === undefined || more.length > 0 || value.hash !== key.status?.keyID) return false;
-  return key.status.keySecretRef === secretNameOf(deps, key) && whyRotate(key, value, claim, time) === undefined;
+  return (
+    key.status.keySecretRef === secretNameOf(deps, key) && whyRotate(key, value, claim, instance.time) === undefined
+  );
 }
 
 /** The turn that the key's uid hashes to: on a process, a minute of the hour. */

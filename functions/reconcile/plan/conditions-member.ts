@@ -9,6 +9,7 @@ import { referenceFound } from '#core/rules/references.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { budgetOf, type Spend, spendOf, spentBudgets } from '../key/budget.ts';
+import type { MemberReason } from '../key/reasons.ts';
 import { dueAt, expiryOf, isExpired, worksUntil } from '../key/rotation.ts';
 import { isOurs } from '../key/secret-shape.ts';
 import {
@@ -29,10 +30,12 @@ import { claimOf, type PlanContext, toReferred } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
-type Cause = Problem | Finding | ReadonlyArray<Finding> | undefined;
+type Why = Problem<MemberReason>;
+type Violated = ReadonlyArray<Finding<MemberReason>>;
+type Cause = Why | Finding<MemberReason> | Violated | undefined;
 
 /** Why it does not work: the first cause, and where that is a violation of a rule, all violations; undefined when it works. `view`: of a key. */
-export function whyNot(member: Member, context: PlanContext, view?: KeyView): Problem | undefined {
+export function whyNot(member: Member, context: PlanContext, view?: KeyView): Why | undefined {
   const why = whyNotAccess(member, context);
   const own = context.own(member);
   if (why !== undefined || own === undefined) return why;
@@ -43,7 +46,7 @@ export function whyNot(member: Member, context: PlanContext, view?: KeyView): Pr
 }
 
 /** Causes that keys, users and teams have in common: instance, namespace, alias. */
-function whyNotAccess(member: Member, context: PlanContext): Problem | undefined {
+function whyNotAccess(member: Member, context: PlanContext): Why | undefined {
   if (isDeleted(member)) return { reason: 'Deleting', message: toWaiting(member, memberBlockedBy(member, context)) };
   const failure = context.world.failures.get(idOf(member.kind, member.metadata));
   const why = context.access(member).why ?? whyTaken(member, context) ?? failure;
@@ -131,13 +134,13 @@ function whyUnserved(member: Member, { instance }: OwnClaim, context: PlanContex
   return unserved.length === member.spec.models.length ? unserved : undefined;
 }
 
-const unservedModels = ({ spec }: Member, { served }: InstanceConditions): ReadonlyArray<Finding> =>
+const unservedModels = ({ spec }: Member, { served }: InstanceConditions): Violated =>
   modelsServed(spec, spec.connectionRef.instanceRef, served);
 
 const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 'spec.teamAlias' } as const;
 
 /** Another object has claimed the member's alias. */
-function whyTaken(member: Member, context: PlanContext): Problem | undefined {
+function whyTaken(member: Member, context: PlanContext): Why | undefined {
   const access = context.access(member);
   const { state, claim } = 'evaluated' in access ? claimOf(member, access.instance) : { state: 'open' };
   if (claim === undefined || state === 'ours') return undefined;
@@ -151,7 +154,7 @@ function whyTaken(member: Member, context: PlanContext): Problem | undefined {
 }
 
 /** Teams that a user names and that are not there: the user's keys do not work, for that team's budget cannot be kept. */
-function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): ReadonlyArray<Finding> {
+function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): Violated {
   const findings = spec.teamRefs.map(({ name }, index) => {
     const team = toReferred(world.teams.get(pathOf({ namespace, name })));
     const reference = { kind: 'Team', path: `spec.teamRefs[${index}].name`, name, namespace } as const;

@@ -8,6 +8,7 @@ import { type Reference, referenceFound } from '#core/rules/references.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { MemberReason } from '../key/reasons.ts';
 import {
   aliasOf,
   type InstanceView,
@@ -34,13 +35,13 @@ export type InstanceAccess =
   | {
       readonly at: 'missing' | 'paused' | 'notAllowed';
       readonly instance: InstanceView | undefined;
-      readonly why: Problem;
+      readonly why: Problem<MemberReason>;
     }
   | {
       readonly at: 'unreachable' | 'allowed';
       readonly instance: InstanceView;
       readonly evaluated: InstanceConditions;
-      readonly why: Problem | undefined;
+      readonly why: Problem<MemberReason> | undefined;
     };
 
 /** `open`: the alias is free. `orphaned`: its holder is gone, or lives on only in the Secret of a retained key. */
@@ -51,7 +52,7 @@ export type ClaimState =
 /** Users and teams that pay beside a key, and those that should and cannot. `isWaiting`: one will have its claim later in this run. */
 export interface Payers {
   readonly paying: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
-  readonly unpaid: ReadonlyArray<Finding>;
+  readonly unpaid: ReadonlyArray<Finding<MemberReason>>;
   readonly isWaiting: boolean;
 }
 
@@ -90,7 +91,7 @@ export function createPlanContext(world: World, now: Millis) {
   const payers = (key: VirtualKey): Payers => {
     const references = referencesOf(key, world, memberships);
     const paying: Array<Payers['paying'][number]> = [];
-    const unpaid: Finding[] = [];
+    const unpaid: Finding<MemberReason>[] = [];
     for (const reference of references) {
       const object = (reference.kind === 'User' ? world.users : world.teams).get(pathOf(reference));
       const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);
@@ -134,8 +135,12 @@ function accessOf(member: Member, world: World, evaluate: Evaluate): InstanceAcc
   const path = instancePathOf(member);
   const instance = world.instances.get(path);
   const ref = member.spec.connectionRef.instanceRef;
-  const unusable = (how: string) => ({ reason: 'InstanceNotReady', message: `GatewayInstance ${path} is ${how}` });
-  const no = (finding: Finding) => ({ instance, why: { reason: finding.rule, message: toText([finding]) } });
+  const unusable = (how: string) =>
+    ({ reason: 'InstanceNotReady', message: `GatewayInstance ${path} is ${how}` }) as const;
+  const no = (finding: Finding<MemberReason>) => ({
+    instance,
+    why: { reason: finding.rule, message: toText([finding]) },
+  });
   const paused = { at: 'paused', instance, why: unusable('paused') } as const;
   if (world.unobserved.has(path)) return paused;
   const { namespace } = member.metadata;
@@ -172,7 +177,7 @@ export const toReferred = (object: User | Team | undefined) =>
   object && { instance: object.spec.connectionRef.instanceRef, isDeleted: isDeleted(object) };
 
 /** The user or team is there, and cannot pay. */
-const notReady = ({ kind, path, name }: Reference): Finding => ({
+const notReady = ({ kind, path, name }: Reference): Finding<`${Reference['kind']}NotReady`> => ({
   rule: `${kind}NotReady`,
   path,
   value: name,

@@ -10,6 +10,7 @@ import type { VirtualKey, VirtualKeyStatus } from '#crds/virtual-key.ts';
 import { type Action, about, event, type Guarded, type StatusPatch } from '../action.ts';
 import { differingMembers } from '../json.ts';
 import { type Spend, spendOf, type WindowSpend, windowSpends } from '../key/budget.ts';
+import type { MemberReason } from '../key/reasons.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { displayOf, isOurs, leftoverOf } from '../key/secret-shape.ts';
 import {
@@ -100,7 +101,7 @@ function countKeys({ object }: InstanceView, { world }: PlanContext, inactive: R
 export function planMemberStatus(
   member: Member,
   context: PlanContext,
-  problem: Problem | undefined,
+  problem: Problem<MemberReason> | undefined,
   view?: KeyView,
 ): Action[] {
   const access = context.access(member);
@@ -203,7 +204,7 @@ function modeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
 /** An object whose spec an older CRD let in: nothing can be done for it but to say so, and to let it go. */
 export function planMalformedStatus(malformed: Malformed, context: PlanContext): Action[] {
   const { kind, status } = malformed;
-  const problem = { reason: 'InvalidSpec', message: toText(malformed.violations) };
+  const problem: Problem<MemberReason> = { reason: 'InvalidSpec', message: toText(malformed.violations) };
   // The other conditions are unknown while a spec cannot be read.
   const stale = (status?.conditions ?? []).filter(({ type }) => type !== 'Ready' && type.endsWith('Ready'));
   const unknown = stale.map(({ type }): ConditionState => ({ type, status: 'Unknown', ...problem }));
