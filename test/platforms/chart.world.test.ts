@@ -19,6 +19,7 @@ import { eventually } from '../eventually.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { documented, type } from './documented.ts';
 import { runJobs } from './jobs.ts';
 import { type ReconcileProcess, startReconcile, sweepOnce } from './node-process.ts';
 import { apply, sampleFor } from './world.ts';
@@ -259,6 +260,35 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
     expect([await secretOf(), await hooksOf()]).toEqual(before);
     const deployment = JSON.parse(await kubectl(['-n', NAMESPACE, 'get', 'deployment', 'admission', '-o', 'json']));
     expect(deployment.spec.replicas).toBe(3);
+  });
+
+  test('after a leak of its CA, the commands of the page leave the new CA alone in every webhook, and change no manifest', async () => {
+    const operator = () => kubectl(['-n', NAMESPACE, 'get', 'deployments,cronjobs', '-o', 'jsonpath={.items[*].spec}']);
+    const trusted = async () => {
+      const bundles = (await hooksOf()).flatMap((webhooks) =>
+        (webhooks as Array<{ clientConfig: { caBundle: string } }>).map(({ clientConfig }) => clientConfig.caBundle),
+      );
+      expect(bundles).toEqual([bundles[0], bundles[0], bundles[0]]);
+      return Buffer.from(bundles[0] ?? '', 'base64').toString();
+    };
+    const page = (step: string) => type(documented('docs/kubernetes.md', step), folder, server.kubeconfig);
+    // No run waits for the database of the quickstart, which is not there.
+    const paused = { spec: { paused: true } };
+    await cluster.patch(gatewayInstances, 'gateway-quickstart', 'quickstart', paused);
+    const [before, leaked] = [await operator(), await trusted()];
+    await page('new CA');
+    // Pods still show what the leaked one signed.
+    expect(await trusted()).toMatch(leaked.trim());
+    await page('distrust');
+    const secret = (await cluster.get(RESOURCES.secrets, NAMESPACE, 'admission-tls'))?.data as Record<string, string>;
+    const issued = Buffer.from(secret['ca.crt'] ?? '', 'base64').toString();
+    expect(issued.trim()).not.toBe(leaked.trim());
+    expect(await trusted()).toBe(issued);
+    await kubectl(['-n', NAMESPACE, 'create', 'job', 'later-run', '--from=cronjob/reconcile']);
+    await kubectl(['-n', NAMESPACE, 'wait', 'job/later-run', '--for=condition=Complete', '--timeout=60s']);
+    await kubectl(['-n', NAMESPACE, 'delete', 'job', 'later-run']);
+    expect(await trusted()).toBe(issued);
+    expect(await operator()).toBe(before);
   });
 
   test('an upgrade after the Secret was lost makes another one, and restarts what read the lost one', async () => {

@@ -8,7 +8,7 @@ import { createIssuer } from '#adapters/issuer.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
 import { describeUnless } from '../skip-unless.ts';
-import { documented, documentedWith } from './documented.ts';
+import { documented } from './documented.ts';
 import { MESSAGES } from './node-load.ts';
 import { keyOf, teamOf } from './node-manifests.ts';
 import { leftovers } from './node-pods.ts';
@@ -203,9 +203,9 @@ describeUnless(why, 'Knative on real Pods', () => {
   test(
     'by the page, the operator goes and leaves nothing',
     async () => {
-      const removal = documentedWith('docs/operations.md', 'job/uninstall');
+      const [job, removal] = ['uninstall Job', 'uninstall'].map((step) => documented('docs/operations.md', step));
       const began = performance.now();
-      await rig.type(`${removal} -f infra/knative/operator.yaml`, node.desk);
+      await rig.type(`${job}\n${removal} -f infra/knative/operator.yaml`, node.desk);
       node.note(`${seconds(began)} s to remove the operator with an instance and two keys`);
       expect(await leftovers(rig)).toEqual([]);
       expect(await rig.kubectl('get ksvc -A -o name')).toBe('');

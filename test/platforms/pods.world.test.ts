@@ -7,7 +7,7 @@ import { RELEASE_IMAGE } from '../../infra/config/release.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
 import { describeUnless } from '../skip-unless.ts';
-import { documented, documentedWith } from './documented.ts';
+import { documented } from './documented.ts';
 import { MESSAGES, startLoad } from './node-load.ts';
 import { costOf, keyOf, mine, teamOf } from './node-manifests.ts';
 import { evictAll, leftovers, podsOf } from './node-pods.ts';
@@ -64,6 +64,11 @@ describeUnless(why, 'real Pods', () => {
     onReady();
     await rig.type(mine(documented('docs/deploy.md', 'first gateway'), node.database), node.desk);
     await rig.type(documented('docs/deploy.md', 'first gateway is ready'), node.desk);
+  };
+
+  const uninstall = async () => {
+    for (const step of ['uninstall Job', 'uninstall'])
+      await rig.type(documented('docs/operations.md', step), node.desk);
   };
 
   test('by the pages: installed, a first gateway, a charged completion, plain and streamed', async () => {
@@ -303,6 +308,20 @@ describeUnless(why, 'real Pods', () => {
     2 * LONG,
   );
 
+  test(
+    'a leaked CA is replaced by the commands of the page, and no write fails meanwhile',
+    async () => {
+      const load = await startTeamLoad();
+      for (const step of ['new CA', 'new certificate', 'distrust'])
+        await rig.type(documented('docs/kubernetes.md', step), node.desk);
+      await pause(5_000);
+      const { patches, faults } = await load.stop();
+      node.note(`${faults.length} of ${patches} patches failed while the CA was replaced`);
+      expect(faults).toEqual([]);
+    },
+    LONG,
+  );
+
   /** Secrets of the page's example, which their author deletes. */
   const SECRETS = ['secret/llm-database', 'secret/llm-store'];
 
@@ -310,7 +329,7 @@ describeUnless(why, 'real Pods', () => {
     'by the page, the operator goes and leaves nothing',
     async () => {
       const began = performance.now();
-      await rig.type(documentedWith('docs/operations.md', 'job/uninstall'), node.desk);
+      await uninstall();
       node.note(`${seconds(began)} s to remove the operator with two instances and ${KEYS.length + 2} keys`);
       expect(await leftovers(rig)).toEqual(SECRETS);
     },
@@ -325,7 +344,7 @@ describeUnless(why, 'real Pods', () => {
       // People who clean up go on here, and get stuck.
       await rig.kubectl('delete virtualkeys,gatewayinstances --all --wait=false');
       const began = performance.now();
-      await rig.type(documentedWith('docs/operations.md', 'job/uninstall'), node.desk);
+      await uninstall();
       node.note(`${seconds(began)} s to remove what is left when the namespace was deleted first`);
       expect(await leftovers(rig)).toEqual(SECRETS);
     },

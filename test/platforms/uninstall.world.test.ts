@@ -19,8 +19,12 @@ import { eventually } from '../eventually.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { documented, type } from './documented.ts';
 import { runNode, startReconcile } from './node-process.ts';
 import { apply, sampleFor } from './world.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const OWN_IMAGE = 'registry.own.example.com/team/gateway-operator:9';
 
 describeUnless(whyNoControlPlane(), 'the operator', () => {
   let server: TestControlPlane;
@@ -127,7 +131,13 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
 
   /** The Job as a program, with the rights of its account; no 90 seconds pass where nobody cleans up. */
   const removes = async (objects: 'Keep' | 'Delete') => {
-    await kubectl(['apply', '-f', 'infra/kubernetes/uninstall.yaml']);
+    await type(
+      documented('docs/operations.md', 'uninstall Job').replace(/(?<=^IMAGE=)\S+/, OWN_IMAGE),
+      ROOT,
+      server.kubeconfig,
+    );
+    const path = 'jsonpath={.spec.template.spec.containers[*].image}';
+    expect(await kubectl(['-n', 'gateway-operator', 'get', 'job', 'uninstall', '-o', path])).toBe(OWN_IMAGE);
     const said: string[] = [];
     let millis = 0;
     const waits = async () => {
