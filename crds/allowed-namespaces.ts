@@ -28,7 +28,7 @@ const LabelSelector = z.object({
 export const AllowedNamespaces = withRule(
   z.object({
     from: choice('All', 'Same', 'Selector').describe(
-      '`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.',
+      '`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects. With `All`, whoever may create VirtualKeys in any namespace spends on this instance.',
     ),
     selector: LabelSelector.optional().describe('Selects namespaces by their labels; with `from: Selector` only.'),
   }),

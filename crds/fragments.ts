@@ -115,7 +115,7 @@ export const scopeSpec = (who: 'user' | 'team') => ({
     `Dollars that all keys of the ${who} together may spend in one window, at most. Default: no limit.`,
   ),
   budgetDuration: Duration.optional().describe(
-    'Length of the budget window, e.g. `30d`. Default: one that never ends.',
+    'Length of the budget window, e.g. `30d`; windows are always `Rolling`. Default: one that never ends.',
   ),
   blocked: z.boolean().default(false).describe(`While true no key of the ${who} works.`),
   ...limits,

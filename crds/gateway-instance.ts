@@ -80,13 +80,15 @@ export const instanceName: Rule<string> = {
 
 export const GatewayInstanceSpec = z.object({
   redisSecretRef: RedisSecretRef.describe('The Secret with the connection to the key-value store.'),
-  databaseSecretRef: DatabaseSecretRef.describe('The Secret with the connection to the relational database.'),
+  databaseSecretRef: DatabaseSecretRef.describe(
+    'The Secret with the connection to the relational database. Its optional keys `sslmode` and `sslrootcert`, whose names are fixed, choose TLS as in libpq. Without them the mode is `prefer`: plain text if the server offers no TLS, and no certificate is verified.',
+  ),
   models: listBy('identifier', ModelEntry, 512).default([]).describe('The models that the instance serves.'),
   workload: Workload.prefault({}).describe('Where the gateway of this instance runs.'),
   routing: Routing.prefault({}).describe('How requests reach the model entries.'),
   allowedNamespaces: AllowedNamespaces.prefault({}).describe('The namespaces that may refer to this instance.'),
   keyValueInStatus: choice('Full', 'Redacted').describe(
-    'Whether `status.keyValue` of a VirtualKey shows the key. Its Secret always has it.',
+    'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value, so clusters that people share need `Redacted` only.',
   ),
   blockedMessage: text(512)
     .optional()

@@ -40,6 +40,18 @@ describeUnless(why, 'a real API server', () => {
     );
   }
 
+  test('kubectl explains what a connection to the database reads by a fixed name, and what open defaults allow', async () => {
+    const explained = (field: string) =>
+      eventually(
+        async () => kubectl('explain', `gatewayinstances.spec.${field}`),
+        (text) => text.includes('DESCRIPTION'),
+      );
+    const database = await explained('databaseSecretRef');
+    for (const words of ['sslmode', 'sslrootcert', 'prefer']) expect(database).toContain(words);
+    expect(await explained('keyValueInStatus')).toContain('Redacted');
+    expect(await explained('allowedNamespaces.from')).toMatch(/any\s+namespace/);
+  });
+
   async function verdict(one: Case): Promise<{ accepted: boolean; message: string }> {
     const kind = kindOf[one.kind];
     const { object, old } = objectsOf(one);

@@ -12,8 +12,8 @@ export function mine(text: string, { username, password, dbname }: DatabaseConne
   return text
     .replace('host: postgres.example.com', 'host: postgres')
     .replace(
-      'username: gateway, password: change-me, dbname: gateway',
-      `username: ${username}, password: ${password}, dbname: ${dbname}`,
+      'username: gateway, password: change-me, dbname: gateway, sslmode: verify-full, sslrootcert: system',
+      `username: ${username}, password: ${password}, dbname: ${dbname}, sslmode: disable`,
     )
     .replace('sk-change-me', UPSTREAM_KEY)
     .replace('{ model: openai/gpt-5-mini }', '{ model: openai/gpt-5-mini, apiBase: "http://upstream.default.svc/v1" }');

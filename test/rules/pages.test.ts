@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 
 const root = join(import.meta.dirname, '../..');
 const pages = ['README.md', ...globSync('docs/**/*.md', { cwd: root })];
@@ -32,6 +33,23 @@ test.each(pages)('every file of ours that %s names is there', (page) => {
 
 test.each(pages)('%s has no trace of a merge', (page) => {
   expect(read(page)).not.toMatch(/^(<{7}|={7,8}$|>{7})/m);
+});
+
+/** Objects in the YAML of a page: fenced blocks, and documents that its commands apply from a here-document. */
+function objectsIn(text: string): ReadonlyArray<Readonly<Record<string, unknown>>> {
+  const fenced = [...text.matchAll(/^```yaml\n(.*?)^```$/gms)];
+  const here = [...text.matchAll(/<<'END'\n(.*?)^END$/gms)];
+  return [...fenced, ...here].flatMap(([, yaml = '']) => parseAllDocuments(yaml).map((one) => one.toJS()));
+}
+
+test('instances that pages and the chart show are closed: no key value in the status, no foreign namespace', () => {
+  const quickstart = read('infra/quickstart/quickstart.yaml');
+  const [, list = '[]'] = /value: ("\[\{.*\}\]")$/m.exec(quickstart) ?? [];
+  const objects = [...pages.flatMap((page) => objectsIn(read(page))), ...JSON.parse(JSON.parse(list))];
+  const instances = objects.filter((object) => object?.kind === 'GatewayInstance');
+  expect(instances.map(({ metadata }) => metadata.name)).toEqual(['llm', 'quickstart']);
+  for (const { spec } of instances)
+    expect(spec).toMatchObject({ keyValueInStatus: 'Redacted', allowedNamespaces: { from: 'Same' } });
 });
 
 test('each decision has a number of its own, which its title begins with', () => {
