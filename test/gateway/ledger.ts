@@ -13,6 +13,8 @@ export interface LedgerFake extends Ledger {
   readonly asked: HoldRequest[];
   readonly settled: Settled[];
   readonly released: string[];
+  /** What holds have grown by. */
+  readonly grown: bigint[];
   /** What replies say of their cost so far. */
   readonly progressed: Array<() => bigint>;
   /** Tells replies that their holds may be gone. */
@@ -26,11 +28,12 @@ export interface LedgerFake extends Ledger {
 }
 
 export function createLedgerFake(now: () => number): LedgerFake {
-  const open = new Map<string, { amount: bigint; scopes: ReadonlyArray<ScopePolicy> }>();
+  const open = new Map<string, { id: string; amount: bigint; scopes: ReadonlyArray<ScopePolicy>; charges: [] }>();
   const sums = new Map<string, bigint>();
   const asked: HoldRequest[] = [];
   const settled: Settled[] = [];
   const released: string[] = [];
+  const grown: bigint[] = [];
   const progressed: Array<() => bigint> = [];
   const losers: Array<() => void> = [];
   let failing: 'hold' | 'settle' | undefined;
@@ -54,6 +57,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
     asked,
     settled,
     released,
+    grown,
     progressed,
     spent,
     held: () => open.size,
@@ -80,8 +84,20 @@ export function createLedgerFake(now: () => number): LedgerFake {
       }
       next += 1;
       const id = request.id ?? `hold-${next}`;
-      open.set(id, { amount, scopes: request.scopes });
-      return { ok: true, value: { id, amount, charges: [] } };
+      const hold = { id, amount, scopes: request.scopes, charges: [] as [] };
+      open.set(id, hold);
+      return { ok: true, value: hold };
+    },
+    grow: async ({ id }, by) => {
+      const hold = open.get(id);
+      if (hold === undefined) return { ok: false, failure: { reason: 'unavailable', why: 'the hold has ended' } };
+      const full = hold.scopes.find(({ scopeId, budget }) => {
+        return budget !== undefined && BigInt(budget.limit) < spent(scopeId) + heldBy(scopeId) + by;
+      });
+      if (full !== undefined) return { ok: false, failure: { reason: 'busy', scope: full } };
+      hold.amount += by;
+      grown.push(by);
+      return { ok: true, value: undefined };
     },
     progress: (_hold, known, lost) => {
       progressed.push(known);

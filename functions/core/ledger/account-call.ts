@@ -86,9 +86,10 @@ function takeAsks(lines: CounterState[], asking: Iterable<Waiter>): Waiter[] {
   return taken;
 }
 
-const toAsk = ({ charges, amount, minAmount, rates }: Waiter): Ask => ({
+const toAsk = ({ charges, amount, minAmount, rates, isGrowth }: Waiter): Ask => ({
   lines: charges.counters.map(({ lineIndex }) => lineIndex),
   ...{ amount, minAmount, rates },
+  ...(isGrowth ? { isGrowth } : {}),
 });
 
 /** Ended requests whose counters all fit; their batch is the one that collects. A free reply is no news to the store. */

@@ -5,11 +5,15 @@ import type { Entry } from '../ports/books.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Hold } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
+import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit } from '../ports/rates.ts';
 import { type CounterState, type Counters, createCounters, NOTHING_TOLD } from './counters.ts';
 
 /** A hold in flight; its caller has the same object. */
 export interface LiveHold extends Hold {
+  /** Larger where it has grown. */
+  amount: Nano;
+  readonly scopes: ReadonlyArray<ScopePolicy>;
   readonly counters: ReadonlyArray<CounterState>;
   readonly model: string;
   readonly identifier: string;
@@ -167,6 +171,18 @@ export function begin(account: Account, hold: LiveHold): void {
     counter.holds += 1;
     counter.live += hold.amount;
     counter.risk += hold.risk;
+    change(account, counter);
+  }
+}
+
+/** The hold takes more escrow. A stream's risk is what it has produced, whatever its size. */
+export function enlarge(account: Account, hold: LiveHold, by: Nano): void {
+  const risk = hold.isStream ? 0n : by;
+  hold.amount += by;
+  hold.risk += risk;
+  for (const counter of hold.counters) {
+    counter.live += by;
+    counter.risk += risk;
     change(account, counter);
   }
 }

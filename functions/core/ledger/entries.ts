@@ -26,9 +26,10 @@ export function replay(records: ReadonlyArray<OutboxRecord>, now: Millis) {
   const streamed = new Map<string, Nano>();
   const settled = new Map<string, Entry>();
   const released = new Set<string>();
+  const isLarger = ({ id, amount }: RecordOf<'hold'>): boolean => amount >= (held.get(id)?.amount ?? 0n);
   for (const record of records) {
     if (record.type === 'account') accounts.add(record.id);
-    else if (record.type === 'hold') held.set(record.id, record);
+    else if (record.type === 'hold' && isLarger(record)) held.set(record.id, record);
     else if (record.type === 'progress') streamed.set(record.id, record.known);
     else if (record.type === 'release') released.add(record.id);
     else if (record.type === 'settle' && !settled.has(record.entry.id)) settled.set(record.entry.id, record.entry);

@@ -32,10 +32,8 @@ const OUTCOMES = {
 export type Holds = ReturnType<typeof createHolds>;
 
 export function createHolds(context: Context, waiting: Waiting) {
-  const { account, clock, wall, metrics } = context;
+  const { account, clock, metrics } = context;
 
-  const isFresh = (): boolean =>
-    account.isOpen && clock.now() - account.sentAt < FRESH && wall.now() - account.sentAtWall < FRESH;
   const count = (result: Held): Held => {
     metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
     return result;
@@ -46,7 +44,7 @@ export function createHolds(context: Context, waiting: Waiting) {
       waiting.remove(waiter);
       waiter.onHeld({ charges, amount: reply.amount, rates, reply: reply.rates });
     } else if (reply.outcome === 'late') waiting.again(waiter);
-    else if (reply.outcome !== 'busy') waiting.refuse(waiter, toRefusal(waiter, reply));
+    else if (reply.outcome !== 'busy' || waiter.isGrowth) waiting.refuse(waiter, toRefusal(waiter, reply));
     else {
       const counter = charges.counters[reply.counter];
       waiter.view = toView(rates, reply.rates);
@@ -57,7 +55,7 @@ export function createHolds(context: Context, waiting: Waiting) {
   return {
     /** Always resolves: an error becomes a refusal. */
     hold(request: HoldRequest): Promise<Held> {
-      const why = account.isStopping ? STOPPED : isOverLimit(context) ? AWAY : undefined;
+      const why = whyNothing(context);
       if (why !== undefined) return Promise.resolve(count(err({ reason: 'unavailable', why })));
       const { amount, minAmount, waited = 0 } = request;
       // The account of a visit has the id of its request, which a booking looks for.
@@ -65,11 +63,11 @@ export function createHolds(context: Context, waiting: Waiting) {
       const charges = account.counters.charges(request.scopes, account.now());
       demand(charges, amount);
       const rates = ratesOf(request);
-      if (rates === undefined && isFresh() && isFree(charges, amount))
+      if (rates === undefined && isFresh(context) && isFree(charges, amount))
         return Promise.resolve(count(ok(take(context, request, { charges, amount }))));
       return new Promise((resolve) => {
         waiting.enter({
-          ...{ charges, amount, minAmount: minAmount < amount ? minAmount : amount, rates },
+          ...{ charges, amount, minAmount: minAmount < amount ? minAmount : amount, rates, isGrowth: false },
           deadline: clock.now() + Math.max(REQUEST_DEADLINE - waited, MIN_WAIT),
           onHeld: (granted) => resolve(count(ok(take(context, request, granted)))),
           onRefused: (refusal) => resolve(count(err(refusal))),
@@ -100,7 +98,7 @@ export function createHolds(context: Context, waiting: Waiting) {
 
     /** Escrow became idle in this counter: those who fit are admitted in order of arrival, the front asks for more. */
     freed({ line }: CounterState): void {
-      for (const waiter of isFresh() ? [...line] : []) {
+      for (const waiter of isFresh(context) ? [...line] : []) {
         if (waiter.isAsking || waiter.rates !== undefined) break;
         renew(account, waiter);
         if (!waiter.charges.counters.every((counter) => fits(counter, waiter.amount))) break;
@@ -110,6 +108,16 @@ export function createHolds(context: Context, waiting: Waiting) {
       context.urgent();
     },
   };
+}
+
+/** Whether escrow may be used without a call. */
+export const isFresh = ({ account, clock, wall }: Context): boolean =>
+  account.isOpen && clock.now() - account.sentAt < FRESH && wall.now() - account.sentAtWall < FRESH;
+
+/** The reason why nothing may be held, whatever the budget leaves. */
+export function whyNothing(context: Context): string | undefined {
+  if (context.account.isStopping) return STOPPED;
+  return isOverLimit(context) ? AWAY : undefined;
 }
 
 /** The policies of this request are the latest known: their limits decide from now on. */
@@ -134,19 +142,25 @@ function take(
   { id = context.ids.next(), model, identifier }: HoldRequest,
   { charges, amount, rates, reply }: Granted,
 ): LiveHold {
-  const { account, outbox, clock } = context;
-  const { all, counters } = charges;
+  const { account, clock } = context;
+  const { scopes, all, counters } = charges;
   const live: LiveHold = {
-    ...{ id, amount, charges: all, counters, model, identifier, since: clock.now(), risk: amount, place: -1 },
+    ...{ id, amount, charges: all, scopes, counters, model, identifier, since: clock.now(), risk: amount, place: -1 },
     ...{ isStream: false, known: undefined, lost: undefined, written: undefined, ending: undefined },
     ...(rates === undefined || reply === undefined ? { counted: undefined } : takenRates(rates, reply)),
   };
   begin(account, live);
-  outbox.append({ type: 'hold', id, amount, charges: all, model, identifier }).catch(context.refused);
+  void record(context, live);
   // The store learns of the risk while the provider answers, so that no reply waits for that.
   if (counters.some(({ toldRisk, uncovered }) => toldRisk - uncovered < amount / 2n)) context.urgent();
   else context.news();
   return live;
+}
+
+/** Resolves when the outbox has the hold, or cannot have it: then the store knows its risk. */
+export function record({ outbox, refused }: Context, hold: LiveHold): Promise<void> {
+  const { id, amount, charges, model, identifier } = hold;
+  return outbox.append({ type: 'hold', id, amount, charges, model, identifier }).catch(refused);
 }
 
 function takenRates(asked: RateRequest, reply: RateReply): Pick<LiveHold, 'counted' | 'rates' | 'entry'> {
@@ -155,13 +169,14 @@ function takenRates(asked: RateRequest, reply: RateReply): Pick<LiveHold, 'count
   return { counted: { limits, entry: entries[at], tokens }, ...toView(asked, reply), ...(at < 0 ? {} : { entry: at }) };
 }
 
-function toRefusal(waiter: Waiter, answer: Extract<AskAnswer, { outcome: 'exceeded' | 'limited' }>): HoldRefusal {
+function toRefusal(waiter: Waiter, answer: Exclude<AskAnswer, { outcome: 'held' | 'late' }>): HoldRefusal {
   if (answer.outcome === 'limited') return toLimited(waiter, answer);
   const { scopes, counters, limits } = waiter.charges;
   const [scope, counter, limit] = [scopes[answer.counter], counters[answer.counter], limits[answer.counter]];
   if (scope === undefined || counter === undefined || limit === undefined)
     throw new Error('the store refused in a counter that was not asked for');
   const view = toView(waiter.rates, answer.rates);
+  if (answer.outcome === 'busy') return { reason: 'busy', scope, ...view };
   return { reason: 'exceeded', scope, spent: answer.spent, limit, resetAt: counter.counter.window.end, ...view };
 }
 

@@ -9,6 +9,7 @@ import { beginCounters } from './alerted.ts';
 import { book, createBooking, sizeOf } from './booking.ts';
 import type { Context, LedgerDependencies } from './context.ts';
 import { createEnds } from './ends.ts';
+import { createGrow } from './grow.ts';
 import { createHolds } from './holds.ts';
 import { createKnown, createLoads, createSpend } from './loads.ts';
 import { createClosing, maintain } from './maintain.ts';
@@ -39,13 +40,14 @@ export interface StartableLedger extends Ledger {
 
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const parts = createParts(deps);
-  const { context, membership, holds, ends, booking, waiting, move, spend } = parts;
+  const { context, membership, holds, ends, booking, waiting, move, grow, spend } = parts;
   const { account, timer, log } = context;
   return {
     start: membership.start,
     hold: holds.hold,
     ...{
       move,
+      grow,
       spend,
       known: createKnown(context),
       progress: ends.progress,
@@ -135,8 +137,12 @@ function createParts(deps: LedgerDependencies) {
     await withTimeout(timer, TIMEOUT, 'store or database', closing.stop()).catch(() => undefined);
     await membership.close();
   };
-  const [move, spend] = [createMove(context, waiting), createSpend(context, sync.flush)];
-  return { context, membership, holds, ends, booking, waiting, sync, move, spend, close };
+  const [move, grow, spend] = [
+    createMove(context, waiting),
+    createGrow(context, waiting),
+    createSpend(context, sync.flush),
+  ];
+  return { context, membership, holds, ends, booking, waiting, sync, move, grow, spend, close };
 }
 
 /**

@@ -66,7 +66,7 @@ export const createMove =
     const rates = { tokens: counted.tokens, limits: [], entries: [to] };
     return new Promise((resolve) =>
       waiting.enter({
-        ...{ charges: NO_CHARGES, amount: 0n, minAmount: 0n, rates },
+        ...{ charges: NO_CHARGES, amount: 0n, minAmount: 0n, rates, isGrowth: false },
         deadline: clock.now() + REQUEST_DEADLINE,
         onHeld: () => resolve(ok(enter(account, counted, to))),
         onRefused: (refusal) => resolve(err(refusal)),

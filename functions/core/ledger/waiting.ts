@@ -123,8 +123,8 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
     *asks(): Iterable<Waiter> {
       for (const waiter of asking) {
-        renew(account, waiter);
-        const isBehind = joinsLine(waiter);
+        if (!waiter.isGrowth) renew(account, waiter);
+        const isBehind = !waiter.isGrowth && joinsLine(waiter);
         if (!isBehind) yield waiter;
         if (isBehind || waiter.isAsking) asking.delete(waiter);
       }

@@ -1,6 +1,6 @@
 // Promises of asks: a request's whole hold from all its counters or nothing, never above a limit (LEDGER 1, 3, 9).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AccountsUnderTest, accountsScene, ask, line } from './accounts.scene.promises.ts';
+import { type AccountsUnderTest, accountsScene, ask, HOUR, type Limited, line } from './accounts.scene.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
@@ -121,6 +121,22 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
       const reply = await one.call({ lines: [told], asks: [ask(51n), ask(50n)] });
       expect(reply.asks).toMatchObject([{ outcome: 'busy' }, { outcome: 'held', amount: 50n }]);
       expect(reply.lines).toMatchObject([{ spent: 30n, held: 70n, escrow: 70n }]);
+    });
+
+    test('for more money of a hold gets it in the window of that hold, also when it is over, and only within the limit', async () => {
+      const now = under.now();
+      const key: Limited = { scopeId: 'key', limit: 100n, window: { start: now - HOUR, end: now + 500 } };
+      await under.store.load(under.epoch, [{ scopeId: 'key', window: key.window, spent: 30n }]);
+      const one = start();
+      await one.hold(40n, key);
+      await under.advance(600);
+      expect(await one.send({ lines: [line(key)], asks: [ask(1n)] })).toMatchObject({ outcome: 'window' });
+      const asks = [31n, 30n, 1n].map((amount) => ask(amount, { isGrowth: true }));
+      const reply = await one.call({ lines: [line(key, { risk: 40n })], asks });
+      expect(reply.asks.map(({ outcome }) => outcome)).toEqual(['busy', 'held', 'busy']);
+      expect(reply.lines).toMatchObject([{ spent: 30n, held: 70n, escrow: 70n }]);
+      expect(await one.send({ lines: [line(key)], asks: [...asks, ask(1n)] })).toMatchObject({ outcome: 'window' });
+      expect(await one.send({ lines: [line(key, { ahead: 1n })], asks })).toMatchObject({ outcome: 'window' });
     });
 
     test('under a limit that has fallen gets nothing, and under one that has risen what is there', async () => {

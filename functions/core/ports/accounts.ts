@@ -32,6 +32,8 @@ export interface Ask {
   readonly minAmount: Nano;
   /** Rates, taken together with the money or not at all; absent where nothing is limited. */
   readonly rates?: RateRequest | undefined;
+  /** It makes a hold of this account larger, whose window may be over. */
+  readonly isGrowth?: true;
 }
 
 /**
@@ -125,7 +127,7 @@ export type AccountReply =
     })
   /** These lines are not loaded and would be spent or asked in: nothing was done, and the number is used up. */
   | (Answered & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
-  /** The window of a line that is asked in is not current on the store's clock: nothing was done, and the number is used up. */
+  /** The window of a line that is asked in, not only by growth, is not current on the store's clock: nothing was done, and the number is used up. */
   | (Answered & { readonly outcome: 'window' })
   /** Nothing was done. `closed`: another has marked or forgotten the account, or the number is older than the last. `behind`: the store has an earlier number than the call's predecessor, or none. */
   | (Answered & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })

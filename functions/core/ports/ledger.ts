@@ -37,7 +37,7 @@ export interface RateView {
 /** Money held for a request. Only the ledger makes one. */
 export interface Hold {
   readonly id: string;
-  /** The amount held: less than asked when spend left less (the caller then clamps the output). */
+  /** The amount held: less than asked when spend left less (the caller then clamps the output), more after `grow`. */
   readonly amount: Nano;
   readonly charges: ReadonlyArray<ScopeWindow>;
   /** Index of the entry that was taken, where entries are limited. */
@@ -102,6 +102,12 @@ export interface Ledger {
    * is not called where neither entry is limited.
    */
   move(hold: Hold, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>>;
+  /**
+   * Makes the hold larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in all of its scopes and in
+   * their windows, also those that are over, or not at all. The outbox has it when this resolves. Never above a limit, and never queued
+   * for other requests' holds: where those leave too little, it is refused as soon as the store answers.
+   */
+  grow(hold: Hold, by: Nano): Promise<Result<void, HoldRefusal>>;
   /** The spend of each scope in its current window, without holds; undefined for a scope without a budget. `waited`: as in `HoldRequest`. */
   spend(
     scopes: ReadonlyArray<ScopePolicy>,

@@ -8,7 +8,7 @@ export type HoldNote = Pick<Entry, 'charges' | 'model' | 'identifier'>;
 export type OutboxRecord =
   /** An account of the process, written before its first call; done when PostgreSQL has it closed and its charges corrected. */
   | { readonly type: 'account'; readonly id: string }
-  /** Written before the upstream is called. */
+  /** Written before the upstream is called, and again where the hold has grown: the largest amount counts. */
   | ({ readonly type: 'hold'; readonly id: string; readonly amount: Nano } & HoldNote)
   /** The cost streamed so far: the charge of a hold that is never settled. */
   | { readonly type: 'progress'; readonly id: string; readonly known: Nano }

@@ -143,9 +143,10 @@ function whyNothing(life: state.Life, { lines, asks }: AccountCall, now: Millis)
     (line.spend !== 0n || isAsked(line, index)) && state.counterOf(life, line).spent === undefined ? [index] : [],
   );
   if (absent.length > 0) return { outcome: 'absent', absent };
+  const admitting = new Set(asks.flatMap((ask) => (ask.isGrowth ? [] : ask.lines)));
   // A scope without a limit has one window, its whole life, which may begin a moment ahead of this clock.
   const isOver = lines
-    .filter(isAsked)
+    .filter((line, index) => admitting.has(index) || line.ahead > 0n)
     .some(({ limit, window }) => limit !== undefined && (now < window.start || window.end <= now));
   return isOver ? { outcome: 'window' } : undefined;
 }

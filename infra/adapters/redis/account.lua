@@ -347,14 +347,14 @@ local function readLines()
     local ahead = size(of[7])
     lines[i] = {
       of = of, counter = counters[of[1]], limit = of[2] and sum(of[2]), spend = of[3] and amount(of[3]) or ZERO,
-      ahead = ahead, isAsked = ZERO < ahead,
+      ahead = ahead, isAsked = ZERO < ahead, admits = ZERO < ahead,
     }
   end
   for _, ask in ipairs(given.asks) do
     for i, index in ipairs(ask.lines) do
       local line = lines[index + 1]
       if line == nil or line.ask == ask then error('an ask must name different lines of its call', 0) end
-      ask.lines[i], line.isAsked, line.ask = line, true, ask
+      ask.lines[i], line.isAsked, line.ask, line.admits = line, true, ask, line.admits or not ask.isGrowth
     end
   end
   return lines, names
@@ -367,8 +367,8 @@ local function obstacle(lines)
   local absent, isOver = {}, false
   for i, line in ipairs(lines) do
     if not line.counter.spent and (line.isAsked or line.spend ~= ZERO) then absent[#absent + 1] = i - 1 end
-    -- A scope without a limit has one window, its whole life, which may begin a moment ahead of this clock.
-    if line.isAsked and line.limit and not isOver then
+    -- Growth is in the window of its hold. A scope without a limit has one window, its whole life, which may begin a moment ahead of this clock.
+    if line.admits and line.limit and not isOver then
       local first, last = windowOf(line.counter)
       isOver = now < first or last <= now
     end

@@ -1,6 +1,6 @@
 // Steps of clients: each sends one request, and ends its hold once.
 import type { Option } from './choice.ts';
-import { type Course, costOf, type Request } from './course.ts';
+import { type Course, costOf, knownOf, type Request } from './course.ts';
 import { verifyAdmission } from './exposure.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -23,9 +23,10 @@ export function clientSteps(course: Course): Option[] {
       if (course.shared.stage.now() < course.startedAt + (request.after ?? 0)) return [];
       return gateway?.isFrozen === true ? [] : step('asks', () => ask(course, request, gateway));
     }
-    const { stage, gateway } = request;
-    const isOver = stage !== 'held' || (request.end === 'never' && !course.isLast);
-    return isOver || gateway?.isDead !== false || gateway.isFrozen ? [] : step('ends', () => end(course, request));
+    const { stage, gateway, grow, grown } = request;
+    if (stage !== 'held' || gateway?.isDead !== false || gateway.isFrozen) return [];
+    if (grow !== undefined && grown === undefined) return step('grows', () => enlarge(course, request, grow));
+    return request.end === 'never' && !course.isLast ? [] : step('ends', () => end(course, request));
   });
 }
 
@@ -41,19 +42,43 @@ function ask(course: Course, request: Request, gateway: Gateway | undefined): vo
   request.gateway = gateway;
   if (isStale) excused.add(request);
   if (gateway === undefined) return;
-  const { amount, minAmount = amount, name, known } = request;
+  const { amount, minAmount = amount, name } = request;
   const of = request.scopes.flatMap((scope) => scopes[scope] ?? []);
   request.limits = new Map(of.map(({ scopeId, budget }) => [scopeId, BigInt(budget?.limit ?? 0)]));
   for (const [scopeId, limit] of request.limits) gateway.limits.set(scopeId, limit);
   const before = new Set(course.requests.filter(({ hold }) => hold !== undefined));
   void gateway.ledger.hold({ scopes: of, amount, minAmount, model: name, identifier: 'entry' }).then((result) => {
     if (!result.ok) request.stage = result.failure.reason === 'unavailable' ? 'unavailable' : 'refused';
-    else Object.assign(request, { stage: 'held', hold: result.value });
+    else Object.assign(request, { stage: 'held', hold: result.value, size: result.value.amount });
     if (!result.ok) return;
     const since = course.requests.filter((other) => other.hold !== undefined && !before.has(other));
     verifyAdmission(course, request, since);
-    if (known !== undefined) gateway.ledger.progress(result.value, () => known);
+    if (request.grow === undefined) stream(request);
   });
+}
+
+/** A first attempt has broken: another one begins when its hold has grown, or can not. */
+function enlarge(course: Course, request: Request, by: bigint): void {
+  const { hold, gateway } = request;
+  if (hold === undefined || gateway === undefined) return;
+  request.stage = 'growing';
+  const before = new Set(course.requests.filter((other) => other.hold !== undefined));
+  void gateway.ledger.grow(hold, by).then(({ ok }) => {
+    const grown = ok ? by : 0n;
+    Object.assign(request, { stage: 'held', grown, size: request.size + grown });
+    const { name, size } = request;
+    if (hold.amount !== size) course.wrong.push(`${name} has grown to ${size}, and its hold is ${hold.amount}`);
+    const since = course.requests.filter((other) => other.hold !== undefined && !before.has(other));
+    if (ok) verifyAdmission(course, request, since);
+    stream(request);
+  });
+}
+
+/** What it has produced is asked for from now on. */
+function stream(request: Request): void {
+  const { hold, gateway } = request;
+  const known = knownOf(request);
+  if (hold !== undefined && known !== undefined) gateway?.ledger.progress(hold, () => known);
 }
 
 function end({ shared: { stage } }: Course, request: Request): void {

@@ -18,6 +18,8 @@ export interface Wish {
   readonly end: 'settle' | 'release' | 'both' | 'never';
   /** The streamed cost, where progress reports it. */
   readonly known?: bigint;
+  /** The charge of a first attempt that broke: the hold grows by it, and the request costs so much more, unless that is refused. */
+  readonly grow?: bigint;
 }
 
 /**
@@ -53,9 +55,12 @@ export interface Scene {
 
 export interface Request extends Wish {
   readonly name: string;
-  stage: 'new' | 'asked' | 'held' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
+  stage: 'new' | 'asked' | 'held' | 'growing' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
   gateway: Gateway | undefined;
   hold: Hold | undefined;
+  /** The size of its hold as its client knows it, and the growth in it; undefined: none was asked for yet. */
+  size: bigint;
+  grown: bigint | undefined;
   /** The limits that it was asked under, by scope; another process may know of a later edit. */
   limits: ReadonlyMap<string, bigint>;
   /** It is being settled since then. */
@@ -91,13 +96,18 @@ export interface Course {
 /** A process and its successors on the same disk have the same root. */
 export const rootOf = ({ name }: Gateway): string => name.replaceAll("'", '');
 
-/** The size of its hold: less than asked where spend left less. */
-export const sizeOf = ({ hold, amount }: Request): bigint => hold?.amount ?? amount;
+/** The size of its hold: less than asked where spend left less, more where it has grown. */
+export const sizeOf = ({ size }: Request): bigint => size;
 /** A client that was clamped gets no more than that. */
-export const costOf = (request: Request): bigint => {
-  const { hold, amount, cost } = request;
-  return hold !== undefined && hold.amount < amount && cost > hold.amount ? hold.amount : cost;
+export const costOf = ({ size, grown = 0n, amount, cost }: Request): bigint => {
+  const first = size - grown;
+  return grown + (first < amount && cost > first ? first : cost);
 };
+/** The streamed cost; undefined: no progress reports it. */
+export const knownOf = ({ known, grown = 0n }: Request): bigint | undefined =>
+  known === undefined ? undefined : known + grown;
+/** Whether a client has the hold. */
+export const isHeld = ({ stage }: Request): boolean => stage === 'held' || stage === 'growing';
 
 /** Whether its hold is on the disk of its process. */
 export const isWritten = ({ gateway, hold }: Request): boolean =>

@@ -1,6 +1,6 @@
 // What a counter really owes at an instant, at least: the law of admission is that no limit is exceeded by it (LEDGER 1).
 import type { ScopeWindow } from '#core/ports/policy.ts';
-import { type Course, costOf, isWritten, type Request, sizeOf } from './course.ts';
+import { type Course, costOf, isHeld, isWritten, knownOf, type Request, sizeOf } from './course.ts';
 
 /**
  * A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked of an old snapshot.
@@ -29,15 +29,15 @@ const isIn = ({ hold }: Request, { scopeId, window }: ScopeWindow): boolean =>
   hold?.charges.some((charge) => charge.scopeId === scopeId && charge.window.start === window.start) === true;
 
 function owedOf({ vanished, struck }: Course, request: Request): bigint {
-  const { stage, gateway, end, known } = request;
-  const [size, cost] = [sizeOf(request), costOf(request)];
+  const { stage, gateway, end } = request;
+  const [size, cost, known] = [sizeOf(request), costOf(request), knownOf(request)];
   if (gateway !== undefined && vanished.has(gateway)) {
     const isSafe = stage === 'settled' && !request.isUncovered && !struck.has('wipe') && !struck.has('restore');
     return isSafe ? least(known ?? cost, cost) : 0n;
   }
   const isDead = gateway?.isDead === true;
   if (isDead && stage !== 'settled' && !isWritten(request)) return 0n;
-  if (stage === 'held') return isDead ? least(known ?? size, size) : size;
+  if (isHeld(request)) return isDead ? least(known ?? size, size) : size;
   if (stage === 'settled') return cost;
   if (stage !== 'ending' || end === 'release') return 0n;
   return isDead ? least(known ?? size, cost) : cost;

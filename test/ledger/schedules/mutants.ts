@@ -85,6 +85,11 @@ const LARGE_LATER: Partial<Scene> = {
 /** Requests that end at any instant, where there is escrow ahead. */
 const ALIKE = Array.from({ length: 6 }, (_, by): Wish => ({ by, scopes: [2], amount: 3n, cost: 4n, end: 'settle' }));
 
+/** Requests of two processes that together nearly fill a limit, and grow. */
+const GROWING = Array.from({ length: 4 }, (_, by): Wish => {
+  return { by, scopes: [0], amount: 2n, cost: 2n, end: 'settle', grow: 2n, after: 20 * by };
+});
+
 /** Mutants that lose or give away money, each against a law of the ledger. */
 export const MUTANTS: ReadonlyArray<Mutant> = [
   {
@@ -349,6 +354,33 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { clock: 1, sweep: 1 } },
     edits: [
       { file: `${DOUBLES}/account-books.ts`, line: 'if (row.isClosed) return { row, charged: [] };', becomes: '' },
+    ],
+  },
+  {
+    name: 'growth that the outbox does not have when it counts',
+    scene: { wishes: GROWING, faults: { die: 1 } },
+    edits: [{ file: `${CORE}/grow.ts`, line: 'await record(context, live);', becomes: 'void record(context, live);' }],
+  },
+  {
+    name: 'growth by money that is not there',
+    scene: { wishes: GROWING, faults: {} },
+    edits: [
+      {
+        file: `${CORE}/grow.ts`,
+        line: 'const isAtHand = isFresh(context) && counters.every((counter) => fits(counter, by));',
+        becomes: 'const isAtHand = true;',
+      },
+    ],
+  },
+  {
+    name: 'growth that its hold takes later than it is granted',
+    scene: { wishes: GROWING, faults: {} },
+    edits: [
+      {
+        file: `${CORE}/grow.ts`,
+        line: 'onHeld: () => resolve(add(context, live, by)),',
+        becomes: 'onHeld: () => void context.timer(30, () => resolve(add(context, live, by))),',
+      },
     ],
   },
   {

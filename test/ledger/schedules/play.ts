@@ -72,7 +72,7 @@ function begin(scene: Scene): Course {
     startGateway(shared, `gateway ${at}`, { records: [] }),
   );
   const requests = scene.wishes.map((wish, at): Request => {
-    return { ...wish, name: `request ${at}`, stage: 'new', gateway: undefined, hold: undefined, ...AS_YET };
+    return { ...wish, ...AS_YET, name: `request ${at}`, stage: 'new', size: wish.amount };
   });
   const course: Course = {
     ...{ scene, shared, requests, gateways, struck: new Map(), isStale: false, isLast: false, wrong: [] },
@@ -82,7 +82,10 @@ function begin(scene: Scene): Course {
   return course;
 }
 
-const AS_YET = { settledAt: 0, isUncovered: false, limits: new Map<string, bigint>() };
+const AS_YET = {
+  ...{ gateway: undefined, hold: undefined, grown: undefined, settledAt: 0, isUncovered: false },
+  limits: new Map<string, bigint>(),
+};
 
 function withoutClients(stage: Stage, clients: () => Option[] = () => []): Option[] {
   const arrivals = stage

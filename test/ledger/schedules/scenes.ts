@@ -7,10 +7,10 @@ export const SMALL: Omit<Scene, 'faults'> = {
   limits: [5n, 4n, 200n],
   gateways: 2,
   wishes: [
-    { by: 0, scopes: [0, 2], amount: 3n, cost: 2n, end: 'both' },
+    { by: 0, scopes: [0, 2], amount: 3n, cost: 2n, end: 'both', grow: 1n },
     { by: 1, scopes: [0, 1], amount: 2n, cost: 2n, end: 'settle', known: 1n },
     { by: 1, scopes: [1], amount: 3n, cost: 3n, end: 'release' },
-    { by: 0, scopes: [2], amount: 2n, cost: 1n, end: 'settle' },
+    { by: 0, scopes: [2], amount: 2n, cost: 1n, end: 'settle', grow: 2n },
   ],
 };
 
@@ -19,7 +19,7 @@ export const WITH_STREAMS: typeof SMALL = {
   ...SMALL,
   wishes: [
     ...SMALL.wishes,
-    { by: 0, scopes: [2], amount: 9n, cost: 9n, end: 'never' },
+    { by: 0, scopes: [2], amount: 9n, cost: 9n, end: 'never', grow: 3n },
     { by: 1, scopes: [2], amount: 9n, cost: 9n, end: 'never', known: 7n },
   ],
 };
@@ -34,6 +34,8 @@ const SCOPES: readonly [number[], ...number[][]] = [[0], [1], [2], [2], [0, 1], 
 /** A random scene, the same for the same seed. */
 export function sceneOf(seed: number): Scene {
   const next = random(seed ^ 0x5ce4e);
+  // Requests of every fourth scene grow: a seed that was wrong once keeps its scene.
+  const grows = seed % 4 === 0 ? random(seed ^ 0x6209) : () => 1;
   const below = (most: number): number => Math.floor(next() * most);
   // The last scope is wide, others now and then: there escrow is got ahead of requests.
   const limitOf = (most: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(most));
@@ -50,6 +52,7 @@ export function sceneOf(seed: number): Scene {
       ...(next() < 0.3 ? { known: BigInt(below(Number(cost) + 1)) } : {}),
       ...(next() < 0.1 ? { minAmount: 1n } : {}),
       ...(next() < 0.2 ? { after: below(4000) } : {}),
+      ...(grows() < 0.5 ? { grow: BigInt(1 + Math.floor(grows() * 4)) } : {}),
     };
   });
   const faults: Partial<Record<Fault, number>> = {};

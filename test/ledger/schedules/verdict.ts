@@ -4,7 +4,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
-import { type Course, costOf, type Fault, isWritten, type Request, sizeOf } from './course.ts';
+import { type Course, costOf, type Fault, isHeld, isWritten, knownOf, type Request, sizeOf } from './course.ts';
 import { allowanceOf, least } from './exposure.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -18,7 +18,7 @@ const UNTOLD: ReadonlyArray<Fault> = ['hang', 'wipe', 'restore'];
 export async function verify(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
   const { requests, wrong } = course;
   const waiting = requests.filter(
-    ({ stage, gateway }) => /^(new|asked|ending)$/.test(stage) && gateway?.isDead === false,
+    ({ stage, gateway }) => /^(new|asked|growing|ending)$/.test(stage) && gateway?.isDead === false,
   );
   // A stop with the store away books what it cannot tell. A store that has no account of that process learns of it by the audit of a sweep.
   if (course.struck.has('stop') && UNTOLD.some((fault) => course.struck.has(fault))) {
@@ -47,13 +47,15 @@ const isGone = ({ vanished }: Course, { gateway }: Request): boolean => gateway 
 
 /** The costs that its own entry may have; undefined: there may be none. */
 function bookedAs(request: Request): ReadonlyArray<bigint | undefined> {
-  const { known, stage, gateway, end } = request;
-  const cost = costOf(request);
-  const unsettled = known === undefined ? [sizeOf(request)] : [known, sizeOf(request)];
+  const { stage, gateway, end, grow = 0n } = request;
+  const [cost, size, known] = [costOf(request), sizeOf(request), knownOf(request)];
+  // Its client does not know yet whether it has grown.
+  const sizes = stage === 'growing' ? [size, size + grow] : [size];
+  const unsettled = known === undefined ? sizes : [known, ...sizes];
   if (stage === 'settled') return [cost];
   const isDead = gateway?.isDead === true;
   // The hold is not waited for on disk: a reply that never completed owes nothing.
-  if (stage === 'held') return isDead && !isWritten(request) ? [undefined] : unsettled;
+  if (isHeld(request)) return isDead && !isWritten(request) ? [undefined] : unsettled;
   if (stage === 'ending') return end === 'release' ? [undefined, ...unsettled] : [cost, ...unsettled, undefined];
   // The client never learned of the hold, which was in the outbox.
   return stage === 'asked' && isDead ? [undefined, ...unsettled] : [undefined];
@@ -93,16 +95,16 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
     const charged = sum(charges.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
     let [min, max] = [0n, 0n];
     for (const request of course.requests) {
-      const { hold, scopes, stage, known, isUncovered } = request;
+      const { hold, scopes, stage, grow = 0n, isUncovered } = request;
       const isIn = hold
         ? hold.charges.some((of) => counterKey(of) === key)
         : scopes.some((of) => scopeId === `scope-${of}`);
       if (!isIn || !isGone(course, request) || entriesOf(course, request).length > 0) continue;
-      const [size, cost] = [sizeOf(request), costOf(request)];
-      max += stage === 'new' ? 0n : size > cost ? size : cost;
+      const [size, cost, known] = [sizeOf(request), costOf(request), knownOf(request)];
+      max += stage === 'new' ? 0n : (size > cost ? size : cost) + (stage === 'growing' ? grow : 0n);
       if (isForgetful || isUncovered) continue;
       if (stage === 'settled') min += least(known ?? cost, cost);
-      if (stage === 'held' && course.struck.has('full')) min += known ?? size;
+      if (isHeld(request) && course.struck.has('full')) min += known ?? size;
     }
     if (charged < min || charged > max)
       wrong.push(`${scopeId}: ${charged} were charged for the gone, which is not between ${min} and ${max}`);
