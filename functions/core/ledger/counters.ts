@@ -71,7 +71,7 @@ export interface Waiter {
   readonly amount: Nano;
   readonly minAmount: Nano;
   readonly rates: RateRequest | undefined;
-  /** It makes a hold larger: in the windows of that hold, and never in a line. */
+  /** More money for a hold: in the windows of that hold, and never in a line. */
   readonly isGrowth: boolean;
   readonly deadline: Millis;
   readonly onHeld: (granted: Granted) => void;

@@ -32,7 +32,7 @@ export interface Ask {
   readonly minAmount: Nano;
   /** Rates, taken together with the money or not at all; absent where nothing is limited. */
   readonly rates?: RateRequest | undefined;
-  /** It makes a hold of this account larger, whose window may be over. */
+  /** More money for a hold of this account, whose window may be over. */
   readonly isGrowth?: true;
 }
 

@@ -19,7 +19,7 @@
 // - A closing charges nothing where PostgreSQL's row has a later number than the frozen account: the store has gone back.
 import { describe, expect, test } from 'vitest';
 import { FLAWS, type Flaw } from './flaws.ts';
-import { COVERED, LARGE_SCENES, ONE, ONE_WORKER, SCENES, STREAM, scene, WIPED } from './scenes.ts';
+import { COVERED, GROWING, LARGE_SCENES, ONE, ONE_WORKER, SCENES, STREAM, scene, WIPED } from './scenes.ts';
 import { search } from './search.ts';
 import type { Scene } from './state.ts';
 
@@ -68,6 +68,7 @@ const SHOWN_BY: Readonly<Record<Flaw, Scene>> = {
   'an audit is no call': scene({ restored: 1, stopped: 1 }, ONE),
   'PostgreSQL learns no count from a closing': scene({ restored: 1, crashed: 2 }, ONE),
   'an account is closed in absent counters': scene({ crashed: 1, wiped: 1 }, ONE),
+  'a hold grows by money that is not there': scene({}, GROWING),
 };
 
 describe('a flaw that is planted is found', () => {

@@ -29,6 +29,7 @@ export const FLAWS = [
   'an account that a stop has closed is charged',
   'an account is forgotten before its last batch is booked',
   'the escrow of a marked account is free',
+  'a hold grows by money that is not there',
 ] as const;
 export type Flaw = (typeof FLAWS)[number];
 

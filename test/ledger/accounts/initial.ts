@@ -18,6 +18,7 @@ export function initial(scene: Scene): State {
       window: 0,
       isEnded: false,
       isFigured: false,
+      isGrown: false,
       atSize: false,
       batch: 0,
     })),

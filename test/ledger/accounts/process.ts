@@ -1,7 +1,7 @@
 // Steps of a process of the model: admit, ask, tell, settle, book (LEDGER 3, 8).
 import { isPlanted } from './flaws.ts';
 import { ofReplies } from './replies.ts';
-import type { Call, Go, Scene, State, Sums } from './state.ts';
+import type { Call, Go, Process, Scene, State, Sums } from './state.ts';
 import { isLoaded, load, type Reply, call as runCall } from './store.ts';
 import {
   answeredOf,
@@ -33,6 +33,7 @@ export function ofProcess(scene: Scene, state: State, who: number, go: Go): void
   if (!isWorker(scene, who)) ofBooking(scene, state, who, go);
   if (process.ending !== '') return;
   for (const of of requestsOf(scene, state, who, 'new')) ofAdmission(scene, state, who, of, go);
+  for (const of of requestsOf(scene, state, who, 'live')) ofGrowth(scene, state, who, of, go);
   if (!isWorker(scene, who)) ofTick(scene, state, who, go);
   if (process.known.some((limit, scope) => limit !== at(state.limits, scope)))
     go(`${who} learns the limits`, (to) => {
@@ -59,12 +60,7 @@ function ofAdmission(scene: Scene, state: State, who: number, of: number, go: Go
   const { window } = process;
   const counters = countersOf(scene, of, window);
   const idle = idleOf(scene, state, who);
-  const isFresh = process.known.every((limit, scope) => limit >= at(process.limits, scope));
-  if (
-    !process.asleep &&
-    counters.every((counter) => at(idle, counter) >= amount) &&
-    (isFresh || isPlanted(scene, 'escrow of a higher limit is used'))
-  )
+  if (counters.every((counter) => at(idle, counter) >= amount) && isUsable(scene, process))
     go(`${who} admits ${of} from its escrow`, (to) => {
       Object.assign(at(to.requests, of), { stage: 'live', window });
       return admitted(scene, to, who, of);
@@ -81,6 +77,30 @@ function ofAdmission(scene: Scene, state: State, who: number, of: number, go: Go
     go(`${who} refuses ${of}`, (to) => {
       at(to.requests, of).stage = 'refused';
     });
+}
+
+/** Whether idle escrow may be used: the store has answered lately, and the limits have not fallen since it was granted. */
+const isUsable = (scene: Scene, { asleep, known, limits }: Process): boolean =>
+  !asleep &&
+  (known.every((limit, scope) => limit >= at(limits, scope)) || isPlanted(scene, 'escrow of a higher limit is used'));
+
+/** More money for a hold in its own window, for the charge of an attempt that broke: from idle escrow, or from the store. */
+function ofGrowth(scene: Scene, state: State, who: number, of: number, go: Go): void {
+  const process = at(state.processes, who);
+  const { isGrown, window } = at(state.requests, of);
+  const { grows = 0 } = at(scene.requests, of);
+  if (grows === 0 || isGrown) return;
+  const idle = idleOf(scene, state, who);
+  const isThere = countersOf(scene, of, window).every((counter) => at(idle, counter) >= grows);
+  if ((isThere && isUsable(scene, process)) || isPlanted(scene, 'a hold grows by money that is not there'))
+    go(`${who} lets ${of} grow from its escrow`, (to) => {
+      at(to.requests, of).isGrown = true;
+      return admitted(scene, to, who, of);
+    });
+  if (process.pending !== null) return;
+  const returned = idle.map((value) => Math.max(0, value));
+  const wanted = spread(scene, of, window, grows);
+  send(scene, state, who, `asks for growth of ${of}`, () => ({ wanted, returned, request: of, isGrowth: true }), go);
 }
 
 /** The law of admission: what every counter owes, this request included, is within the limits that its process knows. */
@@ -120,6 +140,7 @@ export function compose(scene: Scene, state: State, who: number, part: Partial<C
       isLast: false,
       wanted: zeros(scene),
       request: -1,
+      isGrowth: false,
       registered: zeros(scene),
       limits: [...process.known],
     },
@@ -180,7 +201,10 @@ function hear(scene: Scene, to: State, who: number, reply: Reply): string | unde
     // A limit fell while the call was under way: the escrow goes back, and the request asks again.
     const isLower = process.known.some((limit, scope) => limit < at(call.limits, scope));
     if (call.request < 0 || (isLower && !isPlanted(scene, 'escrow of a higher limit is used'))) return undefined;
-    Object.assign(at(to.requests, call.request), { stage: 'live', window: call.window });
+    const request = at(to.requests, call.request);
+    // The reply may have ended meanwhile: then the escrow goes back.
+    if (call.isGrowth && request.stage !== 'live') return undefined;
+    Object.assign(request, call.isGrowth ? { isGrown: true } : { stage: 'live', window: call.window });
     return admitted(scene, to, who, call.request);
   }
   // The first call of a process that was away.

@@ -45,6 +45,25 @@ export const STREAM = {
   ],
 };
 
+/** Two that together nearly fill a limit, and whose holds grow: one of them may. */
+export const GROWING = {
+  ...LAST,
+  name: 'two holds grow',
+  limits: [5],
+  requests: LAST.requests.map((request) => ({ ...request, grows: 1 })),
+};
+
+/** One that grows, and another that wants the rest of the limit. */
+export const ONE_GROWS = {
+  ...GROWING,
+  name: 'one hold grows',
+  limits: [3],
+  requests: [
+    { by: 0, counters: [0], amount: 1, cost: 1, grows: 1 },
+    { by: 1, counters: [0], amount: 2, cost: 1 },
+  ],
+};
+
 /** One request, and a process that closes: small enough for more faults. */
 export const ONE = { ...COVERED, name: 'one request', requests: COVERED.requests.slice(0, 1) };
 
@@ -82,6 +101,8 @@ export const SCENES: ReadonlyArray<Scene> = [
   ...scenes(SHARED, {}, { lost: 1 }),
   ...scenes(COVERED, { died: 1 }),
   ...scenes(STREAM, { died: 1 }),
+  ...scenes(GROWING, {}),
+  ...scenes(ONE_GROWS, { died: 1 }, { crashed: 1 }, { edges: 1 }, { wiped: 1 }),
   ...scenes(ONE, { crashed: 2 }, { restored: 1, died: 1 }, { restored: 1, stopped: 1 }),
   ...scenes(ONE_WORKER, { restored: 1 }),
   ...scenes(WORKER, {}, { lost: 1 }, { died: 1 }, { slept: 1 }, { wiped: 1 }),

@@ -9,6 +9,8 @@ export interface Request {
   readonly cost: number;
   /** A stream: what a call tells as its risk while it runs, less than its cost. What it produces after that is lost with process and disk. */
   readonly streamed?: number;
+  /** The charge of a first attempt that broke: its hold may grow by it, and then it costs so much more. */
+  readonly grows?: number;
 }
 
 /** What may go wrong, and how often. */
@@ -79,6 +81,8 @@ export interface Call {
   /** Escrow wanted: for one request exactly (`request` ≥ 0), or ahead (-1). */
   readonly wanted: Sums;
   readonly request: number;
+  /** The request is live, and its hold grows in its own window. */
+  readonly isGrowth: boolean;
   /** Money of live holds that is registered whatever the limits say: the first call of a process that was away. */
   readonly registered: Sums;
   readonly limits: Sums;
@@ -155,6 +159,8 @@ export interface Progress {
   isEnded: boolean;
   /** A call has told its hold. */
   isFigured: boolean;
+  /** Its hold has grown, or may have when its process died. */
+  isGrown: boolean;
   /** Charged at its size: its process died before it was settled, and its outbox says no more. */
   atSize: boolean;
   batch: number;

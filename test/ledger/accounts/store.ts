@@ -44,7 +44,8 @@ export function call(scene: Scene, state: State, call: Call, isLate = false): Re
       if (counter === null) store.counters[index] = { spent: 0, held: 0 };
     });
   else if (absent) return answer(Object.assign(account, { outcome: 'absent' }));
-  if (!isZero(call.wanted) && call.window !== window) return answer(Object.assign(account, { outcome: 'window' }));
+  if (!isZero(call.wanted) && call.window !== window && !call.isGrowth)
+    return answer(Object.assign(account, { outcome: 'window' }));
   settle(store, account, call);
   if (!isZero(call.registered)) take(store, account, call.registered);
   for (const id of call.forgotten) {

@@ -40,8 +40,17 @@ export function sumsOf(scene: Scene, { books, requests }: State): Sums {
 }
 
 /** What a request is charged. */
-export const costOf = (scene: Scene, requests: ReadonlyArray<Progress>, of: number): number =>
-  at(requests, of).atSize ? at(scene.requests, of).amount : at(scene.requests, of).cost;
+export function costOf(scene: Scene, requests: ReadonlyArray<Progress>, of: number): number {
+  const { atSize, isGrown } = at(requests, of);
+  const { cost, grows = 0 } = at(scene.requests, of);
+  return atSize ? holdOf(scene, requests, of) : cost + (isGrown ? grows : 0);
+}
+
+/** The size of a request's hold. */
+export function holdOf(scene: Scene, requests: ReadonlyArray<Progress>, of: number): number {
+  const { amount, grows = 0 } = at(scene.requests, of);
+  return amount + (at(requests, of).isGrown ? grows : 0);
+}
 
 /** What must be at risk before a reply ends: its cost; of a stream that a call has told, what that call said. */
 export function figureOf(scene: Scene, requests: ReadonlyArray<Progress>, of: number): number {
@@ -58,7 +67,7 @@ export const requestsOf = (scene: Scene, { requests }: State, who: number, ...st
 function exposureOf(scene: Scene, { requests }: State, of: number, isCautious: boolean): number {
   const { stage } = at(requests, of);
   const isHeld = stage === 'live' || (isCautious && /^(gone|released)/.test(stage));
-  if (isHeld) return at(scene.requests, of).amount;
+  if (isHeld) return holdOf(scene, requests, of);
   if (stage === 'gone done') return figureOf(scene, requests, of);
   return /^(done|sent|told|booked)$/.test(stage) ? costOf(scene, requests, of) : 0;
 }
@@ -139,11 +148,11 @@ const BOOKS = -1;
 
 /** Sum of what these requests hold. */
 export const holdsOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
-  sumOf(scene, state, of, (one) => at(scene.requests, one).amount);
+  sumOf(scene, state, of, (one) => holdOf(scene, state.requests, one));
 
 /** Sum of what a call tells as the risk of these live requests. */
 export const risksOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>
-  sumOf(scene, state, of, (one) => at(scene.requests, one).streamed ?? at(scene.requests, one).amount);
+  sumOf(scene, state, of, (one) => at(scene.requests, one).streamed ?? holdOf(scene, state.requests, one));
 
 /** Sum of what these requests cost. */
 export const costsOf = (scene: Scene, state: State, of: ReadonlyArray<number>): Sums =>

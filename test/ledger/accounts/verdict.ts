@@ -1,6 +1,6 @@
 // Laws of the account model: the violation of a state, if any (LEDGER 1).
 import type { Scene, State } from './state.ts';
-import { at, costOf, isZero, plus, spread, sumsOf, zeros } from './sums.ts';
+import { at, costOf, holdOf, isZero, plus, spread, sumsOf, zeros } from './sums.ts';
 
 /** The violation of this state, if any. */
 export function verify(scene: Scene, state: State): string | undefined {
@@ -45,7 +45,7 @@ function verifyEnd(scene: Scene, state: State): string | undefined {
   const sums = sumsOf(scene, state);
   let [least, most] = [zeros(scene), zeros(scene)];
   state.requests.forEach(({ stage, window }, of) => {
-    const { by, amount } = at(scene.requests, of);
+    const { by } = at(scene.requests, of);
     const cost = costOf(scene, state.requests, of);
     const isLost = lost.includes(by);
     if (stage === 'booked')
@@ -54,7 +54,7 @@ function verifyEnd(scene: Scene, state: State): string | undefined {
       least = plus(least, spread(scene, of, window, at(scene.requests, of).streamed ?? cost));
     const isUntold = stage === 'released' && at(state.processes, by).gone === 'died';
     if (stage === 'gone done' || stage === 'gone live' || isUntold)
-      most = plus(most, spread(scene, of, window, amount));
+      most = plus(most, spread(scene, of, window, holdOf(scene, state.requests, of)));
   });
   for (const [index, sum] of sums.entries()) {
     if (sum < at(least, index)) return `counter ${index}: ${sum} is booked of at least ${least[index]}`;

@@ -128,7 +128,11 @@ function die(scene: Scene, to: State, who: number): undefined {
   const isAsked = (of: number): boolean => process.out || process.pending?.request === of;
   for (const of of requestsOf(scene, to, who, 'new', 'refused'))
     at(to.requests, of).stage = isAsked(of) ? 'gone live' : 'refused';
-  for (const of of requestsOf(scene, to, who, 'live')) at(to.requests, of).stage = 'gone live';
+  for (const of of requestsOf(scene, to, who, 'live')) {
+    const request = at(to.requests, of);
+    const mayHaveGrown = process.pending?.request === of && process.pending.isGrowth;
+    Object.assign(request, { stage: 'gone live', isGrown: request.isGrown || mayHaveGrown });
+  }
   for (const of of requestsOf(scene, to, who, 'done', 'sent', 'told')) {
     const { isEnded } = at(to.requests, of);
     const isBooked = books.settled.includes(of);

@@ -63,13 +63,14 @@ function enlarge(course: Course, request: Request, by: bigint): void {
   if (hold === undefined || gateway === undefined) return;
   request.stage = 'growing';
   const before = new Set(course.requests.filter((other) => other.hold !== undefined));
+  const known = { limits: new Map(gateway.limits) };
   void gateway.ledger.grow(hold, by).then(({ ok }) => {
     const grown = ok ? by : 0n;
     Object.assign(request, { stage: 'held', grown, size: request.size + grown });
     const { name, size } = request;
     if (hold.amount !== size) course.wrong.push(`${name} has grown to ${size}, and its hold is ${hold.amount}`);
     const since = course.requests.filter((other) => other.hold !== undefined && !before.has(other));
-    if (ok) verifyAdmission(course, request, since);
+    if (ok) verifyAdmission(course, request, [known, ...since]);
     stream(request);
   });
 }

@@ -4,9 +4,10 @@ import { type Course, costOf, isHeld, isWritten, knownOf, type Request, sizeOf }
 
 /**
  * A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked of an old snapshot.
- * `since`: all that were admitted since it asked, for it learns of its hold late; those may still have known a higher limit.
+ * `since`: all that were admitted since it asked, for it learns of its hold late; those may still have known a higher limit,
+ * and so may its own process, where it learns of its hold or growth only when that is on disk.
  */
-export function verifyAdmission(course: Course, request: Request, since: ReadonlyArray<Request>): void {
+export function verifyAdmission(course: Course, request: Request, since: ReadonlyArray<Pick<Request, 'limits'>>): void {
   if (course.excused.has(request)) return;
   for (const charge of request.hold?.charges ?? []) {
     const known = [request.gateway, ...since].map((one) => one?.limits.get(charge.scopeId) ?? 0n);
