@@ -53,12 +53,12 @@ test('what is set is read, what is empty or absent is as written down', () => {
     PATH_SECRETS: SEGMENT,
     PORT: '',
     OWN_USERS: ' a, b,',
-    HOST: '::',
+    HOST: '127.0.0.1',
     OTHER: 'x',
   };
   expect(readEnvironment(AdmissionEnvironment, environment)).toEqual({
     PORT: 8080,
-    HOST: '::',
+    HOST: '127.0.0.1',
     METRICS_PORT: 9464,
     LOG_LEVEL: 'info',
     KUBERNETES_SERVICE_HOST: '10.0.0.1',

@@ -29,7 +29,7 @@ const file = converted((path) => {
 
 const server = {
   PORT: withDefault(port, '8080'),
-  HOST: withDefault(text, '0.0.0.0'),
+  HOST: withDefault(text, '::'),
   METRICS_PORT: withDefault(port, '9464'),
   LOG_LEVEL: withDefault(oneOf('info', 'warn', 'error'), 'info'),
 };

@@ -1,11 +1,11 @@
 // A handler as an HTTP server in Node, which lets open requests end before it stops.
-import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createTurn } from '#adapters/turn.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { NodeExchange } from './http-exchange.ts';
+import { type ListenOptions, listen } from './listen.ts';
 import type { Traces } from './otel.ts';
 import { cutStalled } from './stalled-clients.ts';
 
@@ -15,10 +15,7 @@ interface FetchHandler {
 
 export type Handler = FetchHandler | { readonly handle: HttpHandler };
 
-export interface Listening {
-  /** 0: any free port. */
-  readonly port: number;
-  readonly host: string;
+export interface Listening extends ListenOptions {
   readonly tls?: Tls;
   /** Milliseconds that a client may take nothing of its reply. */
   readonly stalled?: number | undefined;
@@ -59,13 +56,10 @@ export async function serve(options: Handler & Listening) {
   server.keepAliveTimeout = KEEP_ALIVE;
   cutStalled(server, stalled);
   const sockets = socketsOf(server, https === undefined ? 'connection' : 'secureConnection');
-  // Rejects with the server's error.
-  await once(server.listen(port, host), 'listening');
-  const address = server.address();
-  const taken = typeof address === 'object' && address !== null ? address.port : port;
+  const { at, port: taken } = await listen(server, { port, host });
   return {
     /** The address with the port that was really taken, without a slash at its end. */
-    url: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
+    url: `${tls === undefined ? 'http' : 'https'}://${at}`,
     port: taken,
     /** Shows this certificate on every connection from now on; does nothing without TLS. Throws for an invalid certificate. */
     renew: (next: Tls) => {

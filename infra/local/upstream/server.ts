@@ -1,12 +1,11 @@
 // The sample upstream, which stands in for a provider on one machine: it streams, counts what it reports, and misbehaves by its models' names.
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { constants, createGzip } from 'node:zlib';
 import * as z from 'zod';
+import { listen } from '../../node/listen.ts';
 import { BEHAVIOURS } from './behaviours.ts';
 import { type Completion, type CompletionRequest, complete } from './completion.ts';
 import { anthropic, type Dialect, openai } from './dialects.ts';
@@ -46,14 +45,13 @@ export async function createSampleUpstream({ port, host = '127.0.0.1', key }: Sa
       else response.destroy();
     });
   });
-  await once(server.listen(port, host), 'listening');
-  const { port: taken } = server.address() as AddressInfo;
+  const { at } = await listen(server, { port, host });
   const close = async () => {
     server.closeAllConnections();
     await server[Symbol.asyncDispose]();
   };
   // OpenAI's API begins at `/v1` below this.
-  return { url: `http://${host}:${taken}`, stats, close };
+  return { url: `http://${at}`, stats, close };
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');

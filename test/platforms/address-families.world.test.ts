@@ -1,0 +1,76 @@
+// The functions in Pods with one address family: on IPv6 alone, on IPv4 alone, and on both.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { openCertificates } from '../../infra/local/cluster/certificates.ts';
+import { startChild } from '../child.ts';
+import { entry, snapshotOf } from '../gateway/instance.ts';
+import { linkBundles } from '../shared-servers.ts';
+import { describeUnless } from '../skip-unless.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import type { Answers, Asked } from './ask-each-port.ts';
+import { ADMISSION_PATH, RECONCILE_TOKEN } from './node-process.ts';
+
+/** What makes a network of one family of a new one. IPv6 is off in two ways: without addresses, and without the protocol. */
+const NETWORKS = {
+  both: 'true',
+  'IPv6 alone': 'ip -4 address flush dev lo',
+  'IPv4 alone': 'ip -6 address flush dev lo',
+  'IPv4 alone, with disable_ipv6': 'sysctl -qw net.ipv6.conf.all.disable_ipv6=1',
+  // The kernel gives IPv6 sockets that take no IPv4 unless they ask for it.
+  'both, with bindv6only': 'sysctl -qw net.ipv6.bindv6only=1',
+} as const;
+
+const inNetwork = (setUp: string, command: ReadonlyArray<string>) => {
+  const script = `ip link set lo up && ${setUp} && exec "$@"`;
+  return startChild('unshare', ['--net', '--map-root-user', 'sh', '-c', script, 'sh', ...command]).ended;
+};
+
+const tried = await inNetwork('ip -6 address show dev lo | grep -q ::1', ['true']).catch(() => ({ code: -1 }));
+const why = tried.code === 0 ? undefined : 'no network of its own with IPv6 can be made here (unshare, ip)';
+
+describeUnless(why, 'the functions', () => {
+  const folder = temporaryFolder();
+  const file = join(folder, 'functions.json');
+
+  beforeAll(async () => {
+    await linkBundles(folder);
+    const write = (path: string, text: string) => {
+      mkdirSync(join(folder, path, '..'), { recursive: true });
+      writeFileSync(join(folder, path), text);
+      return join(folder, path);
+    };
+    const { cert, key } = await openCertificates(join(folder, 'certificates'), new Date());
+    // Nobody is there: the functions answer nevertheless.
+    const api = { KUBERNETES_SERVICE_HOST: '::1', RECONCILE_TOKEN };
+    for (const [name, text] of Object.entries({ host: '[::1]', username: 'u', password: 'p', dbname: 'd' }))
+      write(`database/${name}`, text);
+    write('store/host', 'memory');
+    mkdirSync(join(folder, 'outbox'));
+    const mounts = {
+      SNAPSHOT_FILE: write('snapshot.json', JSON.stringify(snapshotOf([entry('small')]))),
+      ...{ DATABASE_DIR: join(folder, 'database'), STORE_DIR: join(folder, 'store') },
+      ...{ CREDENTIALS_DIR: join(folder, 'credentials'), OUTBOX_DIR: join(folder, 'outbox') },
+    };
+    const tls = { TLS_CERT_FILE: write('tls.crt', cert), TLS_KEY_FILE: write('tls.key', key) };
+    const functions: ReadonlyArray<Asked> = [
+      { bundle: join(folder, 'node/admission.mjs'), environment: { ...api, ...tls, PATH_SECRETS: ADMISSION_PATH } },
+      { bundle: join(folder, 'node/reconcile.mjs'), environment: api },
+      { bundle: join(folder, 'node/gateway.mjs'), environment: mounts },
+    ];
+    write('functions.json', JSON.stringify(functions));
+  });
+
+  test.each(Object.entries(NETWORKS))('answer on every port that a Pod has, on %s', async (name, setUp) => {
+    const program = join(import.meta.dirname, 'ask-each-port.ts');
+    const { code, stdout, stderr } = await inNetwork(setUp, [process.execPath, program, file]);
+    expect(`${code} ${stderr}`).toBe('0 ');
+    const answers = JSON.parse(stdout) as Answers;
+    expect(Object.keys(answers)).toHaveLength(6);
+    const answered = (family: 0 | 1) => Object.values(answers).filter((both) => both[family] === '200').length;
+    expect([answered(0), answered(1)], stdout).toEqual([
+      name === 'IPv6 alone' ? 0 : 6,
+      name.startsWith('IPv4') ? 0 : 6,
+    ]);
+  });
+});
