@@ -298,3 +298,17 @@ describe('the log', () => {
     expect(JSON.stringify(lines)).not.toMatch(/hello|sk-test|value-of|a reply/i);
   });
 });
+
+test('a query that is longer than any provider reads is refused, also on routes that pass none on', async () => {
+  const { app, fake } = stage();
+  for (const path of ['/messages', '/v1/messages/count_tokens', '/chat/completions', '/models', '/nothing']) {
+    const response = await app.request(`${path}?${'x'.repeat(1_024)}`, { method: 'POST', body: '{}' });
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      expect.objectContaining({
+        error: expect.objectContaining({ message: expect.stringContaining('1024 characters') }),
+      }),
+    ]);
+  }
+  expect(fake.requests).toEqual([]);
+});

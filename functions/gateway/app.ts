@@ -59,6 +59,7 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
       blockedMessage: snapshot?.blockedMessage,
       errors: route?.errors ?? errorsFor(client, path),
     });
+    if (client.query.length > MAX_QUERY) return void refuse(client, LONG_QUERY, context);
     if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
     if (route.method !== client.method) return void refuse(client, methodFailure(client, route), context);
     try {
@@ -73,6 +74,13 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
     }
   };
 }
+
+/** Characters. The longest query of a provider's API has a tenth of them. */
+const MAX_QUERY = 1_024;
+const LONG_QUERY: Failure = {
+  code: 'invalid_request',
+  message: `The query of the address is longer than ${MAX_QUERY} characters. Send a shorter one.`,
+};
 
 /** Clients that open a WebSocket first go on by POST after 426 only. */
 function methodFailure(client: HttpExchange, { method }: Route): Failure {

@@ -4,7 +4,7 @@ import { COUNT, event, message, START, STOP, words } from '../../test/gateway/an
 import { chunkFrame, exceptionFrame, FRAMED, framed } from '../../test/gateway/aws-event-stream.ts';
 import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, textOf } from '../../test/gateway/stage.ts';
-import { MESSAGES, type Script, SSE, sentText } from '../../test/gateway/upstream.ts';
+import { addressOf, MESSAGES, type Script, SSE, sentText } from '../../test/gateway/upstream.ts';
 
 const MODEL = 'eu.anthropic.claude-x-v1:0';
 const ASK = { model: 'claude', max_tokens: 100, messages: MESSAGES };
@@ -64,7 +64,9 @@ describe('a message', () => {
   test("to Bedrock's newer endpoint is Anthropic's own", async () => {
     const { ask, fake } = open('bedrock_mantle');
     await ask(ASK);
-    expect(fake.requests[0]?.url).toBe('https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1/messages?beta=true');
+    expect(addressOf(fake.requests[0])).toBe(
+      'https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1/messages?beta=true',
+    );
     expect(fake.requests[0]?.headers).toMatchObject({
       'x-api-key': 'value-of-apiKey',
       'anthropic-version': '2023-06-01',

@@ -14,6 +14,7 @@ import {
   streamed,
   type WireReply,
 } from '../../test/gateway/upstream.ts';
+import { createCooldowns } from './cooldown.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const OK: WireReply = { body: completion('hello') };
@@ -253,4 +254,23 @@ test('LeastBusy sends each request to the entry with the fewest in flight, strea
   await textOf(await streams.chat({ ...CHAT, stream: true }));
   expect(asked(streams)).toEqual(['a', 'b', 'b']);
   await textOf(open);
+});
+
+test('states of entries are bounded: those of edited instances are forgotten, and requests in flight still end', () => {
+  const { deps } = stage();
+  const cooldowns = createCooldowns(deps);
+  const called = (at: number) => ({ entry: entry('gpt', { identifier: `entry ${at}` }), base: '', credentials: {} });
+  const leave = cooldowns.enter('entry 0');
+  for (let at = 0; at < 5_000; at += 1) {
+    cooldowns.failed(called(at), COOLDOWN, { isFirst: true, retryAfter: 60 });
+  }
+  const known = Array.from({ length: 5_000 }, (_, at) => cooldowns.of(called(at))).filter(
+    (until) => until !== undefined,
+  );
+  expect(known.length).toBeGreaterThan(512);
+  expect(known.length).toBeLessThan(2_000);
+  expect(cooldowns.of(called(4_999))).toBeDefined();
+  cooldowns.enter('entry 0');
+  leave();
+  expect(cooldowns.inFlight('entry 0')).toBe(1);
 });

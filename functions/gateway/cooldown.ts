@@ -1,4 +1,5 @@
 // Cooldowns of model entries that failed, and requests in flight at each. Each process keeps its own.
+import { createLru } from '#core/lru.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -27,11 +28,13 @@ interface State {
   inFlight: number;
 }
 
+/** Entries that are remembered: twice as many as an instance has, because edited ones leave theirs behind. */
+const MAX_STATES = 1_024;
 /** The longest cooldown, even where the provider asks for a longer wait. */
 const MAX_COOLDOWN: Millis = 3_600_000;
 
 export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>) {
-  const states = new Map<string, State>();
+  const states = createLru<State>(MAX_STATES);
   const stateOf = (identifier: string): State => {
     const state = states.get(identifier) ?? { failures: [], cooldown: undefined, inFlight: 0 };
     states.set(identifier, state);

@@ -3,7 +3,7 @@ import { errorBody } from '../../test/gateway/anthropic.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
-import { MESSAGES, type Script, sentText } from '../../test/gateway/upstream.ts';
+import { addressOf, MESSAGES, type Script, sentText } from '../../test/gateway/upstream.ts';
 
 const COUNT = { model: 'claude', messages: MESSAGES };
 
@@ -25,7 +25,7 @@ describe('counting tokens', () => {
     const response = await count(body);
     expect(await response.text()).toBe('{"input_tokens": 42, "more": 1}');
     expect(response.headers.get('x-gateway-estimated')).toBeNull();
-    expect(fake.requests[0]?.url).toBe('https://api.anthropic.com/v1/messages/count_tokens?beta=true');
+    expect(addressOf(fake.requests[0])).toBe('https://api.anthropic.com/v1/messages/count_tokens?beta=true');
     expect(sentText(fake.requests[0])).toBe(body.replace('"claude"', '"real-claude"'));
     expect(lines[0]?.fields).toMatchObject({ route: 'messages/count_tokens', status: 200, attempts: 1 });
   });

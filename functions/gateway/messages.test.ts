@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { COUNT, errorBody, event, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
 import { KEY } from '../../test/gateway/instance.ts';
 import { textOf, WAYS } from '../../test/gateway/stage.ts';
-import { SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
+import { addressOf, SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
 import { runs } from '../../test/runs.ts';
 import { ASK, errorOf, open } from './messages.fixture.ts';
 
@@ -21,7 +21,7 @@ describe('a message', () => {
     );
     expect(await textOf(response)).toBe(reply);
     const [sent] = fake.requests;
-    expect(sent?.url).toBe('https://api.anthropic.com/v1/messages?beta=true');
+    expect(addressOf(sent)).toBe('https://api.anthropic.com/v1/messages?beta=true');
     expect(sentText(sent)).toBe(body.replace('"claude"', '"real-claude"').replace(',"Model":"dear"', ''));
     expect(sent?.headers).toMatchObject({
       ...{ 'x-api-key': 'value-of-claude-secret-key', 'anthropic-beta': beta, 'anthropic-version': '2023-06-01' },

@@ -11,6 +11,10 @@ export interface WireReply {
 /** The body that was sent, as text. */
 export const sentText = (request: UpstreamRequest | undefined): string => joinBody(request?.body ?? []).toString();
 
+/** The address that was called, with what the client added to it. */
+export const addressOf = (request: UpstreamRequest | undefined): string | undefined =>
+  request && request.url + (request.query ?? '');
+
 export type Script = (request: UpstreamRequest, call: number) => WireReply | Promise<WireReply>;
 
 /** An upstream that answers by script and keeps what it was sent. An aborted request breaks its body, as a socket would. */

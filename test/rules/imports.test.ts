@@ -11,7 +11,7 @@ const NODE = /^node:/;
 /** Folder → what its files may import; the first folder that matches a file decides. */
 const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
   { folder: 'crds/', may: [/^crds\//, /^zod$/] },
-  { folder: 'functions/core/', may: [/^functions\/core\//, /^crds\//, /^zod$/] },
+  { folder: 'functions/core/', may: [/^functions\/core\//, /^crds\//, /^zod$/, /^lru-cache$/] },
   ...['admission', 'reconcile', 'gateway'].map((name) => ({
     folder: `functions/${name}/`,
     may: [new RegExp(`^functions/${name}/`), /^functions\/core\//, /^crds\//, /^zod$/],

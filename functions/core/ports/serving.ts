@@ -30,7 +30,10 @@ export type Signing =
     };
 
 export interface UpstreamRequest {
+  /** The address of the entry: nothing in it is the client's choice, so that it may be remembered. */
   readonly url: string;
+  /** The query that the client adds to the address, with its question mark; absent: none. */
+  readonly query?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   /** Absent: the headers say all. */
   readonly signing?: Signing | undefined;

@@ -27,7 +27,7 @@ export interface Codec {
 }
 
 /** A request to a provider, without what is the same for all APIs. */
-export type Call = Pick<UpstreamRequest, 'url' | 'headers' | 'body' | 'signing'>;
+export type Call = Pick<UpstreamRequest, 'url' | 'query' | 'headers' | 'body' | 'signing'>;
 
 /** Streams as they come from a provider, and the ends that the gateway gives them. */
 export interface StreamFormat {
@@ -183,7 +183,7 @@ export function toCall({ stream, forwarded }: ModelRequest, { endpoint }: Recipi
   const url = stream ? (route.streamUrl ?? route.url) : route.url;
   const shared = stream ? headers.stream : headers.plain;
   if (forwarded === undefined) return { url, headers: shared, body, signing };
-  return { url: url + forwarded.query, headers: { ...shared, ...forwarded.headers }, body, signing };
+  return { url, query: forwarded.query, headers: { ...shared, ...forwarded.headers }, body, signing };
 }
 
 /** The header that carries the provider's key; none without one. */

@@ -11,7 +11,7 @@ interface Deps {
 }
 
 export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Upstream {
-  const send: Upstream = async ({ url, headers, body, timeouts, signal }) => {
+  const send: Upstream = async ({ url, query = '', headers, body, timeouts, signal }) => {
     // After this point it is unknown whether anything was sent.
     if (signal.aborted) throw new UpstreamBroke('unsent', 'the request was aborted');
     const late = new AbortController();
@@ -26,7 +26,7 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
     };
     try {
       startTimer(timeouts.connect + timeouts.firstByte);
-      const response = await fetch(url, {
+      const response = await fetch(url + query, {
         method: 'POST',
         headers,
         body: toBytes(body),

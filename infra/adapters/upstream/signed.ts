@@ -117,7 +117,8 @@ async function toSigned(
   const { AwsV4Signer } = await import('aws4fetch');
   const body = toBytes(request.body);
   const datetime = new Date(now).toISOString().replaceAll(/[:-]|\.\d{3}/g, '');
-  const { url, headers } = request;
+  const { query = '', headers } = request;
+  const url = request.url + query;
   const signed = await new AwsV4Signer({ method: 'POST', url, headers, body, datetime, ...keys }).sign();
   return { ...request, headers: Object.fromEntries(signed.headers), body: [body] };
 }

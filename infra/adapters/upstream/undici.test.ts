@@ -1,9 +1,9 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSocketServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
 import { createUpstream } from './undici.ts';
 import { promisesOfUpstream } from './upstream.promises.ts';
 
@@ -121,6 +121,61 @@ describe('an upstream over undici', () => {
     let bytes = 0;
     for await (const some of body) bytes += some.length;
     expect(bytes).toBe(pieces * piece.length);
+  });
+});
+
+describe('connection pools', () => {
+  const servers: Server[] = [];
+  const timeouts = { connect: 1000, firstByte: 2000, idle: 60_000 };
+
+  /** A provider that streams until it is told to end. */
+  async function provider() {
+    const streams: ServerResponse[] = [];
+    const listening = createServer((incoming, outgoing) => {
+      incoming.resume();
+      outgoing.write(`${incoming.url}:begin `);
+      streams.push(outgoing);
+    });
+    servers.push(listening);
+    await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
+    const address = listening.address();
+    const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/v1`;
+    return { url, streams, end: () => streams.shift()?.end('end'), open: () => connections(listening) };
+  }
+  const call = (upstream: Upstream, url: string, query?: string) =>
+    upstream({ url, query, headers: {}, body: ['x'], timeouts, signal: new AbortController().signal });
+
+  afterEach(() => {
+    for (const one of servers.splice(0)) {
+      one.closeAllConnections();
+      one.close();
+    }
+  });
+
+  test('that were used longest ago are closed, each after its last call, which loses nothing', async () => {
+    const upstream = createUpstream({ maxPools: 2 });
+    const [first, second, third] = [await provider(), await provider(), await provider()];
+    const early = await call(upstream, first.url, '?client=1');
+    const others = [await call(upstream, second.url), await call(upstream, third.url)];
+    const again = await call(upstream, first.url);
+    expect(await first.open()).toBe(2);
+    for (const { end } of [first, second, third]) end();
+    expect(await textOf(early.body)).toBe('/v1?client=1:begin end');
+    expect(await Promise.all(others.map(({ body }) => textOf(body)))).toEqual(Array(2).fill('/v1:begin end'));
+    // The pool of the first call has ended; the second server's was used longest ago when the first came again.
+    await expect.poll(async () => [await first.open(), await second.open()]).toEqual([1, 0]);
+    first.end();
+    expect(await textOf(again.body)).toBe('/v1:begin end');
+    await upstream.close();
+  });
+
+  test('are destroyed with their running calls at the end, also those that were being closed', async () => {
+    const upstream = createUpstream({ maxPools: 1 });
+    const [first, second] = [await provider(), await provider()];
+    const running = [await call(upstream, first.url), await call(upstream, second.url)];
+    const broken = running.map(({ body }) => textOf(body).catch((error: unknown) => error));
+    await upstream.close();
+    for (const error of await Promise.all(broken)) expect(error).toBeInstanceOf(UpstreamBroke);
   });
 });
 

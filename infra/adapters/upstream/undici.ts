@@ -1,33 +1,44 @@
 // The upstream of a Node process: undici, one connection pool per origin.
+import { LRUCache } from 'lru-cache';
 import { Pool } from 'undici';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
 import { createTurn } from '../turn.ts';
-import { ask, type Route, toBroken } from './answer.ts';
+import { ask, toBroken } from './answer.ts';
 import { type PodIdentity, withSigning } from './signed.ts';
 
-interface KnownRoute extends Route {
+/** The pool and the path of an address. */
+interface KnownRoute {
+  readonly pool: string;
+  readonly path: string;
   readonly connect: number;
 }
 
-/** A bound on cached URLs: one per model entry, plus those of edited entries. */
-const MAX_ROUTES = 10_000;
+/** Pools that are kept: twice as many as an instance has entries, because edited ones leave theirs behind. */
+const MAX_POOLS = 1_024;
+/** Parsed addresses that are kept: each entry has a few, one for each API. */
+const MAX_ROUTES = 4_096;
 
 interface Deps {
   readonly fetch?: typeof globalThis.fetch;
   readonly now?: () => number;
   /** The role of the Pod, where it has one. */
   readonly pod?: PodIdentity;
+  readonly maxPools?: number;
 }
 
-export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod }: Deps = {}) {
+export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, maxPools = MAX_POOLS }: Deps = {}) {
   const turn = createTurn();
-  const pools = new Map<string, Pool>();
-  /** Routes by URL: a look-up costs less than parsing it. */
-  const routes = new Map<string, KnownRoute>();
+  /** Pools that take no new calls, until their last one has ended. */
+  const closing = new Set<Pool>();
+  const pools = new LRUCache<string, Pool>({ max: maxPools, dispose: (pool) => void retire(pool) });
+  /** Routes by address: a look-up costs less than parsing it. Nothing that a client chooses is in an address. */
+  const routes = new LRUCache<string, KnownRoute>({ max: MAX_ROUTES });
 
   const send: Upstream = (request) => {
     try {
-      return ask(routeOf(request), request, turn);
+      const { pool, path, connect } = routeOf(request);
+      const { query = '' } = request;
+      return ask({ pool: poolFor(pool, connect), path: path + query }, request, turn);
     } catch (error) {
       return Promise.reject(toBroken(error));
     }
@@ -37,28 +48,33 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod }
     const known = routes.get(url);
     if (known?.connect === connect) return known;
     const { origin, pathname, search } = new URL(url);
-    const route = { pool: poolFor(origin, connect), path: pathname + search, connect };
-    if (routes.size >= MAX_ROUTES) routes.clear();
+    const route = { pool: `${origin} ${connect}`, path: pathname + search, connect };
     routes.set(url, route);
     return route;
   }
 
-  function poolFor(origin: string, connectTimeout: number): Pool {
-    const name = `${origin} ${connectTimeout}`;
+  function poolFor(name: string, connectTimeout: number): Pool {
     const known = pools.get(name);
     if (known !== undefined) return known;
+    const [origin = ''] = name.split(' ');
     // HTTP/1.1 only: a broken HTTP/2 connection would break every stream on it.
     const pool = new Pool(origin, { allowH2: false, connect: { timeout: connectTimeout }, keepAliveTimeout: 30_000 });
     pools.set(name, pool);
     return pool;
   }
 
+  async function retire(pool: Pool): Promise<void> {
+    closing.add(pool);
+    await pool.close().catch(() => undefined);
+    closing.delete(pool);
+  }
+
   return Object.assign(withSigning(send, { fetch, now, pod }), {
     /** Closes every connection and breaks running calls. */
     close: async () => {
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
       pools.clear();
       routes.clear();
+      await Promise.all([...closing].map((pool) => pool.destroy()));
     },
   });
 }
