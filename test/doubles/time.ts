@@ -12,6 +12,8 @@ export interface ManualTime {
   jump(millis: Millis): Promise<void>;
   /** Runs everything that needs no time. */
   settle(): Promise<void>;
+  /** The number of timers that have neither fired nor been cancelled. */
+  armed(): number;
 }
 
 export function createManualTime(start: Millis = Date.UTC(2026, 0, 1)): ManualTime {
@@ -51,6 +53,7 @@ export function createManualTime(start: Millis = Date.UTC(2026, 0, 1)): ManualTi
       return () => due.delete(id);
     },
     settle,
+    armed: () => due.size,
     advance,
     jump(millis) {
       now += millis;

@@ -51,8 +51,8 @@ export interface Ended {
   readonly since: Millis;
 }
 
-/** Why an account is left: another process has closed it, the store is in another epoch, or it has gone back in time. */
-export type Loss = 'closed' | 'epoch' | 'behind';
+/** Why an account is left: another process has closed it, the store is in another epoch or has gone back in time, or our own error has left it half changed. */
+export type Loss = 'closed' | 'epoch' | 'behind' | 'error';
 
 /** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */
 export interface StoreMemory {

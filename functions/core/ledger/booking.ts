@@ -5,6 +5,7 @@ import type { Millis } from '../ports/money.ts';
 import { type Account, STOPPED, unbookedOf } from './account.ts';
 import type { Context } from './context.ts';
 import { forgetEarlier } from './earlier.ts';
+import { createRepeated } from './failures.ts';
 import { longer, pause } from './timeout.ts';
 
 /** Entries of many ticks share a transaction. */
@@ -18,6 +19,7 @@ export type Booking = ReturnType<typeof createBooking>;
 /** `tell` tells everything that is not told. */
 export function createBooking(context: Context, tell: () => Promise<void>) {
   const { account, clock, timer, metrics } = context;
+  const bookings = createRepeated(context, 'booking');
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
   let wait = GATHER;
@@ -27,9 +29,10 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
   const bookOne = async (): Promise<void> => {
     try {
       await bookSealed(context);
+      bookings.succeeded();
       wait = GATHER;
     } catch (cause) {
-      metrics.add('gateway_operator_ledger_booking_failures_total');
+      bookings.failed(cause);
       wait = longer(wait);
       throw new Error('booking entries in PostgreSQL', { cause });
     } finally {
@@ -48,17 +51,19 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
   const due = (): void => {
     cancelGather = undefined;
     isDue = true;
+    // Failures are reported, and the batch is repeated.
     run().catch(() => undefined);
   };
   /** Entries were told: they are booked within about 100 ms. A visit books and closes its account together, when its request has ended. */
   const gather = (): void => {
     if (context.isolate !== undefined || cancelGather !== undefined || running !== undefined) return;
-    if (!account.isOpen || account.collecting.length + account.sealed.length === 0) return;
+    if (account.isOver || !account.isOpen || account.collecting.length + account.sealed.length === 0) return;
     // A batch that met a pending call is sealed with its answer.
     if (isDue) due();
     else cancelGather = timer(wait, due);
   };
   const report = (): void => {
+    if (account.isOver) return;
     metrics.set('gateway_operator_ledger_unbooked', sizeOf(account));
     metrics.set('gateway_operator_ledger_unbooked_age_seconds', ageOf(account, clock.now()) / 1000);
   };
@@ -78,7 +83,12 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
         if (running === undefined && isOwed()) await pause(timer, 1);
       }
     },
-    close: () => cancelGather?.(),
+    /** Entries that are left belong to the next start. */
+    close(): void {
+      cancelGather?.();
+      metrics.set('gateway_operator_ledger_unbooked', 0);
+      metrics.set('gateway_operator_ledger_unbooked_age_seconds', 0);
+    },
   };
 }
 

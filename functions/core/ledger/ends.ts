@@ -1,13 +1,14 @@
 // Ends of holds: settled or released, once in the outbox, the store and PostgreSQL; and what streams have produced so far (LEDGER 1, 3, 6).
 import type { Entry } from '../ports/books.ts';
 import type { Hold, Settlement } from '../ports/ledger.ts';
-import type { Millis } from '../ports/money.ts';
-import type { OutboxRecord } from '../ports/outbox.ts';
+import type { Millis, Nano } from '../ports/money.ts';
 import { end, type LiveHold, limitsOf, liveOf, owe, produce, use } from './account.ts';
 import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
 import { toUnsettled } from './entries.ts';
+import { report } from './failures.ts';
+import { append } from './records.ts';
 
 /** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
@@ -47,23 +48,14 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
 
-  /** Resolves when the record is on disk, or cannot be: only then the hold gives up its escrow, for a restart without the record charges its size. */
-  const write = (record: OutboxRecord): Promise<boolean> =>
-    outbox.append(record).then(
-      () => true,
-      (error) => {
-        context.refused(error);
-        return false;
-      },
-    );
-
   /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost; without a disk, when PostgreSQL has it. */
   const settleOnce = async (live: LiveHold, settlement: Settlement): Promise<void> => {
     const { id, charges, counters } = live;
     const { cost, tokens, model, identifier, estimated } = settlement;
     const settledAt = account.now();
     const entry: Entry = { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
-    const isWritten = await write({ type: 'settle', entry });
+    // Only a hold whose record is on disk, or cannot be, gives up its escrow: a restart without the record charges its size.
+    const isWritten = await append(context, { type: 'settle', entry });
     // A stream is covered by what it was told to have produced.
     const cover = live.isStream && live.risk < cost ? live.risk : cost;
     owe(account, { entry, counters, cover, since: clock.now() });
@@ -72,7 +64,7 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
   };
 
   const release = async (live: LiveHold, called: boolean): Promise<void> => {
-    if (await write({ type: 'release', id: live.id })) outbox.done([live.id]);
+    if (await append(context, { type: 'release', id: live.id })) outbox.done([live.id]);
     over(live, 'released', called ? { requests: 0 } : { requests: -1, tokens: 0 });
   };
 
@@ -81,7 +73,7 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
     answered(): void {
       for (const { counters, over } of uncovered) if (counters.every(isCovered)) over();
     },
-    progress(hold: Hold, known: () => bigint, lost?: () => void): void {
+    progress(hold: Hold, known: () => Nano, lost?: () => void): void {
       const live = liveOf(hold);
       if (live !== undefined && live.ending === undefined) Object.assign(live, { known, lost });
     },
@@ -109,14 +101,15 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
     beat(): void {
       const now = clock.now();
       for (const live of [...account.live]) {
-        const known = live.known?.();
+        const known = knownOf(context, live);
         if (now - live.since < MAX_REQUEST) {
           if (known !== undefined) writeProgress(context, live, known);
           continue;
         }
+        if (live.ending !== undefined) continue;
         const entry = toUnsettled(live, known ?? live.amount, account.now());
         log.warn('a hold was not ended within an hour, and is charged', { id: live.id, cost: `${entry.cost}` });
-        void ends.settle(live, entry).catch(() => undefined);
+        ends.settle(live, entry).catch((error) => report(context, 'charge', error, { id: live.id }));
       }
     },
     /** Resolves when what still lives is charged like the requests of a process that died. */
@@ -124,7 +117,7 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
       const now = account.now();
       const charged = account.live.map((live) => {
         if (live.ending === undefined) log.warn('a request had not ended at the stop, and is charged', { id: live.id });
-        return ends.settle(live, toUnsettled(live, live.known?.() ?? live.amount, now));
+        return ends.settle(live, toUnsettled(live, knownOf(context, live) ?? live.amount, now));
       });
       await Promise.allSettled(charged);
     },
@@ -132,9 +125,22 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
   return ends;
 }
 
-function writeProgress({ account, outbox, refused }: Context, live: LiveHold, known: bigint): void {
-  produce(account, live, known);
+/** The reply's cost so far. A request that cannot tell it counts with its whole reservation from then on. */
+function knownOf(context: Context, live: LiveHold): Nano | undefined {
+  try {
+    const known = live.known?.();
+    if (known !== undefined && known < 0n) throw new Error(`a reply cannot have cost ${known}`);
+    return known;
+  } catch (error) {
+    report(context, 'cost', error, { id: live.id });
+    live.known = () => live.amount;
+    return live.amount;
+  }
+}
+
+function writeProgress(context: Context, live: LiveHold, known: Nano): void {
+  produce(context.account, live, known);
   if (known === live.written) return;
   live.written = known;
-  outbox.append({ type: 'progress', id: live.id, known }).catch(refused);
+  void append(context, { type: 'progress', id: live.id, known });
 }

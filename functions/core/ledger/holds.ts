@@ -4,13 +4,16 @@ import type { AskAnswer } from '../ports/accounts.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
+import { reasonOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import { begin, change, type LiveHold, STOPPED } from './account.ts';
 import type { Done, Pending } from './account-call.ts';
 import { isOverLimit } from './booking.ts';
 import type { Context } from './context.ts';
 import { type Charges, type CounterState, fits, type Granted, type Waiter } from './counters.ts';
+import { report } from './failures.ts';
 import { ratesOf, toLimited, toView } from './rates.ts';
+import { append } from './records.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
 import { renew, type Waiting } from './waiting.ts';
 
@@ -38,7 +41,15 @@ export function createHolds(context: Context, waiting: Waiting) {
     metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
     return result;
   };
+  /** An answer that cannot be applied refuses its own request, and no other. */
   const answer = (waiter: Waiter, reply: AskAnswer): void => {
+    try {
+      apply(waiter, reply);
+    } catch (error) {
+      waiting.refuse(waiter, toError(context, error));
+    }
+  };
+  const apply = (waiter: Waiter, reply: AskAnswer): void => {
     const { charges, rates } = waiter;
     if (reply.outcome === 'held') {
       waiting.remove(waiter);
@@ -52,27 +63,35 @@ export function createHolds(context: Context, waiting: Waiting) {
     }
   };
 
+  const hold = (request: HoldRequest): Held | Promise<Held> => {
+    const why = whyNothing(context);
+    if (why !== undefined) return err({ reason: 'unavailable', why });
+    const { amount, minAmount, waited = 0 } = request;
+    // The account of a visit has the id of its request, which a booking looks for.
+    if (context.isolate !== undefined && account.number === 0) account.id = request.id ?? account.id;
+    const charges = account.counters.charges(request.scopes, account.now());
+    demand(charges, amount);
+    const rates = ratesOf(request);
+    if (rates === undefined && isFresh(context) && isFree(charges, amount))
+      return ok(take(context, request, { charges, amount }));
+    return new Promise((resolve) => {
+      waiting.enter({
+        ...{ charges, amount, minAmount: minAmount < amount ? minAmount : amount, rates, isGrowth: false },
+        deadline: clock.now() + Math.max(REQUEST_DEADLINE - waited, MIN_WAIT),
+        onHeld: (granted) => resolve(ok(take(context, request, granted))),
+        onRefused: (refusal) => resolve(err(refusal)),
+      });
+    });
+  };
+
   return {
     /** Always resolves: an error becomes a refusal. */
-    hold(request: HoldRequest): Promise<Held> {
-      const why = whyNothing(context);
-      if (why !== undefined) return Promise.resolve(count(err({ reason: 'unavailable', why })));
-      const { amount, minAmount, waited = 0 } = request;
-      // The account of a visit has the id of its request, which a booking looks for.
-      if (context.isolate !== undefined && account.number === 0) account.id = request.id ?? account.id;
-      const charges = account.counters.charges(request.scopes, account.now());
-      demand(charges, amount);
-      const rates = ratesOf(request);
-      if (rates === undefined && isFresh(context) && isFree(charges, amount))
-        return Promise.resolve(count(ok(take(context, request, { charges, amount }))));
-      return new Promise((resolve) => {
-        waiting.enter({
-          ...{ charges, amount, minAmount: minAmount < amount ? minAmount : amount, rates, isGrowth: false },
-          deadline: clock.now() + Math.max(REQUEST_DEADLINE - waited, MIN_WAIT),
-          onHeld: (granted) => resolve(count(ok(take(context, request, granted)))),
-          onRefused: (refusal) => resolve(count(err(refusal))),
-        });
-      });
+    async hold(request: HoldRequest): Promise<Held> {
+      try {
+        return count(await hold(request));
+      } catch (error) {
+        return count(err(toError(context, error)));
+      }
     },
 
     /** The answers to the asks of a call; those who wait elsewhere in a line learn that spend has taken the rest. */
@@ -158,15 +177,20 @@ function take(
 }
 
 /** Resolves when the outbox has the hold, or cannot have it: then the store knows its risk. */
-export function record({ outbox, refused }: Context, hold: LiveHold): Promise<void> {
+export async function record(context: Context, hold: LiveHold): Promise<void> {
   const { id, amount, charges, model, identifier } = hold;
-  return outbox.append({ type: 'hold', id, amount, charges, model, identifier }).catch(refused);
+  await append(context, { type: 'hold', id, amount, charges, model, identifier });
 }
 
 function takenRates(asked: RateRequest, reply: RateReply): Pick<LiveHold, 'counted' | 'rates' | 'entry'> {
   const { limits, entries, tokens } = asked;
   const { entry: at = -1 } = reply;
   return { counted: { limits, entry: entries[at], tokens }, ...toView(asked, reply), ...(at < 0 ? {} : { entry: at }) };
+}
+
+function toError(context: Context, error: unknown): HoldRefusal {
+  report(context, 'request', error);
+  return { reason: 'unavailable', why: reasonOf(error) };
 }
 
 function toRefusal(waiter: Waiter, answer: Exclude<AskAnswer, { outcome: 'held' | 'late' }>): HoldRefusal {

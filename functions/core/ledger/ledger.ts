@@ -9,12 +9,14 @@ import { beginCounters } from './alerted.ts';
 import { book, createBooking, sizeOf } from './booking.ts';
 import type { Context, LedgerDependencies } from './context.ts';
 import { createEnds } from './ends.ts';
+import { guarded, report } from './failures.ts';
 import { createGrow } from './grow.ts';
 import { createHolds } from './holds.ts';
 import { createKnown, createLoads, createSpend } from './loads.ts';
 import { createClosing, maintain } from './maintain.ts';
 import { createMembership, type Membership } from './membership.ts';
 import { createMove } from './rates.ts';
+import { withoutErrors } from './records.ts';
 import { createSync, type Sync } from './sync.ts';
 import { inTime, TIMEOUT, withTimeout } from './timeout.ts';
 import { createWaiting } from './waiting.ts';
@@ -78,12 +80,23 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
 }
 
 function createParts(deps: LedgerDependencies) {
-  const { clock: wall, monotonic: clock = wall, process = deps.ids.next(), timer } = deps;
+  const { clock: wall, monotonic: clock = wall, process = deps.ids.next() } = deps;
+  const timer = guarded(deps, deps.timer);
   beginCounters(deps.metrics);
   // The wall clock is the best guess at the store's.
   const account = createAccount(clock, deps.isolate ?? createStoreMemory(wall.now() - clock.now()));
   const context: Context = {
-    ...{ ...deps, clock, wall, process, account, store: account.store, now: account.now },
+    ...{
+      ...deps,
+      clock,
+      wall,
+      timer,
+      process,
+      outbox: withoutErrors(deps, deps.outbox),
+      account,
+      store: account.store,
+      now: account.now,
+    },
     accounts: inTime(timer, 'the store', deps.accounts),
     books: inTime(timer, 'PostgreSQL', deps.books),
     epochs: inTime(timer, 'PostgreSQL', deps.epochs),
@@ -116,16 +129,17 @@ function createParts(deps: LedgerDependencies) {
   const holds = createHolds(context, waiting);
   const ends = createEnds(context, booking, holds.freed);
   let beats = 0;
+  // The next beat is certain whatever fails in this one, and the lease is renewed first.
   const beat = (): void => {
+    cancelBeat = timer(BEAT, beat);
     beats += 1;
+    sync.beat();
     if (beats % BEATS_PER_SECOND === 0) {
       ends.beat();
       account.counters.rotate();
     }
     if (beats % (2 * BEATS_PER_SECOND) === 0) membership.beat();
-    sync.beat();
     booking.report();
-    cancelBeat = timer(BEAT, beat);
   };
   let cancelBeat = timer(BEAT, beat);
   const close = async (): Promise<void> => {
@@ -134,7 +148,9 @@ function createParts(deps: LedgerDependencies) {
     for (const part of [sync, booking, waiting]) part.close();
     account.opened.promise.catch(() => undefined);
     account.opened.reject(new Error(STOPPED));
-    await withTimeout(timer, TIMEOUT, 'store or database', closing.stop()).catch(() => undefined);
+    await withTimeout(timer, TIMEOUT, 'store or database', closing.stop()).catch((error) =>
+      report(context, 'stop', error),
+    );
     await membership.close();
   };
   const [move, grow, spend] = [
@@ -149,12 +165,12 @@ function createParts(deps: LedgerDependencies) {
  * The process goes on as one without a disk: the store knows what its requests have at risk, and a reply ends when PostgreSQL has it. An outbox that lacks
  * records would take back the charges for them.
  */
-function discard({ account, outbox, log, instanceUid: instance }: Context, cause: unknown): void {
+function discard(context: Context, cause: unknown): void {
+  const { account, outbox } = context;
   if (account.isDiskless || account.isOver) return;
   account.isDiskless = true;
   outbox.discard();
-  const message = 'the disk refuses the outbox, which is discarded: until a restart replies wait for PostgreSQL';
-  log.error(message, { instance, error: reasonAndCausesOf(cause) });
+  report(context, 'disk', cause);
 }
 
 /** The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live holds, and what PostgreSQL does not take, are left to the next start. */
@@ -163,7 +179,8 @@ async function stop({ context, sync, booking }: ReturnType<typeof createParts>):
   if (account.id === '' || account.number === 0) return;
   // Holds that are being settled still count as live until that is on disk.
   await Promise.allSettled(account.live.map(({ ending }) => ending));
-  if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(() => undefined);
+  const warn = (error: unknown): void => report(context, 'stop', error);
+  if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(warn);
   if (account.live.length > 0) return booking.flush();
   const isTold = account.untold.length === 0 && account.sent.length === 0;
   const entries = unbookedOf(account).map(({ entry }) => entry);
@@ -175,5 +192,5 @@ async function stop({ context, sync, booking }: ReturnType<typeof createParts>):
   account.isOpen = false;
   // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without a charge.
   const last = { ...toCall(account), batch: batch + 1, booked: batch, isLast: true, uses: takeUses(account) };
-  await context.ask(last).catch(() => undefined);
+  await context.ask(last).catch(warn);
 }

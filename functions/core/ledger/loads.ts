@@ -9,6 +9,7 @@ import { spendWindow } from '../window.ts';
 import { change } from './account.ts';
 import type { Context, StoreContext } from './context.ts';
 import type { CounterState } from './counters.ts';
+import { createRepeated } from './failures.ts';
 import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE, withTimeout } from './timeout.ts';
 
 /** Reads these sums in PostgreSQL and sets them where they are absent. Throws when store or database do not reply. */
@@ -24,30 +25,41 @@ export async function load(
 /** Loads the counters that a call found absent; no call names them meanwhile. */
 export function createLoads(context: Context) {
   const { account, timer, urgent } = context;
+  const loads = createRepeated(context, 'sums');
   let isRunning = false;
 
+  /** Loads until nothing is left to load. Requests wait within their deadlines. */
   const run = async (): Promise<void> => {
     isRunning = true;
-    for (let wait = FIRST_PAUSE; !account.isOver; ) {
-      // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
-      const loading = [...account.counters.all()].filter(({ isLoading }) => isLoading);
-      if (loading.length === 0) break;
+    for (let wait = FIRST_PAUSE; !account.isOver && isRunning; ) {
       try {
-        const counters = loading.map(({ counter }) => counter);
-        await load(context, account.epoch, counters);
+        isRunning = await loadAll();
+        if (isRunning) loads.succeeded();
         wait = FIRST_PAUSE;
-        for (const counter of loading) {
-          counter.isLoading = false;
-          change(account, counter);
-        }
-        urgent();
-      } catch {
-        // Requests wait within their deadlines.
+      } catch (error) {
+        loads.failed(error);
         await pause(timer, wait);
         wait = longer(wait);
       }
     }
     isRunning = false;
+  };
+  /** False: nothing was to be loaded. */
+  const loadAll = async (): Promise<boolean> => {
+    // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
+    const loading = [...account.counters.all()].filter(({ isLoading }) => isLoading);
+    if (loading.length === 0) return false;
+    await load(
+      context,
+      account.epoch,
+      loading.map(({ counter }) => counter),
+    );
+    for (const counter of loading) {
+      counter.isLoading = false;
+      change(account, counter);
+    }
+    urgent();
+    return true;
   };
 
   return (absent: ReadonlyArray<CounterState>): void => {

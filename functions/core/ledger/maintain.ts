@@ -5,10 +5,10 @@ import type { Clock } from '../ports/clock.ts';
 import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
-import { reasonAndCausesOf } from '../reason.ts';
 import { learnCalls } from './account.ts';
 import type { Done } from './account-call.ts';
 import type { Context, StoreContext } from './context.ts';
+import { report } from './failures.ts';
 import { load } from './loads.ts';
 import { inTime, pause } from './timeout.ts';
 
@@ -114,18 +114,20 @@ async function closeEnded(context: StoreContext, epoch: number, account: string)
 
 /** Closes accounts that calls told of, one after the other. */
 export function createClosing(context: Context) {
-  const { account: own, isolate, log } = context;
+  const { account: own, isolate } = context;
   const ended = new Set<string>();
   let running: Promise<void> | undefined;
 
   const run = async (): Promise<void> => {
     for (const account of ended) {
-      if (own.isOver) return;
+      if (own.isOver) break;
       // One that could not be closed is told of again by the next call.
-      const warn = (error: unknown) =>
-        log.warn('an account could not be closed', { account, why: reasonAndCausesOf(error) });
-      if ((await closeEnded(context, own.epoch, account).catch(warn)) === 'gone back') context.leave('behind');
       ended.delete(account);
+      try {
+        if ((await closeEnded(context, own.epoch, account)) === 'gone back') context.leave('behind');
+      } catch (error) {
+        report(context, 'close', error, { account });
+      }
     }
     running = undefined;
   };
@@ -168,7 +170,7 @@ async function auditCounters(
     learnCalls(store, epoch, audited.calls);
     for (const account of audited.moved) known.add(account);
     if (audited.moved.length > 0) continue;
-    await report(context, audited.differences);
+    await reportRepairs(context, audited.differences);
     return true;
   }
   return counters.length === 0;
@@ -181,7 +183,7 @@ const isSame = (before: AccountRow = NO_ROW, after: AccountRow = NO_ROW): boolea
 const NO_ROW: AccountRow = { booked: 0, number: 0, isClosed: false, isCharged: false };
 
 /** Scopes that spend in another instance now: their counters differ here without a fault. Without an answer every repair is reported. */
-async function report(context: StoreContext, repaired: Audited['differences']): Promise<void> {
+async function reportRepairs(context: StoreContext, repaired: Audited['differences']): Promise<void> {
   if (repaired.length === 0) return;
   const { books, instanceUid: instance, metrics, log } = context;
   const asked = books.scopesOfOtherInstances(instance, [...new Set(repaired.map(({ scopeId }) => scopeId))]);

@@ -6,14 +6,16 @@ import type { EpochState } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonOf } from '../reason.ts';
-import { type Loss, learnCalls, leave, oweAgain, take } from './account.ts';
+import { type Loss, learnCalls, leave, oweAgain, STOPPED, take } from './account.ts';
 import { applyDone, toCall, toLine } from './account-call.ts';
 import { book, sizeOf } from './booking.ts';
 import type { Context } from './context.ts';
 import { closeEarlier, forgetEarlier, isElsewhere, oweCorrections } from './earlier.ts';
 import { replay } from './entries.ts';
+import { createRepeated, guard, report } from './failures.ts';
 import { load } from './loads.ts';
-import { pause } from './timeout.ts';
+import { append } from './records.ts';
+import { pause, TIMEOUT, withTimeout } from './timeout.ts';
 
 /** A process that has not joined by then is not waited for. */
 const JOIN_TIMEOUT: Millis = 1000;
@@ -24,28 +26,33 @@ export type Membership = ReturnType<typeof createMembership>;
 
 export function createMembership(context: Context, on: { left(): void; open(): void }) {
   const { account, outbox, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
+  const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
   let isRead = false;
   let hasBeaten = false;
   let joining: Promise<void> | undefined;
+  let beating: Promise<void> | undefined;
   let cancel = (): void => undefined;
 
   const joinOnce = async (): Promise<void> => {
     try {
       hasBeaten = true;
       await join(context);
+      account.why = '';
+      account.opened.resolve();
+      forgetEarlier(context);
+      on.open();
+      joins.succeeded();
     } catch (cause) {
-      const why = reasonOf(cause);
-      if (account.why !== why) log.warn('the ledger cannot join the epoch', { why });
-      account.why = why;
-      if (!account.isOver) cancel = timer(TRY_AGAIN, rejoin);
+      if (!account.isOver) joins.failed(cause);
+      account.why = reasonOf(cause);
+      tryAgain();
       throw new Error('the ledger cannot join the epoch', { cause });
     } finally {
       joining = undefined;
     }
-    account.why = '';
-    account.opened.resolve();
-    forgetEarlier(context);
-    on.open();
+  };
+  const tryAgain = (): void => {
+    if (!account.isOver) cancel = timer(TRY_AGAIN, () => void rejoin());
   };
   const rejoin = (): Promise<void> => {
     cancel();
@@ -63,15 +70,18 @@ export function createMembership(context: Context, on: { left(): void; open(): v
       const message =
         'another process has closed the account: this one was silent for a lease, and takes back what it was charged';
       log.warn(message, { instance, account: account.id, live: account.live.length, unbooked: sizeOf(account) });
-      for (const { lost } of account.live) lost?.();
     }
     on.left();
-    rejoin();
+    // The next answers might fail like this one.
+    if (loss === 'error') tryAgain();
+    else rejoin();
+    if (loss === 'closed') tellLost(context);
   };
 
   const beatPostgres = async (): Promise<void> => {
     const { epoch, id } = account;
     const state = await epochs.beat(process, account.joined);
+    heartbeats.succeeded();
     if (account.id !== id) return;
     if (state.epoch !== epoch || !state.isOpen) lose('epoch');
     else learnCalls(account.store, epoch, state.calls);
@@ -91,15 +101,24 @@ export function createMembership(context: Context, on: { left(): void; open(): v
       isRead = true;
       await rejoin();
     },
-    /** Called every two seconds. While PostgreSQL is away, bookings report it. */
+    /** Called every two seconds. */
     beat(): void {
-      if (account.isOpen && isolate === undefined) beatPostgres().catch(() => undefined);
+      if (account.isOpen && isolate === undefined) beating = beatPostgres().catch(heartbeats.failed);
     },
+    /** Never rejects. */
     async close(): Promise<void> {
       cancel();
-      if (hasBeaten) await epochs.leave(process).catch(() => undefined);
+      if (!hasBeaten) return;
+      // A heartbeat that is under way would come after the end of this process.
+      const left = Promise.allSettled([joining, beating]).then(() => epochs.leave(process));
+      await withTimeout(timer, TIMEOUT, 'PostgreSQL', left).catch((error) => report(context, 'stop', error));
     },
   };
+}
+
+/** Others may have reserved the money of these requests. */
+function tellLost(context: Context): void {
+  for (const { id, lost } of [...context.account.live]) guard(context, 'notice', () => lost?.(), { id });
 }
 
 /** Leftovers of an earlier process: its accounts are closed, its requests booked by their ids. */
@@ -115,6 +134,7 @@ function recover({ account, outbox, clock, log }: Context, records: ReadonlyArra
 async function join(context: Context): Promise<void> {
   const { account, epochs, timer, process, metrics } = context;
   for (;;) {
+    if (account.isOver) throw new Error(STOPPED);
     if (account.lostIn !== undefined) await raise(context, account.lostIn);
     const state = await epochs.beat(process, account.joined);
     if (state.epoch === 0) account.lostIn = 0;
@@ -150,7 +170,7 @@ async function raise({ account, epochs, log, instanceUid: instance }: Context, f
 
 /** Closes earlier accounts and tells everything under a new one. False: the epoch is over, or the account could not be opened. */
 async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
-  const { account, accounts, ids, outbox, isolate } = context;
+  const { account, accounts, ids, isolate } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
   if (!isOpen) {
@@ -165,7 +185,7 @@ async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Pr
   if (!(await dropBooked(context, epoch, isOpen))) return false;
   const id = ids.next();
   // The outbox names every account of its process, so that a successor closes and corrects it. Without a disk nobody can: its charge stays.
-  if (isolate === undefined && !account.isDiskless) await outbox.append({ type: 'account', id });
+  if (isolate === undefined && !account.isDiskless) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
   if (await tellAll(context, isOpen, ends)) return true;
   abandon(context);

@@ -29,7 +29,15 @@ export interface Process {
   readonly isFrozen?: () => boolean;
   /** Memory shared with other short-lived ledgers (Workers). */
   readonly isolate?: StoreMemory;
+  /** Called before each step; how this step fails. */
+  readonly failureOf?: (method: string) => Failure | undefined;
 }
+
+/** `throws`: synchronously, nothing is done. `rejects`: nothing is done. `loses`: it is done, and then rejected. */
+export type Failure = 'throws' | 'rejects' | 'loses';
+
+/** The error of every injected failure. */
+export const INJECTED = 'an injected failure';
 
 export const IMMORTAL: Process = { before: () => true, after: () => true, isDead: () => false };
 
@@ -115,7 +123,10 @@ export function createScene() {
         timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
         metrics: {
           add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
-          set: (name, value) => void gauges.set(name, value),
+          set(name, value) {
+            if (process.failureOf?.('set') !== undefined) throw new Error(INJECTED);
+            gauges.set(name, value);
+          },
           observe: () => undefined,
           render: () => '',
         },
@@ -194,15 +205,19 @@ const never = new Promise<never>(() => undefined);
 /** A part with a behaviour, as seen by this process. The part lives on when a process dies. */
 export function withBehaviour<T extends object>(of: Readonly<Part<T>>, process: Process, time: ManualTime): T {
   const pause = (): Promise<void> => new Promise((resolve) => time.timer(10, resolve));
-  const step = (work: () => unknown): unknown => {
+  const step = (name: string, work: () => unknown): unknown => {
     if (!process.before()) return never;
+    const failure = process.failureOf?.(name);
+    if (failure === 'throws') throw new Error(INJECTED);
     const run = async (): Promise<unknown> => {
+      if (failure === 'rejects') throw new Error(INJECTED);
       if (of.behaviour === 'refuses') throw new Error('refused');
       while (of.behaviour === 'hangs' || process.isFrozen?.()) await pause();
       const answer = await work();
       while (process.isFrozen?.()) await pause();
       if (!process.after()) return never;
       if (of.behaviour === 'loses') throw new Error('the answer was lost');
+      if (failure === 'loses') throw new Error(INJECTED);
       return answer;
     };
     return run();
@@ -210,10 +225,16 @@ export function withBehaviour<T extends object>(of: Readonly<Part<T>>, process: 
   return new Proxy(of.part, {
     get(_, name) {
       const method: unknown = Reflect.get(of.part, name);
-      // These have no answer, so they cannot fail; a dead process does not call them either.
+      // These have no answer; a dead process does not call them either.
       if (name === 'done' || name === 'discard')
-        return (...args: unknown[]) => process.before() && Reflect.apply(Object(method), of.part, args);
-      return typeof method === 'function' ? (...args: unknown[]) => step(() => method.apply(of.part, args)) : method;
+        return (...args: unknown[]) => {
+          if (!process.before()) return;
+          if (process.failureOf?.(name) !== undefined) throw new Error(INJECTED);
+          Reflect.apply(Object(method), of.part, args);
+        };
+      return typeof method === 'function'
+        ? (...args: unknown[]) => step(String(name), () => method.apply(of.part, args))
+        : method;
     },
   });
 }

@@ -7,6 +7,7 @@ import { change, learnCalls, STOPPED } from './account.ts';
 import { applyDone, applyRefused, compose, type Done, type Pending } from './account-call.ts';
 import type { Context } from './context.ts';
 import { type CounterState, idleOf } from './counters.ts';
+import { report } from './failures.ts';
 import { FIRST_PAUSE, longer } from './timeout.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -61,33 +62,44 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
   const run = (): void => {
     if (!isReady()) return;
     clear();
-    pending ??= compose(account, waiting.asks(), isRenewal);
-    isRenewal = false;
-    if (pending !== undefined) void send(pending);
+    leaveOnError(() => {
+      pending ??= compose(account, waiting.asks(), isRenewal);
+      isRenewal = false;
+      if (pending !== undefined) void send(pending);
+    });
   };
 
   const send = async (sending: Pending): Promise<void> => {
     isSending = true;
-    try {
-      const reply = await ask(sending.call, sending.calls);
-      // The account was left meanwhile: its calls are void.
-      if (pending !== sending) return;
-      isSending = false;
-      pending = undefined;
-      pause = FIRST_PAUSE;
+    const reply = await ask(sending.call, sending.calls).catch((cause) => ({ outcome: 'failed', cause }) as const);
+    // The account was left meanwhile: its calls are void.
+    if (pending !== sending) return;
+    isSending = false;
+    if (reply.outcome === 'failed') return failed(reply.cause);
+    pending = undefined;
+    pause = FIRST_PAUSE;
+    leaveOnError(() => {
       answered(sending, reply);
       next();
-    } catch (cause) {
-      if (pending !== sending) return;
-      isSending = false;
-      metrics.add('gateway_operator_ledger_store_failures_total');
-      const why = reasonAndCausesOf(cause);
-      if (account.storeFailure === '') log.warn('a call to the store failed, and is repeated', { instance, why });
-      account.storeFailure = why;
-      for (const { reject } of flushing.splice(0)) reject(cause);
-      notBefore = clock.now() + pause;
-      pause = longer(pause);
-      sendWithin(0);
+    });
+  };
+  const failed = (cause: unknown): void => {
+    metrics.add('gateway_operator_ledger_store_failures_total');
+    const why = reasonAndCausesOf(cause);
+    if (account.storeFailure === '') log.warn('a call to the store failed, and is repeated', { instance, why });
+    account.storeFailure = why;
+    for (const { reject } of flushing.splice(0)) reject(cause);
+    notBefore = clock.now() + pause;
+    pause = longer(pause);
+    sendWithin(0);
+  };
+  /** Composing a call and applying its answer change many figures: an error in the middle leaves them wrong, so a new account counts them anew. */
+  const leaveOnError = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      report(context, 'answer', error);
+      context.leave('error');
     }
   };
   /** One call. `calls`: the store's count when it was first sent. */
@@ -113,7 +125,10 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       answers.done(sent, reply);
       return;
     }
-    askAgain(sent);
+    for (const waiter of sent.waiters) {
+      waiter.isAsking = false;
+      waiting.again(waiter);
+    }
     if (reply.outcome === 'epoch') context.leave('epoch');
     else if (reply.outcome === 'stale') context.leave(reply.why);
     else {
@@ -123,13 +138,6 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       else answers.absent(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };
-  const askAgain = ({ waiters }: Pending): void => {
-    for (const waiter of waiters) {
-      waiter.isAsking = false;
-      waiting.again(waiter);
-    }
-  };
-
   const isTold = (): boolean => account.untold.length === 0 && account.sent.length === 0;
   /** Work that has come up while the call was under way. */
   const next = (): void => {
@@ -167,9 +175,9 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       await told.promise;
     },
     ask,
-    /** The account was left: the pending call is void. */
+    /** The account was left: the pending call is void, and its requests ask again. */
     reset(): void {
-      if (pending !== undefined) askAgain(pending);
+      waiting.askAll();
       pending = undefined;
       isSending = false;
       notBefore = Number.NEGATIVE_INFINITY;

@@ -23,14 +23,15 @@ export function withTimeout<T>(timer: Timer, millis: Millis, whom: string, promi
   });
 }
 
-/** The part with a timeout on every answer. */
+/** The part with a timeout on every answer. Its methods never throw: what they throw is the answer. */
 export function inTime<Part extends object>(timer: Timer, whom: string, part: Part): Part {
   return new Proxy(part, {
     get(_, name) {
       const method: unknown = Reflect.get(part, name);
       if (typeof method !== 'function') return method;
       const millis = name === 'bookBatch' ? BOOKING_TIMEOUT : TIMEOUT;
-      return (...args: unknown[]) => withTimeout(timer, millis, whom, Reflect.apply(method, part, args));
+      const answer = async (args: unknown[]): Promise<unknown> => Reflect.apply(method, part, args);
+      return (...args: unknown[]) => withTimeout(timer, millis, whom, answer(args));
     },
   });
 }

@@ -52,6 +52,8 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     // A process that was paused finds its timers first: answers that have arrived are read before deadlines count.
     wasPaused = !wasPaused && now - due > LATE;
     due = Number.POSITIVE_INFINITY;
+    // A later look is certain whatever fails in this one.
+    if (waiters.size > 0) wakeBy(now + ASK_AGAIN);
     let next = now + ASK_AGAIN;
     if (!wasPaused)
       for (const waiter of waiters) {
@@ -127,6 +129,13 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
         const isBehind = !waiter.isGrowth && joinsLine(waiter);
         if (!isBehind) yield waiter;
         if (isBehind || waiter.isAsking) asking.delete(waiter);
+      }
+    },
+    /** No call is under way any more: all who wait ask again. */
+    askAll(): void {
+      for (const waiter of waiters) {
+        waiter.isAsking = false;
+        again(waiter);
       }
     },
     refuseAll,

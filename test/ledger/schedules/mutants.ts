@@ -151,7 +151,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         file: `${CORE}/sync.ts`,
         line: 'notBefore = clock.now() + pause;',
         becomes:
-          'Object.assign(sending.call, { number: (account.number += 1) });\n      notBefore = clock.now() + pause;',
+          'Object.assign(pending?.call ?? {}, { number: (account.number += 1) });\n    notBefore = clock.now() + pause;',
       },
     ],
   },
@@ -243,8 +243,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/ends.ts`,
-        line: "const isWritten = await write({ type: 'settle', entry });",
-        becomes: "const isWritten = true;\n    void write({ type: 'settle', entry });",
+        line: "const isWritten = await append(context, { type: 'settle', entry });",
+        becomes: "const isWritten = true;\n    void append(context, { type: 'settle', entry });",
       },
     ],
   },

@@ -1,0 +1,104 @@
+// Failures of what a ledger does beside its answers: each is logged and counted, and none stops the account.
+import type { Log } from '../ports/clock.ts';
+import type { Timer } from '../ports/platform.ts';
+import { reasonAndCausesOf } from '../reason.ts';
+import type { StoreContext } from './context.ts';
+
+export type Reporter = Pick<StoreContext, 'log' | 'metrics' | 'instanceUid'>;
+
+interface Failure {
+  readonly level: keyof Log;
+  readonly message: string;
+  /** The line that ends a failure of work that is repeated. */
+  readonly again?: string;
+  /** A counter of its own. Absent: `gateway_operator_ledger_failures_total`, by `step`. */
+  readonly metric?: string;
+}
+
+const BOOKING_FAILURES = 'gateway_operator_ledger_booking_failures_total';
+
+/** Every step that can fail without an answer that shows it. */
+const FAILURES = {
+  request: { level: 'error', message: 'ledger: no reservation can be made for a request (our error)' },
+  cost: {
+    level: 'error',
+    message: 'ledger: the cost of a request so far is unknown, its whole reservation counts (our error)',
+  },
+  notice: { level: 'error', message: 'ledger: a request whose lease has ended cannot be stopped (our error)' },
+  answer: {
+    level: 'error',
+    message: 'ledger: an answer of the store cannot be applied, the account is left for another one (our error)',
+  },
+  timer: { level: 'error', message: 'ledger: a timer failed (our error)' },
+  charge: { level: 'error', message: 'ledger: a request that never ended cannot be charged' },
+  booking: {
+    ...{ level: 'warn', message: 'booking entries in PostgreSQL failed, and is repeated', metric: BOOKING_FAILURES },
+    again: 'PostgreSQL takes entries again',
+  },
+  sums: {
+    ...{ level: 'warn', message: 'ledger: sums cannot be loaded into the store, which is repeated' },
+    again: 'ledger: sums are loaded again',
+  },
+  heartbeat: {
+    ...{ level: 'warn', message: 'ledger: the heartbeat in PostgreSQL failed, and is repeated' },
+    again: 'ledger: PostgreSQL takes the heartbeat again',
+  },
+  join: {
+    ...{ level: 'warn', message: 'the ledger cannot join the epoch, and tries again' },
+    again: 'the ledger has joined the epoch',
+  },
+  disk: {
+    level: 'error',
+    message: 'the disk refuses the outbox, which is discarded: until a restart replies wait for PostgreSQL',
+  },
+  records: { level: 'error', message: 'ledger: finished records stay in the outbox (our error)' },
+  close: { level: 'warn', message: 'an account could not be closed' },
+  stop: { level: 'warn', message: 'ledger: a step of the stop failed, the lease of the account ends it' },
+} as const satisfies Record<string, Failure>;
+
+export type Step = keyof typeof FAILURES;
+
+export function report(reporter: Reporter, step: Step, cause: unknown, fields = {}): void {
+  const { level, message } = FAILURES[step];
+  count(reporter, step);
+  reporter.log[level](message, { instance: reporter.instanceUid, ...fields, why: reasonAndCausesOf(cause) });
+}
+
+function count({ metrics }: Reporter, step: Step): void {
+  const { metric }: Failure = FAILURES[step];
+  if (metric === undefined) metrics.add('gateway_operator_ledger_failures_total', { step });
+  else metrics.add(metric);
+}
+
+/** Work that is repeated until it succeeds: every failure is counted, the first one and each new cause are logged, and so is the end. */
+export function createRepeated(reporter: Reporter, step: Step) {
+  const { again = '' }: Failure = FAILURES[step];
+  let last: string | undefined;
+  return {
+    failed(cause: unknown): void {
+      const why = reasonAndCausesOf(cause);
+      if (why === last) count(reporter, step);
+      else report(reporter, step, cause);
+      last = why;
+    },
+    succeeded(): void {
+      if (last !== undefined) reporter.log.info(again, { instance: reporter.instanceUid });
+      last = undefined;
+    },
+  };
+}
+
+/** Runs work whose error must stop nothing else. */
+export function guard(reporter: Reporter, step: Step, work: () => void, fields = {}): void {
+  try {
+    work();
+  } catch (error) {
+    report(reporter, step, error, fields);
+  }
+}
+
+/** A timer whose callbacks end no process. */
+export const guarded =
+  (reporter: Reporter, timer: Timer): Timer =>
+  (millis, callback) =>
+    timer(millis, () => guard(reporter, 'timer', callback));
