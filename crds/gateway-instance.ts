@@ -90,6 +90,12 @@ export const GatewayInstanceSpec = z.object({
   keyValueInStatus: choice('Full', 'Redacted').describe(
     'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value, so clusters that people share need `Redacted` only.',
   ),
+  storeResponses: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether providers may store what VirtualKeys send, and requests may refer to it. While false the gateway sends `store: false`, and refuses `previous_response_id`, `item_reference` and file ids. While true a VirtualKey continues its own responses only.',
+    ),
   blockedMessage: text(512)
     .optional()
     .describe(

@@ -22,6 +22,8 @@ export function compile(
     version: 1,
     instance: { uid: instance.uid, namespace: instance.namespace, name: instance.name },
     blockedMessage: spec.blockedMessage,
+    // Absent where it is false: snapshots of before stay the same.
+    storeResponses: spec.storeResponses || undefined,
     routing: {
       strategy,
       retries,

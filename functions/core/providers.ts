@@ -21,6 +21,8 @@ export interface Provider {
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
   /** The provider's list in the price table; absent: there is none. */
   readonly prices?: string;
+  /** The provider may store chat completions, unless a request says `store: false`. Others may refuse that member. */
+  readonly storesChats?: true;
   /** False: the provider refuses `stream_options`, and reports usage in streams without it. */
   readonly streamOptions: boolean;
 }
@@ -51,9 +53,9 @@ const BY_GOOGLE = { prices: 'google', signing: 'google' } as const;
 
 /** Base addresses as the providers' own API references give them. */
 const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
-  ['openai', at('https://api.openai.com/v1', { ...WITH_RESPONSES, prices: 'openai' })],
+  ['openai', at('https://api.openai.com/v1', { ...WITH_RESPONSES, prices: 'openai', storesChats: true })],
   // The v1 API: `https://{resource}.openai.azure.com/openai/v1`; the model is the deployment's name.
-  ['azure', { ...OPENAI, ...WITH_RESPONSES, auth: 'api-key', prices: 'azure' }],
+  ['azure', { ...OPENAI, ...WITH_RESPONSES, auth: 'api-key', prices: 'azure', storesChats: true }],
   ['groq', at('https://api.groq.com/openai/v1', { apis: ['chat', 'messages', 'responses'], prices: 'groq' })],
   ['mistral', at('https://api.mistral.ai/v1', { ...MAX_TOKENS, prices: 'mistral', streamOptions: false })],
   ['deepseek', at('https://api.deepseek.com/v1', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'deepseek' })],

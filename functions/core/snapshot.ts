@@ -66,6 +66,8 @@ export const Snapshot = z.object({
   instance: z.object({ uid: z.string(), namespace: z.string(), name: z.string() }),
   /** The line for people whose key or budget is refused. */
   blockedMessage: z.string().optional(),
+  /** Providers may store what VirtualKeys send, and continue it. Absent: no. */
+  storeResponses: z.boolean().optional(),
   routing: z.object({
     strategy: z.string(),
     retries: z.number().int(),

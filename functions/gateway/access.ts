@@ -38,6 +38,8 @@ export interface Grant extends Access {
   readonly caller: Caller;
   readonly request: ModelRequest;
   readonly routing: Snapshot['routing'];
+  /** Providers may store what the caller sends. */
+  readonly storeResponses: boolean;
 }
 
 /** Model entries of one snapshot, and the accesses to them by key, kept as long as the key's present policy. */
@@ -66,7 +68,9 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
     const access = known === undefined ? compile(caller, { model, path: api.path }, served) : ok(known);
     if (!access.ok) return access;
     const { candidates, isLimited, payers } = access.value;
-    const grant: Grant = { [made]: true, caller, request, routing: snapshot.routing, candidates, isLimited, payers };
+    const { routing, storeResponses = false } = snapshot;
+    const how = { routing, storeResponses, candidates, isLimited, payers };
+    const grant: Grant = { [made]: true, caller, request, ...how };
     if (webSearches === undefined) return ok(grant);
     const priced = candidates.filter(({ price }) => price.webSearch !== undefined);
     return priced.length === 0 ? err(webSearchRefused(webSearches)) : ok({ ...grant, candidates: priced });

@@ -8,6 +8,7 @@ import type { Bodies, Body } from './body.ts';
 import type { Cooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestLog } from './request-log.ts';
+import { createConfine } from './stored-responses.ts';
 import type { Api } from './wire/api.ts';
 
 /** State that outlives a request, and that all APIs share. */
@@ -23,11 +24,12 @@ export interface Shared extends RequestMemory {
 }
 
 export function createAdmit(
-  deps: Pick<GatewayDeps, 'clock' | 'snapshots'>,
+  deps: Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | 'mac'>,
   { authenticate, access }: Pick<Shared, 'authenticate' | 'access'>,
   api: Api,
 ) {
   const authorize = createAuthorize(access, api);
+  const confine = createConfine(deps);
 
   return async function admit(client: HttpExchange, log: RequestLog, sent: Body): Promise<Result<Grant, Failure>> {
     const first = await authenticate(client, log.context, { known: (record) => log.caller(record) });
@@ -45,7 +47,9 @@ export function createAdmit(
     const { model, stream } = request.value;
     const snapshot = deps.snapshots.current();
     if (snapshot === undefined) return err({ code: 'no_healthy_target', model });
-    const grant = authorize(caller.value, request.value, snapshot);
+    const confined = confine(request.value, caller.value, snapshot);
+    if (!confined.ok) return confined;
+    const grant = authorize(caller.value, confined.value, snapshot);
     if (!grant.ok) return grant;
     log.model(model, stream);
     log.context.payers = grant.value.payers;

@@ -85,8 +85,9 @@ describe('the request', () => {
   });
 
   test('names a limit on a key without a budget too', async () => {
-    const { budget: _, ...unlimited } = keyRecord().key;
-    const keys = { [KEY]: { key: unlimited, scopes: [unlimited] } };
+    const { key, ...record } = keyRecord();
+    const { budget: _, ...unlimited } = key;
+    const keys = { [KEY]: { ...record, key: unlimited, scopes: [unlimited] } };
     const { chat, fake } = world(() => ({ body: message('x') }), { keys });
     await chat(CHAT);
     expect(fake.sent()).toMatchObject({ max_tokens: 16_384 });

@@ -58,9 +58,9 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     known?.(record);
     const refused = refusalOf(record, now);
     if (refused !== undefined) return err(refused);
-    const { scopes } = record;
-    const until = Math.min(freshUntil, record.key.expiresAt ?? freshUntil);
-    return ok({ [made]: true, key: record.key, scopes, freshUntil: until, waited: before + now - asked });
+    const { key: policy, scopes, secret } = record;
+    const until = Math.min(freshUntil, policy.expiresAt ?? freshUntil);
+    return ok({ [made]: true, key: policy, scopes, secret, freshUntil: until, waited: before + now - asked });
   };
 }
 

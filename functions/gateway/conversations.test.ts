@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { event } from '../../test/gateway/anthropic.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
-import { COMPLETED, CREATED, deltas, response } from '../../test/gateway/responses.ts';
+import { COMPLETED, CREATED, deltas, markedId, response } from '../../test/gateway/responses.ts';
 import { stage, stageOne, textOf } from '../../test/gateway/stage.ts';
 import { type Script, SSE, sentText } from '../../test/gateway/upstream.ts';
 
@@ -13,7 +13,7 @@ describe('a conversation', () => {
   const ENCRYPTED = [{ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAA' }];
   const world = (script: Script) => {
     const { chat, fake } = stage({
-      snapshot: snapshotOf(models),
+      snapshot: { ...snapshotOf(models), storeResponses: true },
       script,
       keys: { [KEY]: keyRecord({ limit: '1000' }) },
     });
@@ -24,8 +24,8 @@ describe('a conversation', () => {
   test('stays at its entry, whatever continues it, and others are elsewhere', async () => {
     const { ask, asked } = world(() => ({ body: response('hello') }));
     for (const prompt_cache_key of ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight']) {
-      await ask({ prompt_cache_key });
-      await ask({ prompt_cache_key, previous_response_id: 'resp_1' });
+      const { id } = (await (await ask({ prompt_cache_key })).json()) as { id: string };
+      await ask({ prompt_cache_key, previous_response_id: id });
       await ask({ prompt_cache_key, input: ENCRYPTED });
     }
     const threes = [...Array(8).keys()].map((at) => asked().slice(at * 3, at * 3 + 3));
@@ -59,26 +59,29 @@ describe('a conversation', () => {
     const events = [CREATED, done, ...deltas('resp_1 said'), COMPLETED];
     const { ask, fake } = world(() => ({ headers: SSE, body: events }));
     const text = await textOf(await ask({ stream: true }));
-    expect(text.replaceAll(/\.gw[0-9a-f]{8}(?=")/g, '')).toBe(events.join(''));
-    expect(text.match(/"id":"resp_1\.gw/g)).toHaveLength(2);
-    const [, mark = ''] = /gAAAA(\.gw[0-9a-f]{8})"/.exec(text) ?? [];
-    await ask({ previous_response_id: `resp_1${mark}` });
+    expect(text.replaceAll(/\.gw([0-9a-f]{8}|[0-9a-f]{40})(?=")/g, '')).toBe(events.join(''));
+    expect(text.match(/"id":"resp_1\.gw[0-9a-f]{40}"/g)).toHaveLength(2);
+    expect(text.match(/"item_id":"msg_1\.gw[0-9a-f]{40}"/g)).toHaveLength(1);
+    const [, id] = /"id":"(resp_1\.gw[0-9a-f]{40})"/.exec(text) ?? [];
+    expect(text).toContain(`gAAAA.gw${id?.slice(9, 17)}"`);
+    await ask({ previous_response_id: id });
     expect(fake.sent(1).model).toBe(fake.sent(0).model);
   });
 
   test('of a model with one entry is not marked', async () => {
     const { chat } = stageOne(entry('gpt'), { script: () => ({ body: response('', MADE) }) });
+    // Nothing is stored: only its encrypted reasoning continues it.
     expect(await (await chat(ASK, { path: '/responses' })).text()).toBe(response('', MADE));
   });
 
   test('whose entry is gone is refused, and the hold given back', async () => {
     const { ask, asked } = world(() => ({ body: response('hello') }));
-    const refused = await ask({ previous_response_id: 'resp_1.gw00000000' });
+    const refused = await ask({ previous_response_id: markedId('resp_1', 'an entry of before') });
     expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'invalid_request' } }]);
     expect(asked()).toEqual([]);
   });
 
-  test.each([[{ previous_response_id: 'resp_1' }], [{ input: ENCRYPTED }]])(
+  test.each([[{ previous_response_id: markedId('resp_1', 'b') }], [{ input: ENCRYPTED }]])(
     'that is bound to an account never goes to another: %j',
     async (more) => {
       const { ask, asked } = world(() => ({ status: 401, body: '{}' }));

@@ -31,10 +31,10 @@ const MAX_WAIT: Millis = 10_000;
 
 export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & Required<Pick<Api, 'counting'>>) {
   const openRequestLog = createRequestLogs(deps, `${api.name}${api.counting.path}`);
-  // A count searches nothing, so it needs no price of searches.
+  // A count searches nothing, so it needs no price of searches, and stores nothing: `store` is unknown there.
   const toRequest: Api['toRequest'] = (bytes, client) => {
     const request = api.toRequest(bytes, client);
-    return request.ok ? ok({ ...request.value, stream: false, webSearches: undefined }) : request;
+    return request.ok ? ok({ ...request.value, stream: false, webSearches: undefined, store: undefined }) : request;
   };
   const admit = createAdmit(deps, shared, { ...api, toRequest });
   const endpointOf = createEndpoints(deps.credentials);

@@ -1,7 +1,7 @@
 // Dependencies of the gateway: everything arrives from the platform; nothing is global.
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
-import type { Hash, Random, Timer } from '#core/ports/platform.ts';
+import type { Hash, Mac, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Credentials, Upstream } from '#core/ports/serving.ts';
 import type { Snapshot } from '#core/snapshot.ts';
@@ -16,6 +16,7 @@ export interface GatewayDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly hash: Hash;
+  readonly mac: Mac;
   readonly random: Random;
   readonly timer: Timer;
   readonly log: Log;

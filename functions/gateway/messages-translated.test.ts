@@ -31,7 +31,7 @@ test('a message is asked for as a chat completion, without the headers and the q
   expect(await response.json()).toMatchObject({ type: 'message', content: [{ type: 'text', text: 'hello' }] });
   expect(fake.requests[0]?.url).toBe('https://api.openai.com/v1/chat/completions');
   expect(Object.keys(fake.requests[0]?.headers ?? {}).filter((name) => name.startsWith('anthropic'))).toEqual([]);
-  expect(fake.sent()).toEqual({ model: 'real-gpt', messages: MESSAGES, max_completion_tokens: 100 });
+  expect(fake.sent()).toEqual({ model: 'real-gpt', messages: MESSAGES, max_completion_tokens: 100, store: false });
   expect(ledger.settled).toMatchObject([{ cost: 20_000n, estimated: false, tokens: { input: 10, output: 5 } }]);
 });
 

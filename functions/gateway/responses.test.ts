@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { event } from '../../test/gateway/anthropic.ts';
 import { entry } from '../../test/gateway/instance.ts';
-import { ADDED, COMPLETED, CREATED, deltas, response } from '../../test/gateway/responses.ts';
+import { ADDED, COMPLETED, CREATED, deltas, markedId, response } from '../../test/gateway/responses.ts';
 import { codeOf, type OneModel, stageOne, textOf, WAYS } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import { SSE, sentText, stuckAfter } from '../../test/gateway/upstream.ts';
@@ -76,7 +76,7 @@ describe('a response', () => {
   test('without a limit gets that of the hold; a limit that the budget cannot pay is lowered', async () => {
     const unlimited = open();
     await unlimited.ask(ASK);
-    expect(unlimited.fake.sent()).toEqual({ ...ASK, model: 'real-gpt', max_output_tokens: 100 });
+    expect(unlimited.fake.sent()).toEqual({ ...ASK, model: 'real-gpt', max_output_tokens: 100, store: false });
     const poor = open({ limit: '0.0002' });
     const reply = await poor.ask({ ...ASK, max_output_tokens: 100 });
     const lowered = Number(reply.headers.get('x-gateway-clamped-to'));
@@ -87,11 +87,12 @@ describe('a response', () => {
 });
 
 describe('the hold of a response', () => {
+  const [MSG_1, RESP_1] = [markedId('msg_1'), markedId('resp_1')];
   const holdOf = async (more: object, model: object = {}) => {
-    const { ask, ledger } = open({ limit: '1000000', entry: model });
+    const { ask, ledger } = open({ limit: '1000000', entry: model, storeResponses: true });
     const body = JSON.stringify({ ...ASK, max_output_tokens: 0 + 1, ...more });
     await ask(body);
-    return Number((ledger.asked[0]?.amount ?? 0n) / 1000n) - 2 - body.length;
+    return Number((ledger.asked[0]?.amount ?? 0n) / 1000n) - 2 - body.replaceAll(/\.gw[0-9a-f]{40}/g, '').length;
   };
   const data = `data:image/png;base64,${'a'.repeat(3000)}`;
 
@@ -118,27 +119,27 @@ describe('the hold of a response', () => {
     ],
     ['a file elsewhere is', 100_000, [{ role: 'user', content: [{ type: 'input_file', file_id: 'f' }] }]],
     ['an item that is new to us is its bytes and a file', 100_000, [{ type: 'hologram', data }]],
-    ['an item that the provider keeps is the largest window', 1_050_000, [{ type: 'item_reference', id: 'msg_1' }]],
+    ['an item that the provider keeps is the largest window', 1_050_000, [{ type: 'item_reference', id: MSG_1 }]],
   ])('%s', async (_, more, input) => {
     expect(await holdOf({ input })).toBe(more);
   });
 
   test.each([
-    [{ id: 'msg_1' }],
-    [{ type: null, id: 'msg_1' }],
-    [{ id: 'msg_1', content: 'a' }],
-    [{ type: 'message', id: 'msg_1', role: 'assistant', content: [] }],
-    [{ type: 'reasoning', id: 'rs_1' }],
-    [{ type: 'reasoning', id: 'rs_1', summary: [], action: 'a' }],
-    [{ type: 'function_call', id: 'fc_1' }],
+    [{ id: MSG_1 }],
+    [{ type: null, id: MSG_1 }],
+    [{ id: MSG_1, content: 'a' }],
+    [{ type: 'message', id: MSG_1, role: 'assistant', content: [] }],
+    [{ type: 'reasoning', id: MSG_1 }],
+    [{ type: 'reasoning', id: MSG_1, summary: [], action: 'a' }],
+    [{ type: 'function_call', id: MSG_1 }],
   ])('of an item with a name and no content is that of the one which the provider keeps: %j', async (item) => {
     expect(await holdOf({ input: [item, { role: 'user', content: 'q' }] })).toBe(1_050_000);
   });
 
   test('of one that goes on with a stored response is the context window of the model', async () => {
-    expect(await holdOf({ previous_response_id: 'resp_1' })).toBe(1_050_000);
-    const { ask, ledger } = open({ entry: { maxInputTokens: 5000 } });
-    await ask({ ...ASK, max_output_tokens: 1, previous_response_id: 'resp_1' });
+    expect(await holdOf({ previous_response_id: RESP_1 })).toBe(1_050_000);
+    const { ask, ledger } = open({ entry: { maxInputTokens: 5000 }, storeResponses: true });
+    await ask({ ...ASK, max_output_tokens: 1, previous_response_id: RESP_1 });
     expect(ledger.asked[0]?.amount).toBe(5002n * 1000n);
   });
 });

@@ -130,8 +130,8 @@ describe('a provider with words of its own', () => {
     ['ollama', 'none', { max_completion_tokens: 5 }, { max_tokens: 5 }],
     ['a server of our own', '1', { max_completion_tokens: 5 }, { max_tokens: 5 }],
     ['a server of our own', '1', {}, { max_tokens: 16_384 }],
-    ['openai', '1', { max_completion_tokens: 5 }, { max_completion_tokens: 5 }],
-    ['openai', '1', { max_tokens: 5 }, { max_tokens: 5 }],
+    ['openai', '1', { max_completion_tokens: 5 }, { max_completion_tokens: 5, store: false }],
+    ['openai', '1', { max_tokens: 5 }, { max_tokens: 5, store: false }],
   ])(
     'is told the limit by the name that it knows, or it would know of none: %s, with a budget of %s, of %j',
     async (provider, limit, asked, told) => {

@@ -64,7 +64,7 @@ describe('work that a provider bills beside the tokens', () => {
     { provider: { data_collection: 'deny', zdr: true, max_price: { prompt: 1 } } },
     { plugins: [], web_search_options: null, background: false, deferred: false, provider: null, tools: [] },
     { extra_body: { google: { thinking_config: { thinking_budget: 1 } }, other: 1 } },
-    { store: true, prediction: { type: 'content', content: 'hi' } },
+    { prediction: { type: 'content', content: 'hi' } },
   ])('is not %j', async (asked) => {
     const { chat, fake } = stage();
     expect((await chat({ model: 'gpt', messages: MESSAGES, ...asked })).status).toBe(200);
@@ -95,7 +95,7 @@ describe('a request that names other models beside its own', () => {
   test('does not get past in another spelling', async () => {
     const { chat, fake } = stage();
     await chat(bodyOf(',"Models":["dear"],"MODELS":["dear"],"Plugins":[{"id":"web"}],"model\\u0073":[]'));
-    expect(Object.keys(fake.sent()).sort()).toEqual(['max_completion_tokens', 'messages', 'model', 'models']);
+    expect(Object.keys(fake.sent()).sort()).toEqual(['max_completion_tokens', 'messages', 'model', 'models', 'store']);
   });
 });
 

@@ -65,8 +65,7 @@ interface Origin {
   readonly endpoint: Endpoint;
   readonly stream: boolean;
   readonly clock: Clock;
-  /** The entry's mark, where the model has several; absent: nothing is marked. */
-  readonly by?: string | undefined;
+  readonly marks?: Pick<Made, 'by' | 'markId'>;
   /** Room for a plain reply, which all of the process share; absent: the reply is short. */
   readonly room?: Pick<Body, 'accept'>;
 }
@@ -144,8 +143,8 @@ function typeOf({ headers }: UpstreamResponse): string {
   return (headers['content-type'] ?? '').toLowerCase();
 }
 
-function madeBy({ clock, by, endpoint }: Origin): Made {
-  return { created: Math.floor(clock.now() / 1000), by, redact: (words) => withoutSecrets(words, endpoint) };
+function madeBy({ clock, marks, endpoint }: Origin): Made {
+  return { created: Math.floor(clock.now() / 1000), ...marks, redact: (words) => withoutSecrets(words, endpoint) };
 }
 
 interface Read {

@@ -12,8 +12,10 @@ import type { GatewayDeps } from './deps.ts';
 import { settlementOfUnheard } from './meter.ts';
 import type { ReplyEnd, RequestLog } from './request-log.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
+import { toMarkedId } from './stored-responses.ts';
 import type { Target, Targets } from './targets.ts';
 import { type AttemptFailure, failureOf, openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
+import type { Made } from './wire/codec.ts';
 
 const made: unique symbol = Symbol('Exchange');
 
@@ -71,7 +73,7 @@ export interface Asking {
 }
 
 export function createCallUpstream(
-  deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger'>,
+  deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger' | 'mac'>,
   cooldowns: Cooldowns,
 ) {
   return async function callUpstream(
@@ -167,6 +169,12 @@ export function createCallUpstream(
     if (cost > 0n) attempts.left = attempts.left.filter(({ maxCost }) => cost + maxCost <= hold.amount);
   }
 
+  function marksOf({ grant, options }: Reservation, { entry }: Target): Pick<Made, 'by' | 'markId'> {
+    const by = markOf(entry);
+    const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, by });
+    return { by: options.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };
+  }
+
   async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
     const { reservation, target, deadline, room } = attempt;
     const { request, routing } = reservation.grant;
@@ -183,11 +191,13 @@ export function createCallUpstream(
     let isOpen = false;
     try {
       const { connect, firstByte, idle, total } = routing.timeouts;
-      const by = reservation.options.length > 1 ? markOf(target.entry) : undefined;
       // A plain reply comes in one piece: its first byte may be its last.
       const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
       const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
-      const opened = await openReply(response, { endpoint, stream: request.stream, clock: deps.clock, by, room });
+      const opened = await openReply(response, {
+        ...{ endpoint, stream: request.stream, clock: deps.clock, room },
+        marks: marksOf(reservation, target),
+      });
       if (!opened.ok) return opened;
       isOpen = true;
       const { headers } = response;

@@ -152,6 +152,7 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
       matchExpressions: [{ ...expression, values: ['b'] }],
     }),
     keyValueInStatus: optional('keyValueInStatus', 'Redacted'),
+    storeResponses: optional('storeResponses', true),
     blockedMessage: optional('blockedMessage', 'Ask in #ai-platform.'),
     paused: optional('paused', true),
   },

@@ -1,7 +1,7 @@
 // The platform of a Node process: time, randomness, hashes, timers.
 import { createIds } from '#adapters/ids.ts';
 import type { Clock } from '#core/ports/clock.ts';
-import { type Hash, MAX_TIMER, type Random, type Timer } from '#core/ports/platform.ts';
+import { type Hash, MAX_TIMER, type Mac, type Random, type Timer } from '#core/ports/platform.ts';
 
 export type NodeDependencies = ReturnType<typeof nodeDependencies>;
 
@@ -15,9 +15,10 @@ export function nodeDependencies() {
   const clock: Clock = { now: () => Date.now() };
   const random: Random = (count) => crypto().randomBytes(count);
   const hash: Hash = (text) => crypto().hash('sha256', text, 'hex');
+  const mac: Mac = (secret, text) => crypto().createHmac('sha256', secret).update(text).digest('hex');
   const timer: Timer = (millis, callback) => {
     const timeout = setTimeout(callback, Math.min(millis, MAX_TIMER));
     return () => clearTimeout(timeout);
   };
-  return { clock, random, ids: createIds({ clock, random }), hash, timer };
+  return { clock, random, ids: createIds({ clock, random }), hash, mac, timer };
 }

@@ -30,6 +30,7 @@ interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
   readonly values: Map<string, LiveValue>;
   /** Creation times of values that no longer work. */
   readonly before: Map<string, LiveValue['createdAt']>;
+  readonly secret: string;
   retired: boolean;
   /** The generation of the holder's spec from which the policy was made. */
   generation: number;
@@ -129,7 +130,13 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     const { scopeId } = policy;
     if (rows.has(scopeId)) return undefined;
     const anchor = Math.floor(policy.anchor / 1000) * 1000;
-    const fresh = { values: new Map(), before: new Map(), retired: false, generation: 0 };
+    const fresh = {
+      values: new Map(),
+      before: new Map(),
+      retired: false,
+      generation: 0,
+      secret: `secret of ${scopeId}`,
+    };
     const row = { scopeId, instanceUid, kind, alias, holder, anchor, ...fresh };
     rows.set(scopeId, row);
     return row;
@@ -208,7 +215,9 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     if (row?.policy === undefined || (notAfter !== undefined && notAfter <= clock.now())) return undefined;
     const key = structuredClone(row.policy) as KeyPolicy;
     const scopes = key.charges.map((scopeId) => structuredClone(rows.get(scopeId)?.policy));
-    return scopes.every((scope) => scope !== undefined) ? { key, scopes: [key, ...scopes] } : undefined;
+    return scopes.every((scope) => scope !== undefined)
+      ? { key, scopes: [key, ...scopes], secret: row.secret }
+      : undefined;
   }
 }
 

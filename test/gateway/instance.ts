@@ -56,7 +56,7 @@ export function keyRecord(
     charges: others.map(({ scopeId }) => scopeId),
     ...differences,
   };
-  return { key: policy, scopes: [policy, ...others] };
+  return { key: policy, scopes: [policy, ...others], secret: `secret of ${policy.scopeId}` };
 }
 
 export function scope(kind: 'user' | 'team', differences: Partial<ScopePolicy> = {}): ScopePolicy {

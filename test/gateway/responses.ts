@@ -1,5 +1,8 @@
 // What does a provider of the Responses API say in a test?
+import { markOf } from '../../functions/gateway/affinity.ts';
+import { toMarkedId } from '../../functions/gateway/stored-responses.ts';
 import { event } from './anthropic.ts';
+import { mac } from './stage.ts';
 
 const USAGE = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
 
@@ -29,3 +32,9 @@ export const COMPLETED = event('response.completed', {
   sequence_number: 9,
   response: { ...FRAME, status: 'completed', usage: { input_tokens: 10, output_tokens: 3, total_tokens: 13 } },
 });
+
+/** An id as the VirtualKey of this scope gets it, of a response that this entry made. */
+export function markedId(id: string, identifier = 'gpt', scopeId = 'key-scope'): string {
+  const by = markOf({ identifier, weight: 1, priority: 0 });
+  return toMarkedId(mac, { secret: `secret of ${scopeId}` }, { id, by });
+}

@@ -1,6 +1,8 @@
 // A gateway under test: the whole app, with a world that the test writes down.
+import { createHmac } from 'node:crypto';
 import * as z from 'zod';
 import type { Log } from '#core/ports/clock.ts';
+import type { Mac } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
@@ -19,6 +21,8 @@ export interface World {
   /** Pieces that a client may leave unread before it counts as slow. */
   readonly room?: number | undefined;
 }
+
+export const mac: Mac = (secret, text) => createHmac('sha256', secret).update(text).digest('hex');
 
 /** The app and everything around it that a test may look at. Timers run on the test's own clock. */
 export function stage(world: World = {}) {
@@ -55,6 +59,7 @@ export function stage(world: World = {}) {
       },
     },
     hash: (text) => `hash of ${text}`,
+    mac,
     random: (count) => new Uint8Array(count),
     timer: clock.timer,
     log,
@@ -96,11 +101,15 @@ export interface OneModel {
   readonly room?: number | undefined;
   /** Differences of the entry. */
   readonly entry?: Partial<SnapshotEntry>;
+  readonly storeResponses?: boolean;
 }
 
 /** A gateway with one model and one key, which calls a provider once. */
-export function stageOne(model: SnapshotEntry, { script, limit = '1', room, entry: differences }: OneModel) {
-  const snapshot = snapshotOf([{ ...model, ...differences }], { retries: 0 });
+export function stageOne(
+  model: SnapshotEntry,
+  { script, limit = '1', room, entry: differences, storeResponses = false }: OneModel,
+) {
+  const snapshot = { ...snapshotOf([{ ...model, ...differences }], { retries: 0 }), storeResponses };
   return stage({ snapshot, keys: { [KEY]: keyRecord({ limit }) }, room, ...(script === undefined ? {} : { script }) });
 }
 

@@ -47,9 +47,11 @@ describeUnless(missing, 'all three functions as Workers', () => {
       await put(world.cluster, one, false);
     const store = { host: base64(upstash.url), port: base64('443'), password: base64(TOKEN) };
     await world.apply(
-      withClaude(world.sample()).map((object) =>
-        object.metadata.name === 'sample-store' ? { ...object, data: store } : object,
-      ),
+      withClaude(world.sample()).map((object) => {
+        if (object.kind === 'GatewayInstance')
+          return { ...object, spec: { ...Object(object.spec), storeResponses: true } };
+        return object.metadata.name === 'sample-store' ? { ...object, data: store } : object;
+      }),
     );
     await sweep();
     value = String((await statusOf('VirtualKey', 'example-service'))?.keyValue);
@@ -117,7 +119,14 @@ describeUnless(missing, 'all three functions as Workers', () => {
     const before = await booked();
     const openai = patient();
     await openai.embeddings.create({ model: ask.model, input: ['one', 'two three'] });
-    await openai.responses.create({ model: ask.model, input: 'Hello.' });
+    const { id } = await openai.responses.create({ model: ask.model, input: 'Hello.' });
+    await openai.responses.create({ model: ask.model, input: 'And now?', previous_response_id: id });
+    const forged = {
+      model: ask.model,
+      input: 'And now?',
+      previous_response_id: `${id.slice(0, -32)}${'0'.repeat(32)}`,
+    };
+    await expect(openai.responses.create(forged)).rejects.toThrow('must be an id that this gateway has sent');
     const streamed = await openai.responses.stream({ model: ask.model, input: 'Hello.' }).finalResponse();
     expect(streamed.status).toBe('completed');
     const anthropic = new Anthropic({ apiKey: value, baseURL: workers.direct, maxRetries: 5 });
@@ -126,7 +135,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
     expect((await anthropic.messages.stream(message).finalMessage()).stop_reason).toBe('end_turn');
     expect((await anthropic.messages.countTokens(message)).input_tokens).toBeGreaterThan(0);
     expect((await anthropic.models.retrieve('sample-claude')).type).toBe('model');
-    const after = await eventually(booked, ({ count }) => count === before.count + 5);
+    const after = await eventually(booked, ({ count }) => count === before.count + 6);
     expect(nano((await ownKey()).currentSpend)).toBe(after.cost);
   });
 

@@ -4,6 +4,9 @@ import type { KubeObject } from './cluster.ts';
 /** Hex SHA-256 of a text. Key values are looked up by it. */
 export type Hash = (text: string) => string;
 
+/** Hex HMAC-SHA-256 of a text (RFC 2104). Nobody without the secret can make one. */
+export type Mac = (secret: string, text: string) => string;
+
 /** `count` random bytes from a cryptographic source. */
 export type Random = (count: number) => Uint8Array;
 

@@ -70,6 +70,8 @@ export interface KeyPolicy extends ScopePolicy {
 export interface KeyRecord {
   readonly key: KeyPolicy;
   readonly scopes: ReadonlyArray<ScopePolicy>;
+  /** A secret of the key's claim, random and the same for as long as the claim exists, whatever its key values: nobody but the database and gateways has it. */
+  readonly secret: string;
 }
 
 /** The gateway's view of the registry. */

@@ -20,13 +20,28 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       under = await openedRegistry(make);
       ({ registry, policies } = under);
     });
-    const { claim, claims, find, write, workingKey } = registryScene(() => under);
+    const { addValue, claim, claims, find, write, workingKey } = registryScene(() => under);
 
     test('a key is found by its hash, with the policy of every scope that pays, the key first', async () => {
       const user = await claim('ann@example.org', 'user', { models: ['small'] });
       const team = await claim('research', 'team', { blocked: true });
       const { policy } = await workingKey('billing', hash('a'), { charges: [team.scopeId, user.scopeId] });
-      expect(await find(hash('a'))).toEqual({ key: policy, scopes: [policy, team.policy, user.policy] });
+      expect(await find(hash('a'))).toEqual({
+        key: policy,
+        scopes: [policy, team.policy, user.policy],
+        secret: expect.stringMatching(/.{32}/),
+      });
+    });
+
+    test('a key has a secret of its own, which stays when its value is rotated and its policy edited', async () => {
+      const { claimed } = await workingKey('billing', hash('a'));
+      await workingKey('other', hash('b'));
+      const secret = (await find(hash('a')))?.secret;
+      await addValue(claimed, hash('c'));
+      await registry.retireValues(claimed.scopeId, [hash('a')]);
+      await write(claimed, { models: ['small'] });
+      expect((await find(hash('c')))?.secret).toBe(secret);
+      expect((await find(hash('b')))?.secret).not.toBe(secret);
     });
 
     test('a policy comes back as it was written: exact limits, instants and any text', async () => {

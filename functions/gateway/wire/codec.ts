@@ -99,6 +99,8 @@ export interface Made {
   readonly created: number;
   /** The mark of the entry, where the model has several; absent: nothing is marked. */
   readonly by?: string | undefined;
+  /** An id of what the provider stores, with the mark that binds it to the VirtualKey; absent: providers store nothing. */
+  readonly markId?: ((id: string) => string) | undefined;
   /** Takes our credentials out of a provider's words. */
   readonly redact: (words: string) => string;
 }

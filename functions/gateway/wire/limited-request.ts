@@ -18,7 +18,7 @@ export interface Form {
 /** A request without the parts that each API reads in its own way. */
 export interface Limited {
   readonly members: Members;
-  readonly request: Omit<ModelRequest, 'minOutput' | 'input' | 'webSearches'>;
+  readonly request: Omit<ModelRequest, 'minOutput' | 'input' | 'webSearches' | 'stored'>;
 }
 
 /** `wrong`: the first member with a type that no provider of the API takes. */

@@ -1,5 +1,6 @@
 // Tokens of a prompt, as a maximum and as an estimate, without a tokenizer (LEDGER 9).
 import { listOf, member, textOf } from '#core/json.ts';
+import { refersToFile } from './stored-state.ts';
 
 export interface Measure {
   /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MAX_PER_PART`. */
@@ -10,6 +11,9 @@ export interface Measure {
   readonly prompts: number;
   /** No picture, sound or file is in it. */
   readonly textOnly: boolean;
+  /** Parts refer to a file that the provider keeps; messages, to speech of an earlier answer. */
+  readonly hasStoredFile?: boolean;
+  readonly hasStoredSpeech?: boolean;
   /** The charge, in tokens, of a prompt that the provider did not count: about one token for three bytes. Never zero. */
   readonly estimate: number;
 }
@@ -33,18 +37,25 @@ const TEXT_FILE = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msw
 export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
   let parts = 0;
   let mediaBytes = 0;
+  let hasStoredFile = false;
+  let hasStoredSpeech = false;
   // The content of a part (the result of a tool, say) is read like a message.
   const holders = [...messages];
   for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) {
     const spoken = member(holder, 'audio');
     // A spoken answer is an id of a few bytes in the request, and costs the same as before.
-    if (typeof spoken === 'object' && spoken !== null) parts += 1;
+    if (typeof spoken === 'object' && spoken !== null) {
+      parts += 1;
+      hasStoredSpeech = true;
+    }
     for (const part of listOf(member(holder, 'content'))) {
       if (listOf(member(part, 'content')).length > 0) holders.push(part);
       const media = mediaOf(part);
       if (media === undefined) continue;
       parts += 1;
-      if (MEDIA_PARTS.has(media)) mediaBytes += mediaIn(member(part, media));
+      const holder = MEDIA_PARTS.has(media) ? member(part, media) : undefined;
+      mediaBytes += mediaIn(holder);
+      hasStoredFile ||= refersToFile(part) || refersToFile(holder);
     }
   }
   // UTF-16 units are never more than bytes, so what is left is never less than the text.
@@ -53,6 +64,7 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
     max: BigInt(text + parts * MAX_PER_PART + (listOf(tools).length > 0 ? MAX_FOR_TOOLS : 0)),
     prompts: 1,
     textOnly: parts === 0,
+    ...{ hasStoredFile, hasStoredSpeech },
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + parts * ESTIMATE_PER_PART),
   };
 }
@@ -63,6 +75,8 @@ export interface Part {
   readonly media?: { readonly bytes: number; readonly maxTokens: number; readonly maxElsewhere?: number };
   /** Lists of parts inside of it. */
   readonly inner?: ReadonlyArray<unknown>;
+  /** The part refers to a file that the provider keeps. */
+  readonly isStoredFile?: boolean;
 }
 
 /** Measures a body of any API. `read`: reads one element of the lists of parts. */
@@ -75,10 +89,12 @@ export function measureParts(
   let maxTokens = 0;
   let elsewhere = 0;
   let count = 0;
+  let hasStoredFile = false;
   const left = [...lists];
   for (let list = left.pop(); list !== undefined; list = left.pop()) {
     for (const part of listOf(list)) {
-      const { media, inner = [] } = read(part);
+      const { media, inner = [], isStoredFile = false } = read(part);
+      hasStoredFile ||= isStoredFile;
       for (const one of inner) if (Array.isArray(one)) left.push(one);
       if (media === undefined) continue;
       count += 1;
@@ -94,6 +110,7 @@ export function measureParts(
     maxElsewhere: BigInt(added + elsewhere),
     prompts: 1,
     textOnly: count === 0,
+    hasStoredFile,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + count * ESTIMATE_PER_PART),
   };
 }

@@ -5,6 +5,7 @@ import { hasTooManyValues } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type Member, membersOf, type ObjectText } from './json-splice.ts';
 import type { Measure } from './prompt.ts';
+import type { StoredState } from './stored-state.ts';
 import { foldCase, type Members, type WebSearches } from './unmetered-features.ts';
 
 export interface ModelRequest {
@@ -33,6 +34,10 @@ export interface ModelRequest {
   readonly webSearches: WebSearches | undefined;
   /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
   readonly lookalikes: ReadonlySet<string>;
+  /** References to what its provider has stored. */
+  readonly stored: StoredState;
+  /** The `store` that providers get; absent: as the client wrote it. */
+  readonly store?: false | undefined;
   /** The conversation, where providers keep parts of it; absent: any entry may answer. */
   readonly affinity?: Affinity;
   /** Parts of the request beside its body that reach a provider of the same API as they are; absent: none. */
@@ -45,7 +50,7 @@ export interface Affinity {
   /** The request goes on with parts that one account alone can read: no other entry is tried. */
   readonly isBound: boolean;
   /** The mark of the entry that made those parts; absent: they have none, and the conversation decides. */
-  readonly madeBy?: string;
+  readonly madeBy?: string | undefined;
 }
 
 export interface Forwarded {

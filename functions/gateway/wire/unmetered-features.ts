@@ -13,8 +13,8 @@ export type Rule = (body: Members) => Failure | undefined;
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 /** Work that providers bill by the call and count nowhere (Together). */
 const BY_THE_CALL = ['safety_model'];
-/** Members that add text to the prompt which is not in the request: documents found by the provider (Azure), a template that repeats (vLLM). */
-const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template'];
+/** Members that add text to the prompt which is not in the request: documents found by the provider (Azure), a template that repeats, and what another request left in memory (vLLM). */
+const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template', 'kv_transfer_params'];
 /** Members that defer the answer to another address: the answer is billed, and its usage never reaches the gateway. */
 const LATER = ['background', 'deferred'];
 export const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];

@@ -9,7 +9,7 @@ import { GATEWAY_LIMIT, type Session } from './session.ts';
 export const FIND = {
   name: 'gateway-operator-find',
   text: `
-select c.policy, array_length(c.charges, 1) as charged,
+select c.policy, c.secret, array_length(c.charges, 1) as charged,
   array(select s.policy from unnest(c.charges) with ordinality as charge (scope_id, place)
     join gateway_operator.claim s on s.scope_id = charge.scope_id and s.policy is not null
     order by charge.place) as scopes
@@ -22,6 +22,7 @@ where v.hash = $1 and v.retired_at is null and (v.not_after is null or v.not_aft
 
 interface FoundRow {
   readonly policy: KeyPolicy;
+  readonly secret: string;
   readonly charged: number | null;
   readonly scopes: ReadonlyArray<ScopePolicy>;
 }
@@ -31,9 +32,9 @@ export function createPolicies(session: Session, instanceUid: string): Policies 
     find: async (hash) => {
       const [row] = await session.query<FoundRow>(GATEWAY_LIMIT, FIND, [hash, instanceUid]);
       if (row === undefined) return undefined;
-      const { policy, charged, scopes } = row;
+      const { policy, secret, charged, scopes } = row;
       // A scope without a policy cannot be charged, and a key that cannot be charged does not work.
-      return scopes.length === (charged ?? 0) ? { key: policy, scopes: [policy, ...scopes] } : undefined;
+      return scopes.length === (charged ?? 0) ? { key: policy, scopes: [policy, ...scopes], secret } : undefined;
     },
   };
 }

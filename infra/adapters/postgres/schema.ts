@@ -3,7 +3,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 /** One more for each change of `TABLES`. Until the first release no database is brought forward: another version is refused. */
-export const SCHEMA_VERSION = 10;
+export const SCHEMA_VERSION = 11;
 
 /** A number of our own: the lock of all processes that make the schema. */
 const LOCK = 7_203_418_865;
@@ -96,7 +96,9 @@ create table gateway_operator.claim (
   -- The policy's own list, typed, for the look-up by hash.
   charges uuid[] not null default '{}',
   -- Of the object that the policy was made of.
-  generation bigint
+  generation bigint,
+  -- The key of the MACs that bind stored responses to this VirtualKey (decision 34). It leaves the database for gateways only.
+  secret uuid not null default gen_random_uuid()
 );
 create unique index claim_alias on gateway_operator.claim (instance_uid, kind, alias) where retired_at is null;
 

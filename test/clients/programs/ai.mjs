@@ -35,7 +35,8 @@ async function run() {
   }
   const ask =
     SCENE === 'tool' ? { prompt: 'use the tool', tools: { weather }, stopWhen: stepCountIs(3) } : { prompt: 'say hi' };
-  return (await generateText({ model, ...ask })).text;
+  const providerOptions = API === 'responses' ? { openai: { store: false } } : {};
+  return (await generateText({ model, providerOptions, ...ask })).text;
 }
 
 const told = await run().then(

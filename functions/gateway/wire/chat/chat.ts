@@ -3,8 +3,9 @@ import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { openaiErrors } from '../error-format.ts';
-import { measure } from '../prompt.ts';
+import { type Measure, measure } from '../prompt.ts';
 import { invalid, isAbsent, isCount, isRecord, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
+import { NOTHING_STORED, type StoredState } from '../stored-state.ts';
 import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../unmetered-features.ts';
 import { anthropic } from './anthropic.ts';
 import { LIMIT_NAMES, OWN_MEMBERS, openai } from './openai.ts';
@@ -39,6 +40,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const decides = object.members.some(({ name }) => DECIDING.has(name));
   const unmetered = decides ? (unmeteredIn(members) ?? ambiguousIn(text, object.members)) : undefined;
   if (unmetered !== undefined) return err(unmetered);
+  const input = measure(bytes.length, messages, members.tools);
   const [newer, older] = [limitOf(members.max_completion_tokens), limitOf(members.max_tokens)];
   return ok({
     bytes,
@@ -52,10 +54,19 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     limits: { max_completion_tokens: newer, max_tokens: older },
     limit: newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older),
     minOutput: 1,
-    input: measure(bytes.length, messages, members.tools),
+    input,
     webSearches: decides ? webSearchesIn(members) : undefined,
     lookalikes: lookalikesIn(object, OWN_MEMBERS),
+    store: false,
+    stored: storedIn(input),
   });
+}
+
+/** Most prompts refer to nothing. */
+function storedIn({ hasStoredFile, hasStoredSpeech }: Measure): StoredState {
+  if (!hasStoredFile && !hasStoredSpeech) return NOTHING_STORED;
+  const [file, speech] = [hasStoredFile, hasStoredSpeech].map((has) => (has ? 'messages' : undefined));
+  return { ...NOTHING_STORED, file, speech };
 }
 
 function limitOf(value: unknown): number | undefined {

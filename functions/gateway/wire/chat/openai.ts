@@ -23,7 +23,7 @@ export const openai: Codec = {
 type LimitName = 'max_completion_tokens' | 'max_tokens';
 export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', 'max_tokens'];
 
-const READ = ['model', 'messages', 'stream', 'stream_options', 'n'];
+const READ = ['model', 'messages', 'stream', 'stream_options', 'n', 'store'];
 /** Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING, ...LIMIT_NAMES]);
 
@@ -32,10 +32,16 @@ function toBody(chat: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | s
   const set: NewValue[] = [['model', JSON.stringify(entry.model)]];
   const { streamOptions: knowsOptions } = provider;
   if (chat.stream && knowsOptions) set.push(['stream_options', streamOptions(chat)]);
+  if (chat.store === false && (to.endpoint.provider.storesChats === true || isWritten(chat, 'store')))
+    set.push(['store', 'false']);
   const names = addLimits(set, chat, to);
   const unknown = knowsOptions ? names : ['stream_options', ...names];
   const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
   return spliceBytes(chat, chat.object, { set, drop, once: OWN_MEMBERS });
+}
+
+function isWritten({ object }: ModelRequest, wanted: string): boolean {
+  return object.members.some(({ name }) => name === wanted);
 }
 
 const FORCED: ReadonlySet<string> = new Set(['include_usage']);

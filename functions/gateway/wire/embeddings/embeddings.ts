@@ -10,6 +10,7 @@ import { spliceBytes } from '../json-splice.ts';
 import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
 import { bytesIn, type Measure } from '../prompt.ts';
 import { invalid, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
+import { NOTHING_STORED } from '../stored-state.ts';
 import { absent, DECIDING, type Rule, unmeteredIn } from '../unmetered-features.ts';
 import { measureInputs } from './inputs.ts';
 
@@ -51,7 +52,7 @@ function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
   return ok({
     ...sent,
     ...{ stream: false, streamOptions: undefined, includeUsage: false, webSearches: undefined },
-    ...{ n: 1, limits: {}, limit: 0, minOutput: 0, input },
+    ...{ n: 1, limits: {}, limit: 0, minOutput: 0, input, stored: NOTHING_STORED },
     lookalikes: lookalikesIn(sent.object, OWN_MEMBERS),
   });
 }

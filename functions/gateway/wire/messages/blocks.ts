@@ -1,6 +1,7 @@
 // Content blocks of Messages requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json.ts';
 import { MAX_PER_PART, type Measure, measureParts, type Part } from '../prompt.ts';
+import { refersToFile } from '../stored-state.ts';
 import type { Members } from '../unmetered-features.ts';
 
 /** Anthropic scales pictures down: to 4,784 tokens on its finest models (platform.claude.com/docs/en/build-with-claude/vision). */
@@ -26,9 +27,11 @@ function toPart(block: unknown): Part {
   const source = member(block, 'source');
   const inner = [member(block, 'content'), member(source, 'content')];
   const bytes = member(source, 'type') === 'base64' ? (textOf(member(source, 'data')) ?? '').length : 0;
-  if (type === 'image') return { media: { bytes, maxTokens: MAX_PER_PICTURE, maxElsewhere: MAX_PER_PART } };
-  const isText = TEXT_BLOCK.test(type) || (type === 'document' && isTextSource(source));
-  return isText ? { inner } : { media: { bytes: type === 'document' ? bytes : 0, maxTokens: MAX_PER_PART }, inner };
+  if (TEXT_BLOCK.test(type) || (type === 'document' && isTextSource(source))) return { inner };
+  const isStoredFile = refersToFile(block) || refersToFile(source);
+  if (type === 'image')
+    return { media: { bytes, maxTokens: MAX_PER_PICTURE, maxElsewhere: MAX_PER_PART }, isStoredFile };
+  return { media: { bytes: type === 'document' ? bytes : 0, maxTokens: MAX_PER_PART }, inner, isStoredFile };
 }
 
 /** A text, or blocks, in place of a file. */

@@ -7,6 +7,7 @@ import type { Api } from '../api.ts';
 import { anthropicErrors } from '../error-format.ts';
 import { readLimited } from '../limited-request.ts';
 import { type Forwarded, invalid, type ModelRequest } from '../request.ts';
+import { NOTHING_STORED } from '../stored-state.ts';
 import { webSearchesIn } from '../unmetered-features.ts';
 import { anthropic, OWN_MEMBERS } from './anthropic.ts';
 import { measure } from './blocks.ts';
@@ -32,11 +33,14 @@ function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'que
   if (!read.ok) return read;
   const { members, request } = read.value;
   const forwarded = forwardedBy(client);
+  const input = measure(bytes.length, members);
   return ok({
     ...request,
     minOutput: minOutputOf(members.thinking),
-    input: measure(bytes.length, members),
+    input,
     webSearches: webSearchesIn(members),
+    store: false,
+    stored: { ...NOTHING_STORED, file: input.hasStoredFile ? 'messages' : undefined },
     forwarded,
     hasLargerWindow: LARGER_WINDOW.test(
       `${forwarded.headers['anthropic-beta']} ${JSON.stringify(members.anthropic_beta)}`,

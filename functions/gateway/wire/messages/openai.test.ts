@@ -14,7 +14,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const provider = { outputLimit: 'max_completion_tokens', streamOptions: true } as const;
 const bodyOf = (request: object, decided: object = {}) =>
-  toChatBody(request, { model: 'real', maxTokens: 9, stream: false, provider, ...decided });
+  toChatBody(request, { model: 'real', maxTokens: 9, stream: false, store: false, provider, ...decided });
 const written = (request: object, decided: object = {}) => {
   const body = bodyOf(request, decided);
   return body.ok ? JSON.parse(JSON.stringify(body.value)) : body.failure;

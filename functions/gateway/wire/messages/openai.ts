@@ -16,7 +16,8 @@ export const openai: Codec = {
   routeTo: (address) => routeToOpenai(address, '/chat/completions'),
   toCall: (request, to) => {
     const { entry, provider } = to.endpoint;
-    const decided = { model: entry.model, maxTokens: to.limit.max, stream: request.stream, provider };
+    const { stream, store } = request;
+    const decided = { model: entry.model, maxTokens: to.limit.max, stream, store, provider };
     return toTranslatedCall(request, to, toChatBody(parseJson(request.text), decided));
   },
   readReply: (bytes) => toMessage(readJson(bytes).reply),
@@ -29,11 +30,15 @@ interface Decided {
   readonly model: string;
   readonly maxTokens: number;
   readonly stream: boolean;
-  readonly provider: Pick<Provider, 'outputLimit' | 'streamOptions'>;
+  readonly store: false | undefined;
+  readonly provider: Pick<Provider, 'outputLimit' | 'streamOptions' | 'storesChats'>;
 }
 
 /** The body of a chat completion, or the refusal of what has no counterpart there. Thinking and marks of the cache are left out. */
-export function toChatBody(request: unknown, { model, maxTokens, stream, provider }: Decided): Result<object, Failure> {
+export function toChatBody(
+  request: unknown,
+  { model, maxTokens, stream, store, provider }: Decided,
+): Result<object, Failure> {
   return translate((refuse) => {
     const tools = listOf(member(request, 'tools')).flatMap((tool, index) => toTool(tool, `tools[${index}]`, refuse));
     const turns = listOf(member(request, 'messages')).flatMap((turn, index) =>
@@ -51,6 +56,7 @@ export function toChatBody(request: unknown, { model, maxTokens, stream, provide
       stop: some(listOf(member(request, 'stop_sequences'))),
       temperature: member(request, 'temperature') ?? undefined,
       top_p: member(request, 'top_p') ?? undefined,
+      store: provider.storesChats === true ? store : undefined,
       stream: stream || undefined,
       stream_options: stream && provider.streamOptions ? { include_usage: true } : undefined,
     };

@@ -1,6 +1,7 @@
 // Input items of Responses requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json.ts';
 import { LARGEST_WINDOW, MAX_PER_PART, type Measure, measureParts, type Part } from '../prompt.ts';
+import { type MarkedId, refersToFile, type StoredState } from '../stored-state.ts';
 import type { Members } from '../unmetered-features.ts';
 
 /** Items and parts of text, of calls and of their outputs: they count as they are written. */
@@ -23,8 +24,40 @@ export function measure(bodyBytes: number, members: Members): Measure {
 }
 
 /** Whether the provider adds to the prompt what it has stored. */
-export function continuesStored({ previous_response_id: previous, input }: Members): boolean {
-  return (previous !== undefined && previous !== null) || listOf(input).some(isReference);
+export function continuesStored(members: Members): boolean {
+  return referenceIn(members, isReference) !== undefined;
+}
+
+/** References of a request to what its provider has stored. `marked`: ids whose marks were taken out of the body. */
+export function storedStateOf(members: Members, marked: ReadonlyArray<MarkedId>): StoredState {
+  const known = new Set<unknown>(marked.map(({ id }) => id));
+  const { store, previous_response_id: previous, input } = members;
+  const unmarked = { input, previous_response_id: known.has(previous) ? undefined : previous };
+  return {
+    isAsked: store === true,
+    reference: referenceIn(members, isReference),
+    unmarked: referenceIn(unmarked, (item) => !known.has(member(item, 'id')) && (isReference(item) || isKept(item))),
+    ids: marked,
+  };
+}
+
+/** The parameter of the first reference to a response, or to such an item. */
+function referenceIn(
+  { previous_response_id: previous, input }: Members,
+  refers: (item: unknown) => boolean,
+): string | undefined {
+  if (previous !== undefined && previous !== null) return 'previous_response_id';
+  const at = listOf(input).findIndex(refers);
+  return at === -1 ? undefined : `input[${at}]`;
+}
+
+/** Calls that the client answers: their items are whole. */
+const OF_CLIENT = /^(function|custom_tool|local_shell|shell|apply_patch|computer)_call$/;
+
+/** An item with the name of a call that the provider has answered itself: it may add the answer that it has stored. */
+function isKept(item: unknown): boolean {
+  const type = textOf(member(item, 'type')) ?? '';
+  return textOf(member(item, 'id')) !== undefined && /_call$/.test(type) && !OF_CLIENT.test(type);
 }
 
 /** Members that contain an item: of messages and reasoning, and of calls and their outputs. */
@@ -40,7 +73,13 @@ function isReference(item: unknown): boolean {
   if (id === undefined || id === null) return false;
   const isRole = type !== '' || member(item, 'role') !== undefined;
   const names = MADE_OF_CONTENT.test(type) ? CONTENT : [...CONTENT, ...CALLED];
-  return !(isRole && names.some((name) => isWritten(member(item, name))));
+  return !(isRole && names.some((name) => isWritten(member(item, name)))) && !isEmptyCall(item, type);
+}
+
+/** A call of a tool without arguments. */
+function isEmptyCall(item: unknown, type: string): boolean {
+  const written = type === 'function_call' ? member(item, 'arguments') : member(item, 'input');
+  return OF_CLIENT.test(type) && written === '' && typeof member(item, 'call_id') === 'string';
 }
 
 function isWritten(value: unknown): boolean {
@@ -55,7 +94,7 @@ function toPart(item: unknown): Part {
   if (TEXT_ITEM.test(type) && !MEDIA.has(type)) return { inner };
   const holders = [item, member(item, 'input_audio')];
   const bytes = MEDIA.has(type) ? holders.reduce<number>((sum, holder) => sum + encodedIn(holder), 0) : 0;
-  return { media: { bytes, maxTokens: MAX_PER_PART } };
+  return { media: { bytes, maxTokens: MAX_PER_PART }, isStoredFile: holders.some(refersToFile) };
 }
 
 /** Bytes of encoded media. A text file counts as text, however it is wrapped. */

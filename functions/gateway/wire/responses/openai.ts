@@ -1,5 +1,5 @@
 // Responses for providers that have them: bytes pass through; the model is changed on the way in, and a limit lowered.
-import { member, textOf } from '#core/json.ts';
+import { member } from '#core/json.ts';
 import { ok } from '#core/result.ts';
 import { type Codec, type Made, type Recipient, type Reply, toCall } from '../codec.ts';
 import { type NewValue, spliceBytes } from '../json-splice.ts';
@@ -7,7 +7,7 @@ import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
 import type { ModelRequest } from '../request.ts';
 import { withoutSecretsIn } from '../secrets.ts';
 import { toNamedEvent } from '../sse.ts';
-import { mark } from './mark.ts';
+import { idsIn, mark } from './mark.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
 import { DECIDING } from './unmetered.ts';
@@ -31,16 +31,18 @@ function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient)
   const set: NewValue[] = [['model', JSON.stringify(endpoint.entry.model)]];
   if (send !== undefined && send < (request.limit ?? Number.POSITIVE_INFINITY))
     set.push(['max_output_tokens', `${send}`]);
+  if (request.store === false) set.push(['store', 'false']);
   return spliceBytes(request, request.object, { set, drop: request.lookalikes, once: OWN_MEMBERS });
 }
 
-function readReply(received: Uint8Array, { by, redact }: Made): Reply | undefined {
+function readReply(received: Uint8Array, made: Made): Reply | undefined {
   const { body: whole, reply } = readJson(received);
-  const bytes = withoutSecretsIn(received, reply, redact);
+  const bytes = withoutSecretsIn(received, reply, made.redact);
   const sent = bytes === received ? whole : bytes;
   const output = member(reply, 'output');
   if (!Array.isArray(output)) return undefined;
-  const body = by === undefined ? sent : mark(bytes, textOf(member(reply, 'id')), by);
+  const marked = mark(bytes, idsIn({ response: reply }), made);
+  const body = marked === bytes ? sent : marked;
   const size = () => ({ outputBytes: output.reduce<number>((sum, item) => sum + sizeOf(item), 0), sound: 0 });
   return { body, usage: toUsage(reply), size };
 }

@@ -5,10 +5,10 @@ import { ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { responsesErrors } from '../error-format.ts';
 import { readLimited } from '../limited-request.ts';
-import { type Affinity, invalid, isAbsent, type ModelRequest } from '../request.ts';
+import { invalid, isAbsent, type ModelRequest } from '../request.ts';
 import type { Members } from '../unmetered-features.ts';
-import { continuesStored, measure } from './items.ts';
-import { unmark } from './mark.ts';
+import { measure, storedStateOf } from './items.ts';
+import { type Unmarked, unmark } from './mark.ts';
 import { OWN_MEMBERS, openai } from './openai.ts';
 import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
 
@@ -27,8 +27,8 @@ const MIN_OUTPUT = 16;
 
 const FORM = { limit: 'max_output_tokens', own: OWN_MEMBERS, rules: RULES, nested: NESTED };
 
-/** `by`: the mark that was taken out of the body. */
-function toRequest(bytes: Uint8Array, by?: string): Result<ModelRequest, Failure> {
+/** `marked`: the marks that were taken out of the body. */
+function toRequest(bytes: Uint8Array, marked?: Omit<Unmarked, 'bytes'>): Result<ModelRequest, Failure> {
   const read = readLimited(bytes, FORM, ({ input }) =>
     isAbsent(input) || typeof input === 'string' || Array.isArray(input)
       ? undefined
@@ -36,20 +36,26 @@ function toRequest(bytes: Uint8Array, by?: string): Result<ModelRequest, Failure
   );
   if (!read.ok) return read;
   const { members, request } = read.value;
-  const marked = unmark(request);
-  if (marked !== undefined && by === undefined) return toRequest(marked.bytes, marked.by);
+  const unmarked = marked === undefined ? unmark(request) : undefined;
+  if (unmarked !== undefined) return toRequest(unmarked.bytes, unmarked);
+  const input = measure(bytes.length, members);
+  const stored = storedStateOf(members, marked?.ids ?? []);
   return ok({
     ...request,
     minOutput: MIN_OUTPUT,
-    input: measure(bytes.length, members),
+    input,
     webSearches: webSearchesIn(members),
-    affinity: { ...affinityOf(members), ...(by === undefined ? {} : { madeBy: by }) },
+    store: false,
+    stored: { ...stored, file: input.hasStoredFile ? 'input' : undefined },
+    affinity: {
+      conversation: textOf(members.prompt_cache_key) ?? '',
+      isBound: isEncrypted(members) || stored.reference !== undefined,
+      madeBy: marked?.by,
+    },
   });
 }
 
-/** Responses that a provider has stored, and reasoning that it has encrypted, belong to the account that made them. */
-function affinityOf(members: Members): Affinity {
-  const isEncrypted = listOf(members.input).some((item) => typeof member(item, 'encrypted_content') === 'string');
-  const conversation = textOf(members.prompt_cache_key) ?? '';
-  return { conversation, isBound: isEncrypted || continuesStored(members) };
+/** Reasoning that a provider has encrypted belongs, like what it has stored, to the account that made it. */
+function isEncrypted({ input }: Members): boolean {
+  return listOf(input).some((item) => typeof member(item, 'encrypted_content') === 'string');
 }

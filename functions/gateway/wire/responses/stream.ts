@@ -5,7 +5,7 @@ import { readOpenaiError } from '../openai-dialect.ts';
 import { bytesIn } from '../prompt.ts';
 import { withoutSecretsIn } from '../secrets.ts';
 import { dataOf, SseSplitter } from '../sse.ts';
-import { mark } from './mark.ts';
+import { idsIn, mark } from './mark.ts';
 import { sizeOf, toUsage } from './usage.ts';
 
 const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
@@ -13,13 +13,13 @@ const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
 /** Failures that are between the gateway and the provider: the client gets one of ours. */
 const OURS = /^(server_error|rate_limit|insufficient_quota|usage_limit|billing|authentication|invalid_api_key)/;
 
-export function createReader({ by, redact }: Made): StreamReader {
+export function createReader(made: Made): StreamReader {
   const splitter = new SseSplitter();
   const written: Written = new Map();
   const read = (bytes: Uint8Array) => {
     const event = eventIn(bytes);
-    const told = withoutSecretsIn(bytes, member(event, 'response'), redact);
-    return readEvent(by === undefined ? told : mark(told, idIn(event), by), written);
+    const told = withoutSecretsIn(bytes, member(event, 'response'), made.redact);
+    return readEvent(mark(told, idsIn(event), made), written);
   };
   return { push: (bytes) => splitter.push(bytes).flatMap(read), end: () => splitter.end().flatMap(read) };
 }
@@ -30,10 +30,6 @@ type Written = Map<unknown, number>;
 function eventIn(bytes: Uint8Array): unknown {
   const data = dataOf(bytes);
   return data === undefined ? undefined : parseJson(data);
-}
-
-function idIn(event: unknown): string | undefined {
-  return textOf(member(member(event, 'response'), 'id'));
 }
 
 function readEvent(bytes: Uint8Array, written: Written): ReadonlyArray<Piece> {

@@ -9,7 +9,6 @@ import {
   otherLimitsThan,
   RULES_EVERYWHERE,
   type Rule,
-  refusal,
   webSearchesIn as searchesIn,
   toolsOfClient,
   type WebSearches,
@@ -25,6 +24,7 @@ const OWN_TOOL = /^(function|custom|local_shell|apply_patch|computer|computer_us
 export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ...NESTED_EVERYWHERE,
   ['tools', ['type', 'max_uses', 'external_web_access', 'tools']],
+  ['input', ['id', 'type']],
 ]);
 
 /** Members by which a request may cost more, or be answered by another model. */
@@ -37,8 +37,6 @@ export const RULES: ReadonlyArray<Rule> = [
   ...RULES_EVERYWHERE,
   listedTier,
   absent(REFUSED, 'must be absent: no hold covers what it costs.'),
-  ({ store }) =>
-    store === true ? refusal('store', 'must be false or absent: the gateway keeps no responses.') : undefined,
   // A limit by a name that the hold does not know is no limit.
   absent(LIMITS, 'must be called max_output_tokens.'),
   toolsOfClient((tool) => isOwnTool(tool) || isNamespace(tool)),
