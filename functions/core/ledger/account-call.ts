@@ -58,9 +58,9 @@ export function compose(account: Account, asking: Iterable<Waiter>, isRenewal: b
 
 /** Changes of rates that fit into a call. */
 export function takeUses({ uses }: Account): RateUse[] {
-  const taken = [...uses.values()].slice(0, MAX_LINES);
-  for (const { id } of taken) uses.delete(id);
-  return taken;
+  const taken = [...uses].slice(0, MAX_LINES);
+  for (const [key] of taken) uses.delete(key);
+  return taken.map(([, use]) => use);
 }
 
 /** Adds lines of these counters, all or none. */

@@ -6,7 +6,6 @@ import type { Clock } from '../ports/clock.ts';
 import type { Hold } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
-import type { RateLimit } from '../ports/rates.ts';
 import { type CounterState, type Counters, createCounters, NOTHING_TOLD } from './counters.ts';
 
 /** A hold in flight; its caller has the same object. */
@@ -36,10 +35,22 @@ export interface LiveHold extends Hold {
 }
 
 export interface HeldRates {
-  readonly limits: ReadonlyArray<RateLimit>;
-  entry: RateLimit | undefined;
-  /** Tokens that were reserved. */
+  readonly limits: ReadonlyArray<TakenRate>;
+  entry: TakenRate | undefined;
+  /** Tokens that were asked for. */
   readonly tokens: number;
+}
+
+/** The part of one limit that a request has taken. Absent members are not limited, and so not counted. */
+export interface TakenRate {
+  readonly id: string;
+  readonly requests: number | undefined;
+  /** At most the limit. */
+  readonly tokens: number | undefined;
+  readonly parallel: number;
+  /** Where it was taken: a later epoch knows nothing of it. */
+  readonly minute: number;
+  readonly epoch: number;
 }
 
 /** An entry that PostgreSQL does not have yet. */
@@ -108,7 +119,7 @@ export interface Account {
   /** The number of the batch that collects, and of the last one that PostgreSQL has. */
   batch: number;
   booked: number;
-  /** Changes of rates by requests that have ended. */
+  /** Changes of rates by requests that have ended, by limit and minute. */
   readonly uses: Map<string, RateUse>;
   /** Counters that the next call names. */
   readonly changed: Set<CounterState>;
@@ -240,10 +251,12 @@ export function take(account: Account, ended: Ended): void {
   }
 }
 
-export function use(account: Account, { id, requests, tokens, parallel }: RateUse): void {
-  const before = account.uses.get(id) ?? { requests: 0, tokens: 0, parallel: 0 };
+export function use(account: Account, { id, minute, requests, tokens, parallel }: RateUse): void {
+  if (requests === 0 && tokens === 0 && parallel === 0) return;
+  const key = `${minute ?? ''} ${id}`;
+  const before = account.uses.get(key) ?? { requests: 0, tokens: 0, parallel: 0 };
   const sum = { requests: before.requests + requests, tokens: before.tokens + tokens };
-  account.uses.set(id, { id, ...sum, parallel: before.parallel + parallel });
+  account.uses.set(key, { id, minute, ...sum, parallel: before.parallel + parallel });
 }
 
 /** Entries that PostgreSQL is not known to have, the oldest first. */
@@ -263,14 +276,14 @@ export function leave(account: Account): void {
   account.uses.clear();
   // The store counts requests in flight by account.
   for (const { counted } of account.live)
-    for (const { id } of limitsOf(counted)) use(account, { id, requests: 0, tokens: 0, parallel: 1 });
+    for (const { id, parallel } of limitsOf(counted)) use(account, { id, requests: 0, tokens: 0, parallel });
 }
 
 /** The ledger's own object behind a hold. The caller has only the type of the port; every hold is made in holds.ts. */
 export const liveOf = (hold: Hold): LiveHold | undefined => ('counters' in hold ? (hold as LiveHold) : undefined);
 
 /** All limits that a hold counts in. */
-export function limitsOf(counted: HeldRates | undefined): ReadonlyArray<RateLimit> {
+export function limitsOf(counted: HeldRates | undefined): ReadonlyArray<TakenRate> {
   if (counted === undefined) return [];
   return counted.entry === undefined ? counted.limits : [...counted.limits, counted.entry];
 }

@@ -2,12 +2,13 @@
 import type { Entry } from '../ports/books.ts';
 import type { Hold, Settlement } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { end, type LiveHold, limitsOf, liveOf, owe, produce, use } from './account.ts';
+import { end, type LiveHold, limitsOf, liveOf, owe, produce } from './account.ts';
 import type { Booking } from './booking.ts';
 import type { Context } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
 import { toUnsettled } from './entries.ts';
 import { report } from './failures.ts';
+import { giveBack, type RatesUsed } from './rates.ts';
 import { append } from './records.ts';
 
 /** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
@@ -38,11 +39,10 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
     });
   };
 
-  /** The hold takes nothing any more: its escrow is idle, its place in rates is free. Tokens undefined: as many as were reserved. */
-  const over = (live: LiveHold, kind: keyof typeof KINDS, used: { requests: number; tokens?: number }): void => {
+  /** The hold takes nothing any more: its escrow is idle, its place in rates is free. */
+  const over = (live: LiveHold, kind: keyof typeof KINDS, used: RatesUsed): void => {
     end(account, live);
-    const tokens = used.tokens === undefined ? 0 : used.tokens - (live.counted?.tokens ?? 0);
-    for (const { id } of limitsOf(live.counted)) use(account, { id, requests: used.requests, tokens, parallel: -1 });
+    for (const taken of limitsOf(live.counted)) giveBack(account, taken, used);
     for (const counter of live.counters) if (counter.line.size > 0) freed(counter);
     context.news();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
@@ -59,13 +59,13 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
     // A stream is covered by what it was told to have produced.
     const cover = live.isStream && live.risk < cost ? live.risk : cost;
     owe(account, { entry, counters, cover, since: clock.now() });
-    over(live, 'settled', { requests: 0, tokens: tokens.input + tokens.output });
+    over(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
     await (isWritten ? covered(counters) : booking.flush());
   };
 
   const release = async (live: LiveHold, called: boolean): Promise<void> => {
     if (await append(context, { type: 'release', id: live.id })) outbox.done([live.id]);
-    over(live, 'released', called ? { requests: 0 } : { requests: -1, tokens: 0 });
+    over(live, 'released', { requests: called ? 1 : 0, tokens: 0 });
   };
 
   const ends = {

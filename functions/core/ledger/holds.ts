@@ -6,13 +6,13 @@ import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 import { reasonOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
-import { begin, change, type LiveHold, STOPPED } from './account.ts';
+import { type Account, begin, change, type LiveHold, STOPPED } from './account.ts';
 import type { Done, Pending } from './account-call.ts';
 import { isOverLimit } from './booking.ts';
 import type { Context } from './context.ts';
 import { type Charges, type CounterState, fits, type Granted, type Waiter } from './counters.ts';
 import { report } from './failures.ts';
-import { ratesOf, toLimited, toView } from './rates.ts';
+import { giveAllBack, ratesOf, takenOf, toLimited, toView } from './rates.ts';
 import { append } from './records.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
 import { renew, type Waiting } from './waiting.ts';
@@ -100,13 +100,14 @@ export function createHolds(context: Context, waiting: Waiting) {
         const one = reply.asks[index];
         const asked = waiter.charges.counters;
         waiter.isAsking = false;
-        // Nobody needs what came too late: it goes back with the next call.
-        if (waiter.isOver) for (const counter of asked) change(account, counter);
-        if (waiter.isOver || one === undefined) return;
+        if (one === undefined) return;
         const isLower = asked.some(({ limit = 0n, lineIndex }) => limit < (call.lines[lineIndex]?.limit ?? 0n));
-        // A limit has fallen meanwhile: the escrow goes back, and the request asks again.
-        if (one.outcome === 'held' && isLower) waiting.again(waiter);
-        else answer(waiter, one);
+        // Money that came too late, or above a limit that has fallen meanwhile, goes back with the next call.
+        if (one.outcome === 'held' && (waiter.isOver || isLower)) {
+          for (const counter of asked) change(account, counter);
+          giveAllBack(account, waiter, one.rates);
+          waiting.again(waiter);
+        } else if (!waiter.isOver) answer(waiter, one);
       });
       for (const counter of counters) {
         if (counter.line.size === 0) continue;
@@ -166,7 +167,7 @@ function take(
   const live: LiveHold = {
     ...{ id, amount, charges: all, scopes, counters, model, identifier, since: clock.now(), risk: amount, place: -1 },
     ...{ isStream: false, known: undefined, lost: undefined, written: undefined, ending: undefined },
-    ...(rates === undefined || reply === undefined ? { counted: undefined } : takenRates(rates, reply)),
+    ...(rates === undefined || reply === undefined ? { counted: undefined } : takenRates(account, rates, reply)),
   };
   begin(account, live);
   void record(context, live);
@@ -182,10 +183,14 @@ export async function record(context: Context, hold: LiveHold): Promise<void> {
   await append(context, { type: 'hold', id, amount, charges, model, identifier });
 }
 
-function takenRates(asked: RateRequest, reply: RateReply): Pick<LiveHold, 'counted' | 'rates' | 'entry'> {
-  const { limits, entries, tokens } = asked;
-  const { entry: at = -1 } = reply;
-  return { counted: { limits, entry: entries[at], tokens }, ...toView(asked, reply), ...(at < 0 ? {} : { entry: at }) };
+function takenRates(
+  account: Account,
+  asked: RateRequest,
+  reply: RateReply,
+): Pick<LiveHold, 'counted' | 'rates' | 'entry'> {
+  const { entry } = reply;
+  const counted = takenOf(account, asked, reply);
+  return { counted, ...toView(asked, reply), ...(entry === undefined ? {} : { entry }) };
 }
 
 function toError(context: Context, error: unknown): HoldRefusal {

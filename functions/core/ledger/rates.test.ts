@@ -100,14 +100,75 @@ describe('rate limits', () => {
     expect(await hold(ask(key))).toMatchObject({ failure: { reason: 'limited' } });
   });
 
-  test('a hold whose answer was lost gives its request back', async () => {
-    const key = limited('key', { rpmLimit: 1 });
-    await take(ask(scopeOf('other')));
+  test('a request that gave up before its answer came gives its request, tokens and place back', async () => {
+    const key = limited('key', { rpmLimit: 2, tpmLimit: 20, maxParallelRequests: 2 });
+    const first = await take(ask(key));
     scene.store.behaviour = 'loses';
     expect(await hold(ask(key))).toMatchObject({ failure: { reason: 'unavailable' } });
     scene.store.behaviour = 'up';
     await scene.time.advance(3000);
-    await take(ask(key));
+    expect((await take(ask(key))).rates).toMatchObject({ requests: { remaining: 0 }, tokens: { remaining: 0 } });
+    await ledger.release(first);
+  });
+
+  test('a request that asks again, because its limit fell while it asked, uses its rates once', async () => {
+    const scopes = (limit: bigint) => [limited('key', { rpmLimit: 10, tpmLimit: 100, maxParallelRequests: 10 }, limit)];
+    await take(ask(...scopes(100n)));
+    scene.store.behaviour = 'hangs';
+    const held = ledger.hold({ ...ask(...scopes(100n)), amount: 5n, minAmount: 5n });
+    await scene.time.advance(10);
+    void ledger.hold({ ...ask(...scopes(50n)), amount: 5n, minAmount: 5n });
+    scene.store.behaviour = 'up';
+    heldOf((await scene.ended(held)).value);
+    await scene.time.advance(100);
+    expect((await take(ask(...scopes(50n)))).rates).toMatchObject({
+      requests: { remaining: 6 },
+      tokens: { remaining: 60 },
+    });
+  });
+
+  test('a request that reserves more than the limit gives back no more than it took', async () => {
+    const key = limited('key', { tpmLimit: 100 });
+    const tokens = { input: 40, output: 50, cachedInput: 0, cacheWrite: 0 };
+    await ledger.settle(await take({ ...ask(key), tokens: 5000 }), { ...settlementOf(0n), tokens });
+    await scene.time.advance(50);
+    expect((await take({ ...ask(key), tokens: 10 })).rates?.tokens?.remaining).toBe(0);
+    expect(await hold({ ...ask(key), tokens: 1 })).toMatchObject({ failure: { reason: 'limited', rate: 'tokens' } });
+  });
+
+  test('what a request does not use goes back to the minute in which it was taken, not to a later one', async () => {
+    const key = limited('key', { tpmLimit: 100, rpmLimit: 2 });
+    const early = [await take({ ...ask(key), tokens: 50 }), await take({ ...ask(key), tokens: 50 })];
+    await scene.time.advance(90_000);
+    expect((await take({ ...ask(key), tokens: 50 })).rates).toMatchObject({ tokens: { remaining: 0 } });
+    for (const one of early) await ledger.release(one);
+    await scene.time.advance(50);
+    // Nothing is left of the earlier minute, and all of this one.
+    expect((await take({ ...ask(key), tokens: 50 })).rates).toMatchObject({
+      tokens: { remaining: 0 },
+      requests: { remaining: 0 },
+    });
+  });
+
+  test('what was taken from a store that was wiped meanwhile is not given back to the next one', async () => {
+    const key = limited('key', { tpmLimit: 100, rpmLimit: 1, maxParallelRequests: 5 });
+    const before = await take({ ...ask(key), tokens: 80 });
+    scene.wipe();
+    await scene.time.advance(3000);
+    await take({ ...ask(key), tokens: 100 });
+    await ledger.release(before);
+    await scene.time.advance(50);
+    expect(await hold({ ...ask(key), tokens: 1 })).toMatchObject({ failure: { reason: 'limited' } });
+  });
+
+  test('tokens of a request that its provider refused are not used, its request is', async () => {
+    const key = limited('key', { tpmLimit: 100, rpmLimit: 10 });
+    await ledger.release(await take({ ...ask(key), tokens: 100 }), { called: true });
+    await scene.time.advance(50);
+    expect((await take({ ...ask(key), tokens: 10 })).rates).toMatchObject({
+      tokens: { remaining: 90 },
+      requests: { remaining: 8 },
+    });
   });
 
   test('a refusal by live holds shows what is left of the rates, and uses nothing of them', async () => {
@@ -190,6 +251,39 @@ describe('rates of model entries', () => {
     await scene.ended(ledger.move(held, undefined));
     await scene.time.advance(50);
     expect((await take({ ...ask(key), entries: [narrow] })).entry).toBe(0);
+  });
+
+  test('a request that moves on gives back no more tokens than it took there', async () => {
+    const [small, large] = [
+      { id: 'small', tokens: 100 },
+      { id: 'large', tokens: 1000 },
+    ];
+    const other = await take({ ...ask(key), tokens: 0, entries: [large] });
+    const moving = await take({ ...ask(key), tokens: 5000, entries: [small, large] });
+    await scene.ended(
+      ledger.settle(other, { ...settlementOf(0n), tokens: { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 } }),
+    );
+    expect(moving.entry).toBe(0);
+    await scene.ended(ledger.move(moving, large));
+    await scene.ended(
+      ledger.settle(moving, { ...settlementOf(0n), tokens: { input: 900, output: 0, cachedInput: 0, cacheWrite: 0 } }),
+    );
+    await scene.time.advance(50);
+    expect(await hold({ ...ask(key), tokens: 101, entries: [large] })).toMatchObject({
+      failure: { reason: 'limited', limit: 1000 },
+    });
+    expect((await take({ ...ask(key), tokens: 100, entries: [large] })).entry).toBe(0);
+    expect((await take({ ...ask(key), tokens: 100, entries: [small] })).entry).toBe(0);
+  });
+
+  test('a request that has ended before its move was answered uses neither entry', async () => {
+    const narrow = { id: 'narrow', tokens: 100, requests: 5, parallel: 1 };
+    const held = await take({ ...ask(key), entries: [undefined] });
+    const moved = ledger.move(held, narrow);
+    await ledger.release(held);
+    await scene.ended(moved);
+    await scene.time.advance(50);
+    expect((await take({ ...ask(key), tokens: 100, entries: [narrow] })).entry).toBe(0);
   });
 
   test('a hold of an unlimited one moves to a limited one, and is refused where that is full', async () => {

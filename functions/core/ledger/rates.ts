@@ -4,7 +4,7 @@ import type { Hold, HoldRefusal, HoldRequest, RateView } from '../ports/ledger.t
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit, RateReply, RateRequest } from '../ports/rates.ts';
 import { err, ok, type Result } from '../result.ts';
-import { type Account, type HeldRates, liveOf, use } from './account.ts';
+import { type Account, type HeldRates, limitsOf, liveOf, type TakenRate, use } from './account.ts';
 import type { Context } from './context.ts';
 import type { Waiter } from './counters.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
@@ -53,7 +53,44 @@ function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateR
   return lowest;
 }
 
+/** The rates that a request has taken, as the store answered. */
+export function takenOf({ epoch }: Account, asked: RateRequest, { entry = -1, minute }: RateReply): HeldRates {
+  const taken = ({ id, requests, tokens, parallel }: RateLimit): TakenRate => ({
+    ...{ id, minute, epoch },
+    requests: requests === undefined ? undefined : 1,
+    tokens: tokens === undefined ? undefined : Math.min(asked.tokens, tokens),
+    parallel: parallel === undefined ? 0 : 1,
+  });
+  const chosen = asked.entries[entry];
+  return { limits: asked.limits.map(taken), entry: chosen && taken(chosen), tokens: asked.tokens };
+}
+
+/** The true use of a request: 1 request, or 0 without a provider. */
+export interface RatesUsed {
+  readonly requests: number;
+  readonly tokens: number;
+}
+
+/** A limit gets back no more than was taken of it, in the minute where it was taken. Tokens used beyond that count now. */
+export function giveBack(account: Account, taken: TakenRate, used: RatesUsed): void {
+  const { id, minute, parallel } = taken;
+  // Another epoch knows nothing of what was taken in an earlier one.
+  const isKnown = taken.epoch === account.epoch;
+  const requests = taken.requests === undefined || !isKnown ? 0 : used.requests - taken.requests;
+  const tokens = taken.tokens === undefined ? 0 : used.tokens - (isKnown ? taken.tokens : 0);
+  use(account, { id, minute, requests, tokens: Math.min(0, tokens), parallel: 0 });
+  use(account, { id, requests: 0, tokens: Math.max(0, tokens), parallel: -parallel });
+}
+
+/** The store has taken rates for a request that does not need them any more. */
+export function giveAllBack(account: Account, { rates }: Pick<Waiter, 'rates'>, reply: RateReply | undefined): void {
+  if (rates === undefined || reply === undefined) return;
+  for (const taken of limitsOf(takenOf(account, rates, reply))) giveBack(account, taken, { requests: 0, tokens: 0 });
+}
+
 type Moved = Result<void, HoldRefusal>;
+
+const MOVED: Moved = ok(undefined);
 
 const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
 
@@ -61,23 +98,29 @@ const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
 export const createMove =
   ({ account, clock }: Context, waiting: Waiting) =>
   (hold: Hold, to: RateLimit | undefined): Promise<Moved> => {
-    const counted = liveOf(hold)?.counted;
-    if (counted === undefined || to === undefined) return Promise.resolve(ok(enter(account, counted, to)));
+    const live = liveOf(hold);
+    if (live?.counted === undefined) return Promise.resolve(MOVED);
+    if (to === undefined) return Promise.resolve(enter(account, live.counted, undefined));
+    const { counted } = live;
     const rates = { tokens: counted.tokens, limits: [], entries: [to] };
     return new Promise((resolve) =>
       waiting.enter({
         ...{ charges: NO_CHARGES, amount: 0n, minAmount: 0n, rates, isGrowth: false },
         deadline: clock.now() + REQUEST_DEADLINE,
-        onHeld: () => resolve(ok(enter(account, counted, to))),
+        onHeld({ reply }) {
+          if (live.ending === undefined)
+            return resolve(enter(account, counted, reply && takenOf(account, rates, reply).entry));
+          giveAllBack(account, { rates }, reply);
+          resolve(MOVED);
+        },
         onRefused: (refusal) => resolve(err(refusal)),
       }),
     );
   };
 
 /** The former entry gets its tokens back, not its request. */
-function enter(account: Account, counted: HeldRates | undefined, to: RateLimit | undefined): void {
-  if (counted === undefined) return;
-  const { entry, tokens } = counted;
+function enter(account: Account, counted: HeldRates, to: TakenRate | undefined): Moved {
+  if (counted.entry !== undefined) giveBack(account, counted.entry, { requests: 1, tokens: 0 });
   counted.entry = to;
-  if (entry !== undefined) use(account, { id: entry.id, requests: 0, tokens: -tokens, parallel: -1 });
+  return MOVED;
 }

@@ -93,17 +93,37 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       expect(await takeOne(one, rates)).toMatchObject(limited({ retryIn: 59_401 }));
     });
 
-    test('take from the minute before what was not used in this one', async () => {
+    test('take what is given back from the minute in which it was taken', async () => {
       const one = start(10 * MINUTE);
       const rates = rated([{ id: 'key', requests: 10, tokens: 100 }], { tokens: 20 });
       await goTo(0);
+      const minute = Math.floor(under.now() / MINUTE);
       await outcomes(one, 4, rates);
       await goTo(30_000);
       await takeOne(one, rates);
-      await one.call({ uses: [use('key', { requests: -1, tokens: -40 }), use('key', { requests: -1 })] });
-      // 60 of 80 tokens and 3 of 4 requests are left of the minute before, and half of it counts.
+      await one.call({ uses: [use('key', { minute, requests: -1, tokens: -40 })] });
+      // 40 of 80 tokens and 3 of 4 requests are left of the minute before, and half of it counts.
       expect(await takeOne(one, { ...rates, tokens: 0 })).toMatchObject({
-        rates: { left: [{ requests: { remaining: 10 - 1 - 1 }, tokens: { remaining: 100 - 30 } }] },
+        rates: {
+          minute: minute + 1,
+          left: [{ requests: { remaining: 10 - 1 - 1 - 1 }, tokens: { remaining: 100 - 20 - 20 } }],
+        },
+      });
+    });
+
+    test('change nothing for what is given back to a minute that no longer counts, nor in a later one', async () => {
+      const one = start(10 * MINUTE);
+      const rates = rated([{ id: 'key', requests: 10, tokens: 100 }], { tokens: 20 });
+      await goTo(0);
+      const taken = await takeOne(one, rates);
+      const minute = (taken?.outcome === 'held' && taken.rates?.minute) || 0;
+      await goTo(0);
+      await goTo(0);
+      await outcomes(one, 3, rates);
+      await one.call({ uses: [use('key', { minute, requests: -1, tokens: -20 })] });
+      await one.call({ uses: [use('key', { minute: minute + 1, requests: -1, tokens: -20 })] });
+      expect(await takeOne(one, rates)).toMatchObject({
+        rates: { left: [{ requests: { remaining: 10 - 4 }, tokens: { remaining: 100 - 80 } }] },
       });
     });
 

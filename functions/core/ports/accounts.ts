@@ -40,13 +40,15 @@ export interface Ask {
  * What a request that has ended changes in its rates. Requests and tokens count in the minute of the store's clock; the minute before counts for the
  * share of it that the last 60 s still cover, rounded down. So requests that come evenly, less often than the limit, are never refused; no minute of the
  * clock admits more than the limit, and no 60 s more than twice as much (all of it at the end of one minute and at the end of the next). A refusal
- * never tells a wait above a minute. A use changes the present minute, and the minute before by what would fall below zero there.
+ * never tells a wait above a minute.
  */
 export interface RateUse {
   readonly id: string;
+  /** The minute that requests and tokens are given back to, in which they were taken; one that no longer counts stays as it is. Absent: the present one. */
+  readonly minute?: number | undefined;
   /** -1: no provider was called. */
   readonly requests: number;
-  /** The true number of tokens less the reserved one. */
+  /** Tokens that were taken and not used, negative; or used beyond those. */
   readonly tokens: number;
   /** -1: it is no longer in flight; 1: in flight in this account, after an earlier one has ended. An account gives back no more than it has in flight, and all of that when it ends. */
   readonly parallel: number;

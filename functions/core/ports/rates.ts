@@ -41,6 +41,8 @@ export interface RatesLeft {
 export interface RateReply {
   /** The alternative that was taken. */
   readonly entry?: number;
+  /** The minute of the store's clock, since 1970: what was taken counts in it. */
+  readonly minute: number;
   /** One per element of `limits`, in order. */
   readonly left: ReadonlyArray<RatesLeft>;
 }
@@ -53,15 +55,3 @@ export interface RateRefusal {
   /** The wait until it has room, or until a request in flight ends. */
   readonly retryIn: Millis;
 }
-
-/** A move to another alternative: the former one gets its tokens back, not its request. */
-export interface MoveOperation {
-  /** The hold's id. A hold that has ended is not moved, and the request may continue. */
-  readonly id: string;
-  readonly tokens: number;
-  /** The alternative; `undefined`: one without a limit. */
-  readonly to: RateLimit | undefined;
-}
-
-/** `undefined`: moved. */
-export type MoveAnswer = Pick<RateRefusal, 'rate' | 'retryIn'> | undefined;

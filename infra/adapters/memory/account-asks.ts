@@ -19,7 +19,7 @@ const IDLE_SHARE = 16n;
 export function answerAsk({ life, account, places, now }: Step, ask: Ask): AskAnswer {
   const own = ask.lines.flatMap((index) => places[index] ?? []);
   const ratesNow = (entry?: number) =>
-    ask.rates && { ...(entry === undefined ? {} : { entry }), left: life.rates.left(ask.rates, now) };
+    ask.rates && { ...(entry === undefined ? {} : { entry }), ...life.rates.left(ask.rates, now) };
   const minAmount = ask.minAmount < ask.amount ? ask.minAmount : ask.amount;
   let amount = ask.amount;
   for (const [counter, place] of own.entries()) {
@@ -30,7 +30,7 @@ export function answerAsk({ life, account, places, now }: Step, ask: Ask): AskAn
     if (left < amount) amount = left;
   }
   const refusal = ask.rates && life.rates.check(ask.rates, now);
-  if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { left: [] } };
+  if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { minute: 0, left: [] } };
   const isShort = (place: Place): boolean => amount > 0n && (escrowLeaves(place) ?? amount) < amount;
   for (const { counter } of own.filter(isShort)) counter.wanted.set(account.id, now + WANTED_FOR);
   const busy = own.findIndex(isShort);

@@ -74,16 +74,19 @@ export function createAccountRates() {
       return chosen < 0 ? undefined : chosen;
     },
 
-    left: ({ limits }: RateRequest, now: Millis): RateReply['left'] =>
-      limits.map((limit) => {
+    left: ({ limits }: RateRequest, now: Millis): Omit<RateReply, 'entry'> => ({
+      minute: Math.floor(now / MINUTE),
+      left: limits.map((limit) => {
         const use = useOf(limit.id, now);
         return { ...leftBelow(limit, use, 'requests', now), ...leftBelow(limit, use, 'tokens', now) };
       }),
+    }),
 
-    use({ id, requests, tokens, parallel }: RateUse, account: string, now: Millis): void {
+    use({ id, minute, requests, tokens, parallel }: RateUse, account: string, now: Millis): void {
       const use = useOf(id, now);
-      count(use, 'requests', requests);
-      count(use, 'tokens', tokens);
+      const counts = countsOf(use, minute);
+      counts.requests = Math.max(0, counts.requests + requests);
+      counts.tokens = Math.max(0, counts.tokens + tokens);
       const inFlight = (use.inFlight.get(account) ?? 0) + parallel;
       if (inFlight > 0) use.inFlight.set(account, inFlight);
       else use.inFlight.delete(account);
@@ -115,11 +118,10 @@ const byWait = (one: Wait, other: Wait): number => one.retryIn - other.retryIn;
 const longest = <T extends Wait>(waits: ReadonlyArray<T>): T | undefined =>
   waits.filter((wait) => wait.retryIn > 0).sort((one, other) => byWait(other, one))[0];
 
-/** Use that is given back leaves this minute, and the one before as far as there is none. */
-function count({ current, before }: Use, what: Countable, by: number): void {
-  const sum = current[what] + by;
-  current[what] = Math.max(0, sum);
-  before[what] = Math.max(0, before[what] + Math.min(0, sum));
+/** The counts of this minute, of the one before, or of one that no longer matters. */
+function countsOf({ minute, current, before }: Use, of = minute): Record<Countable, number> {
+  if (of === minute) return current;
+  return of === minute - 1 ? before : nothing();
 }
 
 const usedOf = ({ current, before }: Use, what: Countable, now: Millis): number =>

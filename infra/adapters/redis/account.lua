@@ -255,11 +255,10 @@ local KINDS = { 'requests', 'tokens' }
 -- A request for more tokens than the limit has the whole of it to itself, once it is free.
 local function wanted(limit, kind, tokens) return kind == 'requests' and 1 or math.min(tokens, limit.tokens) end
 local function usedOf(rate, kind) return rate.current[kind] + rate.before[kind] - math.ceil(rate.before[kind] * (now % MINUTE) / MINUTE) end
--- What is given back leaves this minute, and the one before as far as there is none.
-local function addUse(rate, kind, by)
-  local current = rate.current[kind] + by
-  rate.current[kind], rate.before[kind] = math.max(0, current), math.max(0, rate.before[kind] + math.min(0, current))
-  rate.isChanged = true
+-- A use changes the minute that it names; one that no longer counts stays as it is.
+local function addUse(rate, kind, by, at)
+  local uses = at == minute and rate.current or at == minute - 1 and rate.before
+  if uses then uses[kind], rate.isChanged = math.max(0, uses[kind] + by), true end
 end
 local function fly(rate, by)
   local own = (rate.inFlight[given.account] or 0) + by
@@ -314,7 +313,7 @@ local function takeRates(asked, chosen)
   for _, limit in ipairs(taken) do
     local rate = rateOf(limit.id)
     for _, kind in ipairs(KINDS) do
-      if limit[kind] then addUse(rate, kind, wanted(limit, kind, asked.tokens)) end
+      if limit[kind] then addUse(rate, kind, wanted(limit, kind, asked.tokens), minute) end
     end
     if limit.parallel then fly(rate, 1) end
   end
@@ -334,7 +333,7 @@ local function leftOf(asked)
 end
 local function use(used)
   local rate = rateOf(used.id)
-  for _, kind in ipairs(KINDS) do addUse(rate, kind, used[kind]) end
+  for _, kind in ipairs(KINDS) do addUse(rate, kind, used[kind], used.minute or minute) end
   fly(rate, used.parallel)
 end
 
@@ -424,7 +423,7 @@ end
 local function answer(ask, account)
   if given.deadline < now then return { outcome = 'late' } end
   local reply, entry = decide(ask, account)
-  reply.rates = ask.rates and { entry = entry, left = leftOf(ask.rates) }
+  reply.rates = ask.rates and { entry = entry, minute = minute, left = leftOf(ask.rates) }
   for _, line in ipairs(ask.lines) do
     line.isRefused = line.isRefused or reply.outcome == 'exceeded' or reply.outcome == 'busy'
   end

@@ -101,8 +101,10 @@ function createScene(pick: Pick, now: () => Millis) {
       ? {}
       : { rates: { tokens: pick(0, 9, 60), limits: some(RATES), entries: some([...RATES.slice(1), undefined]) } }),
   });
+  const minute = (): number => Math.floor(now() / 60_000);
   const use = ({ id }: { id: string }): RateUse => ({
     id,
+    minute: pick(undefined, minute(), minute() - 1, minute() - 2),
     requests: pick(0, -1),
     tokens: pick(-9, 0, 30),
     parallel: pick(0, -1),

@@ -231,9 +231,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/ends.ts`,
-        line: "over(live, 'released', called ? { requests: 0 } : { requests: -1, tokens: 0 });",
+        line: "over(live, 'released', { requests: called ? 1 : 0, tokens: 0 });",
         becomes:
-          "for (const counter of live.counters) counter.owed += live.amount;\n    over(live, 'released', { requests: 0 });",
+          "for (const counter of live.counters) counter.owed += live.amount;\n    over(live, 'released', { requests: 0, tokens: 0 });",
       },
     ],
   },
