@@ -1,12 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checksum, toKeyValue } from './key-value.ts';
-
-/** As a scanner of texts for keys would tell one. */
-function isKeyValue(text: string): boolean {
-  const [, body, check] = /^sk-([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/.exec(text) ?? [];
-  return body !== undefined && check === checksum(body);
-}
+import { checksum, isKeyValue, toKeyValue } from './key-value.ts';
 
 const random = fc.uint8Array({ minLength: 32, maxLength: 32 });
 
@@ -49,6 +43,22 @@ test('a mistyped letter and two letters swapped are always told', () => {
     }),
     { numRuns: 500 },
   );
+});
+
+test('the checksum is CRC-32, as other programs compute it', () => {
+  // The check value of the algorithm: 0xCBF43926.
+  expect(checksum('123456789')).toBe('3jZRME');
+});
+
+test.each([
+  '',
+  'sk-',
+  'sk-short',
+  `sk-${'0'.repeat(49)}`,
+  ` ${toKeyValue(new Uint8Array(32))}`,
+  `${toKeyValue(new Uint8Array(32))}0`,
+])('%j is no key value', (text) => {
+  expect(isKeyValue(text)).toBe(false);
 });
 
 test.each([0, 31, 33])('%s random bytes are a bug and throw', (length) => {

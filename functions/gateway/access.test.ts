@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { ok } from '#core/result.ts';
 import type { Snapshot } from '#core/snapshot.ts';
+import { policiesOf } from '../../test/doubles/policies.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { NOW } from '../../test/gateway/time.ts';
@@ -41,7 +42,7 @@ test('a model that is refused once is not refused for ever, and one that was all
   let snapshot = snapshotOf([entry('gpt')]);
   const { chat, clock } = stage({
     deps: {
-      policies: { find: async (hash) => keys[hash.replace(/^hash of /, '')] },
+      policies: policiesOf((hash) => keys[hash.replace(/^hash of /, '')]),
       snapshots: { current: () => snapshot },
     },
   });

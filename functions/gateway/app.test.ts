@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { entry, KEY, keyRecord, scope, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, keyValueOf, scope, snapshotOf } from '../../test/gateway/instance.ts';
 import { codeOf, Envelope, stage } from '../../test/gateway/stage.ts';
 import { NOW, settleDown } from '../../test/gateway/time.ts';
 import { completion, MESSAGES } from '../../test/gateway/upstream.ts';
@@ -85,14 +85,17 @@ describe('a key', () => {
     ['another scheme', `Basic ${KEY}`],
     ['nothing behind the scheme', 'Bearer '],
     ['two words', `Bearer ${KEY} ${KEY}`],
-    ['an unknown key', 'Bearer sk-unknown'],
+    ['a key of another form', 'Bearer sk-unknown'],
+    ['an unknown key', `Bearer ${keyValueOf('nobody')}`],
     ['a key without the scheme', KEY],
-  ])('that is not one is refused with 401: %s', async (_, authorization) => {
-    const { app, ledger, fake } = stage();
+  ])('that is not one is refused with 401: %s', async (how, authorization) => {
+    const { app, ledger, fake, finds } = stage();
     const headers: Record<string, string> = authorization === null ? {} : { authorization };
     const response = await app.request('/chat/completions', { method: 'POST', headers, body: '{"model":' });
     expect(await codeOf(response)).toEqual([401, 'invalid_api_key']);
     expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
+    // A mistyped or invented text costs no query.
+    expect(finds).toHaveLength(how === 'an unknown key' ? 1 : 0);
   });
 
   test.each([
@@ -295,7 +298,7 @@ describe('the log', () => {
         ms: 100,
       },
     });
-    expect(JSON.stringify(lines)).not.toMatch(/hello|sk-test|value-of|a reply/i);
+    expect(JSON.stringify(lines)).not.toMatch(new RegExp(`hello|${KEY}|value-of|a reply`, 'i'));
   });
 });
 

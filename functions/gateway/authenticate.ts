@@ -1,5 +1,6 @@
 // Callers: bearers of live keys, neither expired nor blocked, nor their user or teams.
 import type { Failure } from '#core/failure.ts';
+import { isKeyValue } from '#core/key-value.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -28,9 +29,6 @@ interface Found {
 
 /** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
 type FindPolicy = (hash: string) => Promise<Result<Found, string>>;
-
-/** More than any key has: a longer text is refused without a hash. */
-const MAX_KEY = 1024;
 
 interface Asked {
   readonly before?: Millis;
@@ -64,12 +62,12 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
   };
 }
 
-/** The bearer's key; without a bearer that of `x-api-key`, which Anthropic's clients send, some of them beside another bearer. */
+/** The bearer's key value; without a bearer that of `x-api-key`, which Anthropic's clients send, some of them beside another bearer. A text of another form is none. */
 function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
   // The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1).
   const [, bearer] = /^\s*bearer\s+(\S+)\s*$/i.exec(client.header('authorization') ?? '') ?? [];
   const key = bearer ?? client.header('x-api-key')?.trim();
-  return key === undefined || key === '' || key.length > MAX_KEY ? undefined : key;
+  return key !== undefined && isKeyValue(key) ? key : undefined;
 }
 
 function refusalOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {

@@ -1,12 +1,12 @@
 // Bad input on every path that spends, behind every dialect: no limit, prompt, key or stream makes the gateway fail, or spend what was not held.
 import { describe, expect, test } from 'vitest';
-import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, textOf } from '../../test/gateway/stage.ts';
 import { type Script, SSE, type WireReply } from '../../test/gateway/upstream.ts';
 import { WAYS_TO_SPEND, type Way } from '../../test/gateway/ways-to-spend.ts';
 import { APIS } from './wire/apis.ts';
 
-const OTHER_KEY = 'sk-other-key';
+const OTHER_KEY = keyValueOf('another');
 const LIMITS: Readonly<Record<string, string>> = {
   chat: 'max_tokens',
   messages: 'max_tokens',

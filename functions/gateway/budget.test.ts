@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { entry, KEY, keyRecord, scope, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, keyValueOf, scope, snapshotOf } from '../../test/gateway/instance.ts';
 import { codeOf, Envelope, stage } from '../../test/gateway/stage.ts';
 import { NOW } from '../../test/gateway/time.ts';
 import { MESSAGES } from '../../test/gateway/upstream.ts';
@@ -139,7 +139,7 @@ describe.each([
 
   test('of a key that is none is told once', async () => {
     const { chat } = open();
-    const response = await chat({ ...CHAT, ...BODIES[path] }, { path, key: 'sk-none' });
+    const response = await chat({ ...CHAT, ...BODIES[path] }, { path, key: keyValueOf('nobody') });
     expect([response.status, response.headers.get('x-should-retry')]).toEqual([401, shouldRetry]);
     expect(await errorOf(response)).toMatchObject({ type: ofKey, code: 'invalid_api_key' });
   });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, textOf } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import { breaksAfter, type Script, SSE, stuckAfter } from '../../test/gateway/upstream.ts';
@@ -133,7 +133,7 @@ test.each(COUNTING)('nothing is charged and nothing is held on %s, though a prov
 
 test.each(FREE)('nothing is charged on %s, whatever is sent there', async (path) => {
   const { ledger, app, fake } = stage();
-  const headers = { authorization: 'Bearer sk-test-key', 'content-type': 'application/json' };
+  const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
   for (const route of [path, `/v1${path}`]) {
     await app.request(route, { headers });
     await app.request(route, { method: 'POST', headers, body: JSON.stringify(CHAT) });

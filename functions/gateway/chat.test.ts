@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyValueOf, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { MESSAGES, sentText } from '../../test/gateway/upstream.ts';
 import { MAX_BODY } from './body.ts';
@@ -44,7 +44,7 @@ describe('a body', () => {
 
   test('is judged after the key', async () => {
     const { chat } = stage();
-    expect((await chat('{', { key: 'sk-unknown' })).status).toBe(401);
+    expect((await chat('{', { key: keyValueOf('nobody') })).status).toBe(401);
   });
 
   test('larger than 32 MiB is refused with 413, said to be or not', async () => {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { message } from '../../test/gateway/anthropic.ts';
-import { entry, KEY, keyRecord, scope, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, keyValueOf, scope, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { MESSAGES } from '../../test/gateway/upstream.ts';
 import { runs } from '../../test/runs.ts';
@@ -82,7 +82,7 @@ test("the question for usage is answered with the key's limit and spend, in cent
   expect(await (await open('1', keyRecord({ limit: '' })).get('/api/oauth/usage')).json()).toMatchObject({
     limits: [],
   });
-  expect((await get('/api/oauth/usage', 'sk-none')).status).toBe(401);
+  expect((await get('/api/oauth/usage', keyValueOf('nobody'))).status).toBe(401);
 });
 
 test('a ledger that is away is told as that', async () => {

@@ -1,6 +1,7 @@
 // Key policies by hash, as PostgreSQL had them at most five seconds ago: a cache that is correct when empty (DESIGN 7).
 
 import { REQUEST_DEADLINE, withTimeout } from '#core/ledger/timeout.ts';
+import { createLru } from '#core/lru.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { reasonOf } from '#core/reason.ts';
@@ -16,9 +17,11 @@ const FRESH_UNKNOWN: Millis = 1_000;
 /** A question is over after this time, answered or not: the next request asks again. */
 const MAX_QUESTION: Millis = 2_000;
 const MAX_KEPT = 10_000;
-/** Unknown keys that are looked up concurrently, and that wait for it: made-up keys leave the database to known ones. */
-const MAX_UNKNOWN_QUESTIONS = 4;
+/** Queries that run at the same time: of keys that are known, and of others, which may be made up. */
+const QUERIES = { known: 4, unknown: 2 };
+/** Keys that wait for a query, each of which asks for all of them. */
 const MAX_WAITING = 1_000;
+const CROWDED = 'too many keys are asked for';
 
 interface Answer {
   readonly record: KeyRecord | undefined;
@@ -29,8 +32,10 @@ interface Answer {
 
 export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 
+type Answered = Result<Answer, string>;
+
 /** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
-export const createPolicyMemory = () => ({ known: new Map<string, Answer>(), unknown: new Map<string, Answer>() });
+export const createPolicyMemory = () => ({ known: createLru<Answer>(MAX_KEPT), unknown: createLru<Answer>(MAX_KEPT) });
 
 /**
  * Finds records by hash, immediately where one is fresh. `err`: why there is no fresh answer (the database is away).
@@ -40,10 +45,9 @@ export function createPolicyCache(
   { policies, clock, timer }: Pick<GatewayDeps, 'policies' | 'clock' | 'timer'>,
   { known, unknown }: PolicyMemory = createPolicyMemory(),
 ) {
-  const questions = new Map<string, Promise<Result<Answer, string>>>();
-  const inTurn = createTurns();
+  const lanes = { known: createLane(QUERIES.known, query), unknown: createLane(QUERIES.unknown, query) };
 
-  return async function findPolicy(hash: string): Promise<Result<Answer, string>> {
+  return async function findPolicy(hash: string): Promise<Answered> {
     const answer = known.get(hash) ?? unknown.get(hash);
     const now = clock.now();
     if (answer === undefined || now < answer.askedAt || now >= answer.freshUntil) return wait(ask(hash));
@@ -51,7 +55,7 @@ export function createPolicyCache(
     return ok(answer);
   };
 
-  async function wait(question: Promise<Result<Answer, string>>): Promise<Result<Answer, string>> {
+  async function wait(question: Promise<Answered>): Promise<Answered> {
     try {
       return await withTimeout(timer, REQUEST_DEADLINE, 'the database', question);
     } catch (error) {
@@ -59,50 +63,69 @@ export function createPolicyCache(
     }
   }
 
-  /** One pending question per key; all requests that ask meanwhile wait for it. */
-  function ask(hash: string): Promise<Result<Answer, string>> {
-    const asked = questions.get(hash);
-    if (asked !== undefined) return asked;
-    const isKnown = known.get(hash) !== undefined;
-    const question = (isKnown ? askNow(hash) : inTurn(() => askNow(hash))).finally(() => questions.delete(hash));
-    questions.set(hash, question);
-    return question;
+  function ask(hash: string): Promise<Answered> {
+    return known.get(hash) === undefined ? lanes.unknown(hash) : lanes.known(hash);
   }
 
-  async function askNow(hash: string): Promise<Result<Answer, string>> {
+  async function query(hashes: ReadonlyArray<string>): Promise<AnswerOf> {
     const askedAt = clock.now();
     try {
-      const record = await withTimeout(timer, MAX_QUESTION, 'the database', policies.find(hash));
-      const [kept, other] = record === undefined ? [unknown, known] : [known, unknown];
-      other.delete(hash);
-      kept.delete(hash);
-      const answer = { record, askedAt, freshUntil: askedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
-      kept.set(hash, answer);
-      // The oldest answer makes room.
-      const [oldest] = kept.size > MAX_KEPT ? kept.keys() : [];
-      if (oldest !== undefined) kept.delete(oldest);
-      return ok(answer);
+      const records = await withTimeout(timer, MAX_QUESTION, 'the database', policies.find(hashes));
+      return (hash) => ok(keep(hash, records.get(hash), askedAt));
     } catch (error) {
-      return err(reasonOf(error));
+      const failed = err(reasonOf(error));
+      return () => failed;
     }
   }
 
-  /** Questions run a few at a time. A question whose requests have given up meanwhile is not asked any more. */
-  function createTurns() {
-    const waiting: Array<() => void> = [];
-    let running = 0;
-    return async function inTurn<T>(work: () => Promise<Result<T, string>>): Promise<Result<T, string>> {
-      if (waiting.length >= MAX_WAITING) return err('too many unknown keys are asked for');
-      const began = clock.now();
-      if (running >= MAX_UNKNOWN_QUESTIONS) await new Promise<void>((resolve) => waiting.push(resolve));
-      else running += 1;
-      try {
-        return clock.now() - began > REQUEST_DEADLINE ? err('too many unknown keys are asked for') : await work();
-      } finally {
-        const next = waiting.shift();
-        if (next === undefined) running -= 1;
-        else next();
+  function keep(hash: string, record: KeyRecord | undefined, askedAt: Millis): Answer {
+    const [kept, other] = record === undefined ? [unknown, known] : [known, unknown];
+    const answer = { record, askedAt, freshUntil: askedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
+    other.delete(hash);
+    kept.set(hash, answer);
+    return answer;
+  }
+}
+
+type Question = PromiseWithResolvers<Answered>;
+type AnswerOf = (hash: string) => Answered;
+type Query = (hashes: ReadonlyArray<string>) => Promise<AnswerOf>;
+
+/** Questions about keys, of which each query asks all that wait. Where too many wait, the oldest goes: whoever asks for very many delays nobody else. */
+function createLane(queries: number, query: Query) {
+  let waiting = new Map<string, Question>();
+  /** Questions of the queries that run. */
+  const asked = new Map<string, Question>();
+  let running = 0;
+
+  return function ask(hash: string): Promise<Answered> {
+    const before = asked.get(hash) ?? waiting.get(hash);
+    const question = before ?? Promise.withResolvers<Answered>();
+    if (asked.has(hash)) return question.promise;
+    // Asked for again, a key is the newest.
+    waiting.delete(hash);
+    waiting.set(hash, question);
+    const [oldest] = waiting.size > MAX_WAITING ? waiting : [];
+    if (oldest !== undefined) {
+      waiting.delete(oldest[0]);
+      oldest[1].resolve(err(CROWDED));
+    }
+    if (running < queries) void run();
+    return question.promise;
+  };
+
+  async function run(): Promise<void> {
+    running += 1;
+    while (waiting.size > 0) {
+      const batch = waiting;
+      waiting = new Map();
+      for (const [hash, question] of batch) asked.set(hash, question);
+      const answerOf = await query([...batch.keys()]);
+      for (const [hash, question] of batch) {
+        asked.delete(hash);
+        question.resolve(answerOf(hash));
       }
-    };
+    }
+    running -= 1;
   }
 }

@@ -1,14 +1,15 @@
 // What a provider has stored is continued by the VirtualKey that stored it, and by no other (decision 34).
 import { describe, expect, test } from 'vitest';
 import { message } from '../../test/gateway/anthropic.ts';
-import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../test/gateway/instance.ts';
 import { markedId, response } from '../../test/gateway/responses.ts';
 import { codeOf, stage } from '../../test/gateway/stage.ts';
 import { completion, embedded, MESSAGES, type Script, sentText } from '../../test/gateway/upstream.ts';
 import { WAYS_TO_SPEND } from '../../test/gateway/ways-to-spend.ts';
 import { createRoutes } from './app.ts';
 
-const OTHER_KEY = 'sk-other-key';
+const OTHER_KEY = keyValueOf('another');
+const ROTATED_KEY = keyValueOf('rotated');
 const MODELS = ['a', 'b'].map((identifier) => entry('gpt', { identifier, model: identifier }));
 const REPLIES: Script = ({ url }) => {
   if (url.includes('/chat/')) return { body: completion('hello') };
@@ -217,8 +218,8 @@ describe('where providers may store responses', () => {
     const made = world(true);
     const { id } = await idOf(await made.ask({}));
     expect(made.fake.sent()).not.toHaveProperty('store');
-    Object.assign(made.keys, { 'sk-rotated': made.keys[KEY] });
-    expect((await made.ask({ previous_response_id: id, store: false }, 'sk-rotated')).status).toBe(200);
+    Object.assign(made.keys, { [ROTATED_KEY]: made.keys[KEY] });
+    expect((await made.ask({ previous_response_id: id, store: false }, ROTATED_KEY)).status).toBe(200);
     expect(made.fake.sent(1)).toMatchObject({ previous_response_id: 'resp_1', store: false });
   });
 

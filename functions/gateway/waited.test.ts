@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { HoldRequest, Ledger } from '#core/ports/ledger.ts';
+import { policiesOf } from '../../test/doubles/policies.ts';
 import { KEY, keyRecord } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { createTime, settleDown } from '../../test/gateway/time.ts';
@@ -24,7 +25,7 @@ function harness(millis: number) {
       return refusal;
     },
   };
-  const policies = { find: () => later(millis).then(() => keyRecord()) };
+  const policies = policiesOf(() => later(millis).then(() => keyRecord()));
   const { app } = stage({ deps: { clock: time, timer: time.timer, policies, ledger: ledger as Ledger } });
   return { app, told, time };
 }

@@ -42,7 +42,13 @@ beforeEach(async () => {
 });
 
 describe('an instance that was deleted while its database was away', () => {
-  const live = async () => (await harness.database().policies(old).find(sha256(value))) !== undefined;
+  const live = async () =>
+    (
+      await harness
+        .database()
+        .policies(old)
+        .find([sha256(value)])
+    ).size > 0;
 
   test('is closed by the next sweep of another instance on the same database, and its keys with it', async () => {
     expect(await live()).toBe(true);

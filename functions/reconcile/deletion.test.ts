@@ -158,7 +158,7 @@ describe('a deleted instance', () => {
     await harness.remove(gatewayInstances, 'main');
     await harness.hint('GatewayInstance', 'main');
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
-    expect(await harness.database().policies(uid).find(value)).toBeUndefined();
+    expect((await harness.database().policies(uid).find([value])).size).toBe(0);
     expect(await harness.database().claims(uid)).toEqual([]);
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
   });

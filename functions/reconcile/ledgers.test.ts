@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { recordOf } from '../../test/doubles/policies.ts';
 import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
@@ -87,10 +88,7 @@ describe('an instance that is created anew', () => {
     await pass(MINUTE);
     await harness.apply(heir(old));
     await pass(MINUTE);
-    const found = await harness
-      .database()
-      .policies(await uidOf())
-      .find(sha256(value));
+    const found = await recordOf(harness.database().policies(await uidOf()), sha256(value));
     expect(found?.key.blocked ?? true).toBe(true);
     await pass(2 * 60 * MINUTE);
     expect(await harness.works(value)).toBe(false);

@@ -1,6 +1,7 @@
 // What becomes of keys when their user or team is deleted?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { recordOf } from '../../test/doubles/policies.ts';
 import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
@@ -30,10 +31,7 @@ describe('a user that is deleted', () => {
     await harness.sweep();
     expect(await harness.get(virtualKeys, 'alice')).toBeUndefined();
     const instance = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-    const found = await harness
-      .database()
-      .policies(instance)
-      .find(sha256(value ?? ''));
+    const found = await recordOf(harness.database().policies(instance), sha256(value ?? ''));
     // Its user's budget goes on paying for it.
     expect(found?.scopes.map(({ kind, blocked }) => `${kind} ${blocked}`)).toEqual(['key false', 'user false']);
     expect(await harness.value('alice-key')).toBe(value);
@@ -64,12 +62,7 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   const instance = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   const policyOf = async () => {
     const value = await harness.value('chat-key');
-    return (
-      await harness
-        .database()
-        .policies(instance)
-        .find(sha256(value ?? ''))
-    )?.key;
+    return (await recordOf(harness.database().policies(instance), sha256(value ?? '')))?.key;
   };
   expect(await policyOf()).toMatchObject({ blocked: true, unpaid: 'TeamNotFound' });
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
@@ -91,7 +84,7 @@ test('a team that only a user names stops the keys of that user that name none, 
   await harness.remove(teams, 'research');
   await harness.hint('Team', 'research');
   const policies = harness.database().policies((await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '');
-  const found = await Promise.all(values.map((value) => policies.find(sha256(value ?? ''))));
+  const found = await Promise.all(values.map((value) => recordOf(policies, sha256(value ?? ''))));
   expect(found.map((policy) => policy?.key.blocked)).toEqual([true, false]);
 });
 

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { member, textOf } from '#core/json.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { recordOf } from '../../test/doubles/policies.ts';
 import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeUser } from '../../test/reconcile/objects.ts';
 
@@ -153,11 +154,7 @@ test('tags and metadata of a key and the alias of its user are in what the gatew
   await harness.apply(makeKey({ userRef: { name: 'alice' }, tags: ['batch', 'eu'], metadata: { cost: '42' } }));
   await harness.sweep();
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  const found = async () =>
-    harness
-      .database()
-      .policies(uid)
-      .find(sha256((await harness.value('chat-key')) ?? ''));
+  const found = async () => recordOf(harness.database().policies(uid), sha256((await harness.value('chat-key')) ?? ''));
   expect(await found()).toMatchObject({
     key: { tags: ['batch', 'eu'], metadata: { cost: '42' } },
     scopes: [{ kind: 'key' }, { kind: 'user', alias: 'Alice' }],

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { recordOf } from '../../test/doubles/policies.ts';
 import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
@@ -192,10 +193,7 @@ describe('a user', () => {
     expect(await harness.works(own)).toBe(false);
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False UserNotFound');
     const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-    const record = await harness
-      .database()
-      .policies(uid)
-      .find(sha256(named ?? ''));
+    const record = await recordOf(harness.database().policies(uid), sha256(named ?? ''));
     expect(record?.key.blocked).toBe(true);
   });
 

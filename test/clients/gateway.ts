@@ -3,12 +3,13 @@ import { createGateway } from '../../functions/gateway/app.ts';
 import { createUpstream } from '../../infra/adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import { serve } from '../../infra/node/serve.ts';
-import { entry, keyRecord, snapshotOf } from '../gateway/instance.ts';
+import { policiesOf } from '../doubles/policies.ts';
+import { entry, keyRecord, keyValueOf, snapshotOf } from '../gateway/instance.ts';
 import { createLedgerFake } from '../gateway/ledger.ts';
 
-export const KEY = 'sk-billing';
+export const KEY = keyValueOf('billing');
 /** A key whose budget is spent. */
-export const SPENT_KEY = 'sk-spent';
+export const SPENT_KEY = keyValueOf('spent');
 const PRICE = { input: '3', output: '15' };
 /** A fault of silence is over after this time. */
 const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 1500, total: 60_000 };
@@ -37,7 +38,7 @@ export async function openGateway(upstreamUrl: string) {
   const handle = createGateway({
     ...{ ...node, ledger, upstream, snapshots: { current: () => snapshot } },
     credentials: { read: () => 'upstream-key' },
-    policies: { find: async (hash) => keys.get(hash) },
+    policies: policiesOf((hash) => keys.get(hash)),
     log: { info: quiet, warn: quiet, error: quiet },
     metrics: { add: quiet, set: quiet, observe: quiet, render: () => '' },
   });

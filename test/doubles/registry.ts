@@ -14,6 +14,7 @@ import {
   type ScopeWrite,
   type ValueWrite,
 } from '#core/ports/registry.ts';
+import { policiesOf } from './policies.ts';
 
 interface Deps {
   readonly clock: Clock;
@@ -107,7 +108,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     retire: async (scopeIds) => {
       for (const scopeId of scopeIds) retire(rows.get(scopeId));
     },
-    policies: (instanceUid) => ({ find: async (hash) => find(instanceUid, hash) }),
+    policies: (instanceUid) => policiesOf((hash) => find(instanceUid, hash)),
   };
   return registry;
 

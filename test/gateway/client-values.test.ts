@@ -10,8 +10,9 @@ import { createMetrics } from '../../infra/adapters/metrics.ts';
 import { createUpstream } from '../../infra/adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import { serve } from '../../infra/node/serve.ts';
+import { policiesOf } from '../doubles/policies.ts';
 import { message } from './anthropic.ts';
-import { entry, KEY, keyRecord, snapshotOf } from './instance.ts';
+import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from './instance.ts';
 import { createLedgerFake } from './ledger.ts';
 
 /** Characters of one value, and requests before each measurement. */
@@ -42,6 +43,7 @@ const CHOSEN: ReadonlyArray<[string, (text: string) => Sent]> = [
   ['names of models in paths', (text) => ({ path: `/v1/models/${text}` })],
   ['names of models', (text) => ({ body: { ...CHAT, model: text } })],
   ['key values', (text) => ({ headers: { authorization: `Bearer sk-${text.slice(-900)}` } })],
+  ['key values of the right form', (text) => ({ headers: { authorization: `Bearer ${keyValueOf(text)}` } })],
   ['names of conversations', (text) => ({ body: { ...CHAT, metadata: { user_id: text } } })],
   [
     'names of members and tools',
@@ -75,7 +77,7 @@ describe('a process keeps no memory of different', () => {
     const handle = createGateway({
       ...{ ...node, upstream, snapshots: { current: () => snapshot } },
       credentials: { read: () => 'provider-key' },
-      policies: { find: async (hash) => (hash === node.hash(KEY) ? record : undefined) },
+      policies: policiesOf((hash) => (hash === node.hash(KEY) ? record : undefined)),
       ledger: forgetful(createLedgerFake(Date.now)),
       log: createLog({ write: () => undefined }),
       metrics: createMetrics(),

@@ -1,10 +1,16 @@
 // What does an instance in a test serve, and to whom?
+import { toKeyValue } from '#core/key-value.ts';
 import { parseMoney } from '#core/money.ts';
 import type { KeyPolicy, KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import { NOW } from './time.ts';
 
-export const KEY = 'sk-test-key';
+/** A key value of the right form, which the last 32 bytes of this text decide. */
+export function keyValueOf(text: string): string {
+  return toKeyValue(new TextEncoder().encode(text.padStart(32)).slice(-32));
+}
+
+export const KEY = keyValueOf('billing');
 
 export function entry(modelName: string, differences: Partial<SnapshotEntry> = {}): SnapshotEntry {
   return {

@@ -8,6 +8,7 @@ import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
 import { toExchange } from '../../infra/fetch/http-exchange.ts';
+import { policiesOf } from '../doubles/policies.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.ts';
 import { createLedgerFake } from './ledger.ts';
 import { createTime } from './time.ts';
@@ -43,12 +44,10 @@ export function stage(world: World = {}) {
   const deps: GatewayDeps = {
     snapshots: { current: () => snapshot },
     credentials: { read: (secret, name) => `value-of-${secret}-${name}\n` },
-    policies: {
-      find: async (hash) => {
-        finds.push(hash);
-        return keys[hash.replace(/^hash of /, '')];
-      },
-    },
+    policies: policiesOf((hash) => {
+      finds.push(hash);
+      return keys[hash.replace(/^hash of /, '')];
+    }),
     ledger,
     upstream: fake.upstream,
     clock: { now: clock.now },

@@ -6,6 +6,13 @@ export const NOW = Date.UTC(2026, 10, 21, 12);
 export function createTime(start = NOW) {
   let now = start;
   const timers = new Set<{ at: number; callback: () => void }>();
+  const tick = (millis: number) => {
+    now += millis;
+    for (const timer of [...timers].filter(({ at }) => at <= now)) {
+      timers.delete(timer);
+      timer.callback();
+    }
+  };
   return {
     now: () => now,
     timer: (millis: number, callback: () => void) => {
@@ -16,13 +23,11 @@ export function createTime(start = NOW) {
     waiting: () => timers.size,
     /** Lets so long pass, and everything that was waiting for it happen. */
     pass: async (millis: number) => {
-      now += millis;
-      for (const timer of [...timers].filter(({ at }) => at <= now)) {
-        timers.delete(timer);
-        timer.callback();
-      }
+      tick(millis);
       await settleDown();
     },
+    /** The same, and whoever waited goes on later. */
+    tick,
   };
 }
 

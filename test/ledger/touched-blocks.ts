@@ -63,8 +63,8 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
     .digest('hex');
   const named = ({ text }: { readonly text: string }) => ({ text, isPrepared: true });
   return [
-    { lookups: 6, name: 'find a key with its policy', ...named(FIND), values: [hash, INSTANCE] },
-    { lookups: 1, name: 'find an unknown key', ...named(FIND), values: ['0'.repeat(64), INSTANCE] },
+    { lookups: 6, name: 'find a key with its policy', ...named(FIND), values: [[hash], INSTANCE] },
+    { lookups: 1, name: 'find an unknown key', ...named(FIND), values: [['0'.repeat(64)], INSTANCE] },
     { lookups: 3, name: 'load three counters', ...named(SUMS), values: sums([...scopes(2), BUSY]) },
     { lookups: 500, name: 'sums of 500 counters: a page of an audit', ...named(SUMS), values: sums(scopes(500)) },
     {

@@ -9,6 +9,7 @@ import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { startCluster } from '../clusters.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
+import { keyValueOf } from '../gateway/instance.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
@@ -148,7 +149,10 @@ describeUnless(missing, 'all three functions as Workers', () => {
   });
 
   test('a key that nobody made is refused, and the store is not asked about it', async () => {
-    await expect(client('sk-unknown').models.list()).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' });
+    await expect(client(keyValueOf('nobody')).models.list()).rejects.toMatchObject({
+      status: 401,
+      code: 'invalid_api_key',
+    });
     expect((await client().models.list()).data.map(({ id }) => id)).toContain('sample-small');
   });
 

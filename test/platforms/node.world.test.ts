@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
 import { resourceOf } from '../../infra/manifests/apply.ts';
 import { eventually } from '../eventually.ts';
+import { keyValueOf } from '../gateway/instance.ts';
 import { whyNoRedis } from '../redis.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { testUnless } from '../skip-unless.ts';
@@ -190,7 +191,10 @@ describe('the Node bundles', () => {
     });
 
     test('a key that nobody made is refused', async () => {
-      await expect(client('sk-unknown').models.list()).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' });
+      await expect(client(keyValueOf('nobody')).models.list()).rejects.toMatchObject({
+        status: 401,
+        code: 'invalid_api_key',
+      });
     });
 
     test('a credential that the kubelet renews is used without a restart', async () => {

@@ -269,7 +269,15 @@ export function createHarness({
     },
     works: async (value, instance = 'main') => {
       const uid = (await get(gatewayInstances, instance))?.metadata.uid ?? '';
-      return value !== undefined && (await databases.open('gateway').policies(uid).find(sha256(value))) !== undefined;
+      return (
+        value !== undefined &&
+        (
+          await databases
+            .open('gateway')
+            .policies(uid)
+            .find([sha256(value)])
+        ).size > 0
+      );
     },
     aliases: async () => {
       const uid = (await get(gatewayInstances, 'main'))?.metadata.uid ?? '';

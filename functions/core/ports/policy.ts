@@ -76,8 +76,8 @@ export interface KeyRecord {
 
 /** The gateway's view of the registry. */
 export interface Policies {
-  /** The record of a live key value by the hex SHA-256 of its text, or undefined for an unknown, deleted or rotated-away one. */
-  find(hash: string): Promise<KeyRecord | undefined>;
+  /** Records of live key values by the hex SHA-256 of their texts, in one query. Unknown, deleted and rotated-away ones have none. */
+  find(hashes: ReadonlyArray<string>): Promise<ReadonlyMap<string, KeyRecord>>;
 }
 
 /** A scope's spend in a window. */

@@ -36,7 +36,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
 
     describe('an instance that names a closed ledger', () => {
       const HEIR = { uid: 'instance-3', namespace: 'apps', name: 'gateway' };
-      const findAsHeir = (value: string) => policies(HEIR.uid).find(value);
+      const findAsHeir = async (value: string) => (await policies(HEIR.uid).find([value])).get(value);
 
       test('goes on with its claims, anchors and values; keys work when their policies are written', async () => {
         const { claimed, policy } = await workingKey('billing', hash('a'));

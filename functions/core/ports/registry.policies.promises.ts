@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   hash,
+  INSTANCE,
   OTHER,
   openedRegistry,
   type RegistryUnderTest,
@@ -72,8 +73,17 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       await workingKey('working', hash('b'));
       expect(await find(hash('c'))).toBeUndefined();
       expect(await find('')).toBeUndefined();
-      expect(await policies(OTHER.uid).find(hash('b'))).toBeUndefined();
-      expect(await policies('never opened').find(hash('b'))).toBeUndefined();
+      expect((await policies(OTHER.uid).find([hash('b')])).size).toBe(0);
+      expect((await policies('never opened').find([hash('b')])).size).toBe(0);
+    });
+
+    test('many keys are found by one question, known ones among unknown ones', async () => {
+      const made = await Promise.all(['a', 'b', 'd'].map((name) => workingKey(name, hash(name))));
+      const unknown = Array.from({ length: 1_000 }, (_, place) => `${place}`.padStart(64, '0'));
+      const found = await policies(INSTANCE.uid).find([...unknown, ...['d', 'a', 'c', 'b'].map(hash)]);
+      expect([...found.keys()].sort()).toEqual(['a', 'b', 'd'].map(hash).sort());
+      expect(found.get(hash('b'))?.key).toEqual(made[1]?.policy);
+      expect((await policies(INSTANCE.uid).find([])).size).toBe(0);
     });
 
     test('a retired key is not found', async () => {

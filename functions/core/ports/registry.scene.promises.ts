@@ -24,7 +24,7 @@ export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Pr
 
 /** `under` is called for each operation: each test has its own registry. */
 export function registryScene(under: () => RegistryUnderTest) {
-  const find = (value: string) => under().policies(INSTANCE.uid).find(value);
+  const find = async (value: string) => (await under().policies(INSTANCE.uid).find([value])).get(value);
   const claims = () => under().registry.claims(INSTANCE.uid);
   /** A scope with its policy, as the registry lists it. */
   const claim = async (alias: string, kind: Claim['kind'] = 'key', more: Partial<KeyPolicy> = {}): Promise<Claim> => {

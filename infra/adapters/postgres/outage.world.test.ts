@@ -36,7 +36,7 @@ const accountBooksOf = (database: Database) => database.accountBooks('instance-1
 
 /** What the gateway waits for, and what it does in the background. */
 const gatewayReads = {
-  find: (database: Database) => database.policies('instance-1').find('a'.repeat(64)),
+  find: (database: Database) => database.policies('instance-1').find(['a'.repeat(64)]),
   sums: (database: Database) => database.sums([WINDOW]),
   sumsOfAccounts: (database: Database) => accountBooksOf(database).sums([WINDOW]),
   rows: (database: Database) => accountBooksOf(database).rows([WINDOW.scopeId]),
@@ -107,7 +107,7 @@ test.each([
   for (const host of ['127.0.0.1', '0.0.0.0']) {
     const database = databaseAt({ ...connection, host });
     await outageOf(() => database.claims('instance-1'));
-    await outageOf(() => database.policies('instance-1').find('a'.repeat(64)));
+    await outageOf(() => database.policies('instance-1').find(['a'.repeat(64)]));
   }
   await listener.close();
 });

@@ -27,8 +27,8 @@ export default {
       const account = { id, batch: 1, number: 0 };
       const { rejected } = await books.bookBatch({ epoch: 0, account, isLast: true, calls: 0, entries: [entry] });
       const [sum] = await database.sums([{ scopeId, window }]);
-      const found = await database.policies('i').find('a'.repeat(64));
-      return Response.json({ to, outcome, rejected, spent: String(sum.spent), name: found?.key.name });
+      const found = await database.policies('i').find(['a'.repeat(64)]);
+      return Response.json({ to, outcome, rejected, spent: String(sum.spent), name: found.get('a'.repeat(64))?.key.name });
     } catch (error) {
       return Response.json({ name: error.name, message: error.message }, { status: 503 });
     } finally {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
+import { policiesOf } from '../../../test/doubles/policies.ts';
 import { KEY, keyRecord } from '../../../test/gateway/instance.ts';
 import { stage } from '../../../test/gateway/stage.ts';
 import { silentLog } from '../../../test/silent-log.ts';
@@ -46,7 +47,7 @@ test('a body is read whole also where the database has to say first whose key it
     await new Promise((resolve) => setTimeout(resolve, 20));
     return keyRecord();
   };
-  const { app } = stage({ deps: { policies: { find } } });
+  const { app } = stage({ deps: { policies: policiesOf(find) } });
   const answer = await fetch(`${await open(async () => app)}/team-a/main/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },

@@ -1,13 +1,14 @@
 // The unmodified Anthropic client over real sockets: messages, streams, counts, models and errors.
 import Anthropic, { APIError, AuthenticationError, RateLimitError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { KEY, keyValueOf } from '../../../test/gateway/instance.ts';
 import { openGateway } from './gateway.fixture.ts';
 
 let stage: Awaited<ReturnType<typeof openGateway>>;
 let client: Anthropic;
 beforeAll(async () => {
   stage = await openGateway({ provider: 'anthropic', path: '' });
-  client = new Anthropic({ apiKey: 'sk-mine', baseURL: stage.url, maxRetries: 0 });
+  client = new Anthropic({ apiKey: KEY, baseURL: stage.url, maxRetries: 0 });
 });
 afterAll(() => stage.close());
 
@@ -78,7 +79,7 @@ test('is told what it did wrong in its own words', async () => {
   const refused = await refusal(client.messages.create({ ...ASK, model: 'refuse-400' }));
   expect([refused.status, refused.type]).toEqual([400, 'invalid_request_error']);
   expect(refused.message).toContain('does not like this request');
-  const other = new Anthropic({ apiKey: 'sk-other', baseURL: stage.url });
+  const other = new Anthropic({ apiKey: keyValueOf('nobody'), baseURL: stage.url });
   expect(await refusal(other.messages.create(ASK))).toBeInstanceOf(AuthenticationError);
   const limited = await refusal(client.messages.create({ ...ASK, model: 'rate-limited' }));
   expect(limited).toBeInstanceOf(RateLimitError);
@@ -88,7 +89,7 @@ test('is told what it did wrong in its own words', async () => {
 test('whose budget is spent asks once, however often it would retry', async () => {
   stage.ledger.spendNow('key-scope', '1000');
   const asked = stage.lines.length;
-  const patient = new Anthropic({ authToken: 'sk-mine', baseURL: stage.url, maxRetries: 5 });
+  const patient = new Anthropic({ authToken: KEY, baseURL: stage.url, maxRetries: 5 });
   const spent = await refusal(patient.messages.create(ASK));
   expect([spent.status, spent.type]).toEqual([429, 'billing_error']);
   expect(spent.message).toContain('is exceeded: 1000 dollars per 30d');

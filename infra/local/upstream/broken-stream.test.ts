@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
+import { KEY } from '../../../test/gateway/instance.ts';
 import { openGateway } from './gateway.fixture.ts';
 
 const QUESTION = [{ role: 'user', content: 'one two three four five six seven' }];
@@ -13,7 +14,7 @@ function bytesOf(url: string, path: string, body: object): Promise<string> {
   const head = [
     `POST ${path} HTTP/1.1`,
     `host: ${hostname}`,
-    'authorization: Bearer sk-mine',
+    `authorization: Bearer ${KEY}`,
     `content-length: ${Buffer.byteLength(content)}`,
   ];
   const socket = connect(Number(port), hostname);

@@ -1,6 +1,7 @@
 // A gateway on a real socket before the sample upstream, with only the ledger and the database left out.
 import { createGateway } from '../../../functions/gateway/app.ts';
-import { entry, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
+import { policiesOf } from '../../../test/doubles/policies.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import { createLedgerFake } from '../../../test/gateway/ledger.ts';
 import { createUpstream } from '../../adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../node/platform.ts';
@@ -23,7 +24,7 @@ export const MODELS = [
   'chatterbox',
 ];
 
-/** A gateway in front of a sample upstream of its own, whose models all speak this dialect. The key is `sk-mine`. */
+/** A gateway in front of a sample upstream of its own, whose models all speak this dialect. The key is `KEY`. */
 export async function openGateway({ provider, path }: { readonly provider: string; readonly path: string }) {
   const ledger = createLedgerFake(Date.now);
   const lines: Array<Readonly<Record<string, unknown>>> = [];
@@ -42,7 +43,7 @@ export async function openGateway({ provider, path }: { readonly provider: strin
     ...node,
     snapshots: { current: () => snapshot },
     credentials: { read: (_, name) => (name === 'wrong' ? 'not-the-key' : 'upstream-key') },
-    policies: { find: async (hash) => (hash === node.hash('sk-mine') ? record : undefined) },
+    policies: policiesOf((hash) => (hash === node.hash(KEY) ? record : undefined)),
     ledger,
     upstream,
     log: { info: note, warn: note, error: note },

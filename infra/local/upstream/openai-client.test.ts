@@ -2,12 +2,13 @@
 
 import OpenAI, { APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { KEY, keyValueOf } from '../../../test/gateway/instance.ts';
 import { MODELS, openGateway } from './gateway.fixture.ts';
 
 /** A gateway in front of a sample upstream of its own, and the client. */
 async function open(dialect: Dialect) {
   const opened = await openGateway(dialect);
-  return { ...opened, client: new OpenAI({ apiKey: 'sk-mine', baseURL: opened.url, maxRetries: 0 }) };
+  return { ...opened, client: new OpenAI({ apiKey: KEY, baseURL: opened.url, maxRetries: 0 }) };
 }
 
 interface Dialect {
@@ -217,7 +218,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
   });
 
   test('is told apart from one with another key', async () => {
-    const error = await refusal(new OpenAI({ apiKey: 'sk-other', baseURL: stage.url }).models.list());
+    const error = await refusal(new OpenAI({ apiKey: keyValueOf('nobody'), baseURL: stage.url }).models.list());
     expect([error.status, error.code]).toEqual([401, 'invalid_api_key']);
   });
 

@@ -8,6 +8,7 @@ import { createGateway } from '../../../functions/gateway/app.ts';
 import { createMemoryAccountBooks } from '../../../test/doubles/account-books.ts';
 import { createMemoryBooks } from '../../../test/doubles/books.ts';
 import { createMemoryEpochs } from '../../../test/doubles/epochs.ts';
+import { policiesOf } from '../../../test/doubles/policies.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { silentLog } from '../../../test/silent-log.ts';
 import { createMemoryAccounts } from '../../adapters/memory/accounts.ts';
@@ -53,7 +54,7 @@ async function open(limit: string, teamLimit: string) {
     upstream,
     snapshots: { current: () => snapshot },
     credentials: { read: () => undefined },
-    policies: { find: async () => record },
+    policies: policiesOf(() => record),
   });
   const served = await serve({ handle, port: 0, host: '127.0.0.1' });
   cleanUp.push(

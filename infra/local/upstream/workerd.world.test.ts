@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { KEY } from '../../../test/gateway/instance.ts';
 import { BROKEN_OFF } from '../../../test/gateway/stage.ts';
 import { createSampleUpstream, type SampleUpstream } from './server.ts';
 
@@ -13,6 +14,7 @@ const worker = (upstream: string) => `
 import { createGateway } from '${root}/functions/gateway/app.ts';
 import { createLedgerFake } from '${root}/test/gateway/ledger.ts';
 import { entry, keyRecord, snapshotOf } from '${root}/test/gateway/instance.ts';
+import { policiesOf } from '${root}/test/doubles/policies.ts';
 import { textOf } from '${root}/test/gateway/stage.ts';
 import { toExchange } from '${root}/infra/fetch/http-exchange.ts';
 import { createFetchUpstream } from '${root}/infra/adapters/upstream/fetch.ts';
@@ -35,7 +37,7 @@ const handle = createGateway({
   timer,
   snapshots: { current: () => snapshot },
   credentials: { read: () => 'upstream-key' },
-  policies: { find: async () => keyRecord({ limit: '1000', anchor: Date.now() }) },
+  policies: policiesOf(() => keyRecord({ limit: '1000', anchor: Date.now() })),
   upstream: createFetchUpstream({ fetch: (...args) => fetch(...args), timer }),
   clock: { now: () => Date.now() },
   ids: { next: () => String((ids += 1)) },
@@ -88,7 +90,7 @@ afterAll(async () => {
 const ask = (body: object, signal?: AbortSignal, path = '/chat/completions', headers = {}) =>
   fetch(new URL(`/v1${path}`, url), {
     method: 'POST',
-    headers: { authorization: 'Bearer sk-any', ...headers },
+    headers: { authorization: `Bearer ${KEY}`, ...headers },
     body: JSON.stringify({ messages: [{ role: 'user', content: 'one two three' }], ...body }),
     ...(signal === undefined ? {} : { signal }),
   });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
+import { toKeyValue } from '#core/key-value.ts';
 import type { AccountBooks } from '#core/ports/account-books.ts';
 import type { Accounts } from '#core/ports/accounts.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
@@ -99,7 +100,7 @@ export async function startHarness(
 }
 
 async function makeKey(database: Harness['database'], uid: string, at: number, limit: bigint): Promise<Key> {
-  const value = `sk-faults-${at}-${randomUUID()}`;
+  const value = toKeyValue(randomBytes(32));
   const holder = { uid: randomUUID(), namespace: 'default', name: `key-${at}` };
   const [kind, alias, scopeId] = ['key' as const, holder.name, randomUUID()];
   const policy: KeyPolicy = {
