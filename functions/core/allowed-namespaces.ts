@@ -1,5 +1,6 @@
 // Admission of a namespace to an instance: its `allowedNamespaces`, read as Kubernetes reads selectors.
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import { ownMember } from './json.ts';
 
 export interface NamespaceLabels {
   readonly name: string;
@@ -44,5 +45,4 @@ function meets({ key, operator, values = [] }: Requirement, asking: NamespaceLab
   }
 }
 
-const labelOf = ({ labels }: NamespaceLabels, label: string): string | undefined =>
-  Object.hasOwn(labels, label) ? labels[label] : undefined;
+const labelOf = ({ labels }: NamespaceLabels, label: string): string | undefined => ownMember(labels, label);

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { INHERITED_NAMES } from '../../test/inherited-names.ts';
 import { toDatabaseConnection, toServiceHost, toStoreConnection } from './connections.ts';
 
 const encode = (data: Record<string, string>) =>
@@ -127,4 +128,19 @@ test.each([
   ['::1', '::1'],
 ])('in the namespace apps the host %s is %s', (host, found) => {
   expect(toServiceHost(host, 'apps')).toBe(found);
+});
+
+test.each(INHERITED_NAMES)('a Secret has no entry %s unless it has one of its own', (name) => {
+  for (const key of ['hostSecret', 'usernameSecret', 'passwordSecret', 'dbnameSecret', 'portSecret']) {
+    const read = toDatabaseConnection({ ...database, keys: { ...database.keys, [key]: name } }, encode(good));
+    expect(read).toMatchObject({ failure: { reason: 'SecretEntryMissing', entry: name } });
+  }
+  const full = { h: 'kv', n: '6379', p: '' };
+  for (const key of ['hostSecret', 'portSecret', 'passwordSecret']) {
+    const read = toStoreConnection({ ...store, keys: { ...store.keys, [key]: name } }, encode(full));
+    expect(read).toMatchObject({ failure: { reason: 'SecretEntryMissing', entry: name } });
+  }
+  const own = JSON.parse(JSON.stringify(encode(good)).replace('"h":', `"${name}":`));
+  const there = { ...database, keys: { ...database.keys, hostSecret: name } };
+  expect(toDatabaseConnection(there, own)).toMatchObject({ value: { host: 'db.example' } });
 });

@@ -1,6 +1,7 @@
 // Connections to an instance's database and store, read from its Secrets through the entry names its `keys` objects map (DESIGN 10, Host names).
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import { decode } from './base64.ts';
+import { ownMember } from './json.ts';
 import { type DatabaseConnection, SSL_MODES, type StoreConnection } from './ports/backends.ts';
 import { err, ok, type Result } from './result.ts';
 
@@ -20,7 +21,7 @@ export function toDatabaseConnection(
 ): Result<DatabaseConnection, ConnectionProblem> {
   const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = ref.keys;
   const absent = [hostSecret, usernameSecret, passwordSecret, dbnameSecret, portSecret].find(
-    (name) => name !== undefined && data[name] === undefined,
+    (name) => name !== undefined && ownMember(data, name) === undefined,
   );
   if (absent !== undefined) return err(missing(absent));
   const host = /^(\[[^\]]+\]|[^:]+)(?::([0-9]+))?$/.exec(read(data, hostSecret));
@@ -75,10 +76,12 @@ export function toStoreConnection(
   data: SecretData,
 ): Result<StoreConnection, ConnectionProblem> {
   const { hostSecret, portSecret, passwordSecret } = ref.keys;
-  if (data[hostSecret] === undefined) return err(missing(hostSecret));
+  if (ownMember(data, hostSecret) === undefined) return err(missing(hostSecret));
   const host = read(data, hostSecret);
   if (host === 'memory') return ok({ type: 'memory' });
-  const absent = [passwordSecret, ...(isUrl(host) ? [] : [portSecret])].find((name) => data[name] === undefined);
+  const absent = [passwordSecret, ...(isUrl(host) ? [] : [portSecret])].find(
+    (name) => ownMember(data, name) === undefined,
+  );
   if (absent !== undefined) return err(missing(absent));
   if (isUrl(host)) return toUpstash(hostSecret, host, read(data, passwordSecret));
   const [, scheme, name] = /^(rediss?:\/\/)?([^/:]+|\[[^\]]+\])$/.exec(host) ?? [];
@@ -109,7 +112,7 @@ function toUpstash(entry: string, text: string, token: string): Result<StoreConn
 }
 
 /** UTF-8 text of a base64 entry. A trailing newline, which `echo` leaves, is not part of it. */
-const read = (data: SecretData, entry: string): string => decode(data[entry] ?? '').replace(/\r?\n$/, '');
+const read = (data: SecretData, entry: string): string => decode(ownMember(data, entry) ?? '').replace(/\r?\n$/, '');
 
 function toPort(text: string): number | undefined {
   const port = Number(text);

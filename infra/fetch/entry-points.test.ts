@@ -1,7 +1,8 @@
 // Entry points for platforms that call a fetch handler.
 import { expect, test } from 'vitest';
+import { INHERITED_NAMES } from '../../test/inherited-names.ts';
 import { createAdmissionFetch } from './admission.ts';
-import { createGatewayFetch } from './gateway.ts';
+import { createGatewayFetch, credentialsIn } from './gateway.ts';
 import { createReconcileFetch } from './reconcile.ts';
 
 const TOKEN = 'a-token-of-the-tests';
@@ -65,4 +66,11 @@ test('a gateway is a fetch handler: without a snapshot no key is known, and the 
   const answer = await fetch(new Request('https://gateway/models'));
   expect(answer.status).toBe(401);
   expect(asked).toEqual(['default/sample']);
+});
+
+test.each(INHERITED_NAMES)('no Secret and no entry is called %s unless the binding has one', (name) => {
+  const { read } = credentialsIn({ openai: { apiKey: 'k' } });
+  for (const other of ['openai', 'name', ...INHERITED_NAMES])
+    expect([read(name, other), read(other, name)]).toEqual([undefined, undefined]);
+  expect(credentialsIn(JSON.parse(`{"${name}":{"${name}":"k"}}`)).read(name, name)).toBe('k');
 });

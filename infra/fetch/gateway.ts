@@ -5,9 +5,11 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisAccounts } from '#adapters/redis/accounts.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
+import { ownMember } from '#core/json.ts';
 import { createStoreMemory } from '#core/ledger/account.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
+import type { Credentials } from '#core/ports/serving.ts';
 import { reasonOf } from '#core/reason.ts';
 import { readSnapshot } from '#core/snapshot.ts';
 import { createGateway, createMemory } from '../../functions/gateway/app.ts';
@@ -53,7 +55,7 @@ async function answer(
     {
       ...node,
       snapshots: { current: () => snapshot },
-      credentials: { read: (secret, entry) => environment.CREDENTIALS[secret]?.[entry] },
+      credentials: credentialsIn(environment.CREDENTIALS),
       policies: database.policies(instanceUid),
       ledger,
       upstream,
@@ -72,6 +74,11 @@ async function answer(
   // A process goes on behind its answer by itself.
   execution?.waitUntil(ended);
   return response;
+}
+
+/** Values by Secret and entry, as the binding has them. */
+export function credentialsIn(values: GatewayBindings['CREDENTIALS']): Credentials {
+  return { read: (secret, entry) => ownMember(ownMember(values, secret) ?? {}, entry) };
 }
 
 type Parts = ReturnType<typeof createDatabase>;

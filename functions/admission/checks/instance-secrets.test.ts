@@ -4,6 +4,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { createWorld, GOOD, modelEntry, objectOf, secretOf, type World } from '../../../test/admission/fixtures.ts';
 import { createReviews } from '../../../test/admission/reviews.ts';
+import { INHERITED_NAMES } from '../../../test/inherited-names.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -59,6 +60,19 @@ describe('an instance', () => {
       ),
     ]);
   });
+
+  test.each(INHERITED_NAMES)(
+    'that maps an entry called %s, which no Secret has, is refused by its name',
+    async (name) => {
+      const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
+      const { refused } = await instance({
+        databaseSecretRef: { ...databaseSecretRef, keys: { ...databaseSecretRef.keys, hostSecret: name } },
+        redisSecretRef: { ...redisSecretRef, keys: { ...redisSecretRef.keys, hostSecret: name } },
+      });
+      for (const ref of ['databaseSecretRef', 'redisSecretRef'])
+        expect(refused.join('\n')).toContain(`spec.${ref}.keys.hostSecret: Not found: ${JSON.stringify(name)}`);
+    },
+  );
 
   test('with a credential Secret or entry that is missing is refused', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'creds-claude');

@@ -1,7 +1,8 @@
 // Has a budget windows of its own after each edit that counts it otherwise, and the same ones after all others?
 import { expect, test } from 'vitest';
-import type { Budget } from '#core/ports/policy.ts';
-import { renewedBudget } from './budget.ts';
+import type { Budget, KeyPolicy } from '#core/ports/policy.ts';
+import { INHERITED_NAMES } from '../../../test/inherited-names.ts';
+import { renewedBudget, spentBudgets } from './budget.ts';
 
 const month: Budget = { limit: '5', duration: '30d', alignment: 'Rolling' };
 const edit = (generation: number) => ({ isNew: false, generation });
@@ -17,3 +18,19 @@ test.each([
 ])('%s', (_, budget, before, how, since) => {
   expect(renewedBudget(budget, before, how)).toEqual(since === undefined ? budget : { ...budget, since });
 });
+
+test.each(INHERITED_NAMES)(
+  'a budget of a model called %s that the spec does not have any more is not spent',
+  (name) => {
+    const scope = { blocked: false, models: [], anchor: 0 };
+    const of = { ...scope, scopeId: 'model', kind: 'model', name, budget: month } as const;
+    const policy: KeyPolicy = {
+      ...{ ...scope, scopeId: 'key', kind: 'key', name: 'chat', charges: [], ownScopes: [of] },
+      object: { namespace: 'apps', name: 'chat' },
+    };
+    const claim = { scopeId: 'key', anchor: 0, policy };
+    expect(
+      spentBudgets({ spec: { models: [], modelMaxBudget: {} } }, { claim, instance: { sums: new Map() } }, 0),
+    ).toEqual([]);
+  },
+);

@@ -1,11 +1,12 @@
 // Budgets of a member, the windows that they are counted in, and what is spent of them.
 import { toTimestamp } from '#core/conditions.ts';
+import { ownMember } from '#core/json.ts';
 import { formatMoney, parseMoney } from '#core/money.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { Budget, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { windowAt } from '#core/window.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { VirtualKey, VirtualKeySpec } from '#crds/virtual-key.ts';
 import { type Member, type OwnClaim, type Problem, sumKey } from '../world.ts';
 
 /** A budget without `budgetDuration` never resets: its one window is the longest that there is. */
@@ -86,13 +87,22 @@ export function windowSpends(key: VirtualKey, { claim, instance }: OwnClaim, now
 
 type SpentBudget = Problem<'BudgetExceeded'> & { readonly model: string | undefined };
 
+interface OwnSpend {
+  readonly claim: Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
+  readonly instance: Pick<OwnClaim['instance'], 'sums'>;
+}
+
 /** Further budgets that are used up, in one sentence each: for models that the key may use (`modelMaxBudget`), and for other windows (`budgets`). */
-export function spentBudgets(key: VirtualKey, { claim, instance }: OwnClaim, now: Millis): ReadonlyArray<SpentBudget> {
-  const { models, modelMaxBudget = {}, budgets = [] } = key.spec;
+export function spentBudgets(
+  { spec }: { readonly spec: Pick<VirtualKeySpec, 'models' | 'modelMaxBudget' | 'budgets'> },
+  { claim, instance }: OwnSpend,
+  now: Millis,
+): ReadonlyArray<SpentBudget> {
+  const { models, modelMaxBudget = {}, budgets = [] } = spec;
   return budgetedScopes(claim).flatMap(({ kind, scopeId, name, budget }): SpentBudget[] => {
     const model = kind === 'model' ? name : undefined;
     const place = budgets.findIndex(({ budgetDuration }) => budgetDuration === budget.duration);
-    const asked = model === undefined ? budgets[place] : modelMaxBudget[model];
+    const asked = model === undefined ? budgets[place] : ownMember(modelMaxBudget, model);
     if (scopeId === claim.scopeId || asked === undefined) return [];
     if (model !== undefined && models.length > 0 && !models.includes(model)) return [];
     const window = windowOf(budget, claim.anchor, now);

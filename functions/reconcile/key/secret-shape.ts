@@ -1,5 +1,6 @@
 // The Secret of a key: what it should look like, whether the one that is there is ours, and what differs.
 import * as z from 'zod';
+import { ownMember } from '#core/json.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/group.ts';
 import { controllerOf, type OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
@@ -107,7 +108,7 @@ export function driftOf(secret: PresentSecret, shape: SecretShape): string {
   const wanted = dataOf(shape, secret.data.get('key') ?? '');
   const { labels, annotations } = metadataOf(secret, shape);
   const lacks = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string | null>>) =>
-    Object.entries(want).some(([name, text]) => (have[name] ?? null) !== text);
+    Object.entries(want).some(([name, text]) => (ownMember(have, name) ?? null) !== text);
   const uids = (owners: ReadonlyArray<OwnerReference>) => owners.map(({ uid }) => uid).sort();
   const differs = {
     labels: lacks(secret.labels, labels),
