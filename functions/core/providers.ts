@@ -129,8 +129,19 @@ export const CREDENTIAL_NAMES: ReadonlyArray<string> = [
   'vertexLocation',
 ];
 
-/** A region, a project: nothing that could lead to another host. */
-const ADDRESS_PART = /^[A-Za-z0-9][-A-Za-z0-9.:]*$/;
+/** Credentials that are part of an address (of a model, or of the tokens of a Pod's role), and how they look: none leads to another host. */
+const ADDRESS_PARTS: ReadonlyMap<string, RegExp> = new Map([
+  ['awsRegion', /^[A-Za-z0-9][-A-Za-z0-9]*$/],
+  ['vertexLocation', /^[A-Za-z0-9][-A-Za-z0-9]*$/],
+  // `example.com:project` belongs to a domain.
+  ['vertexProject', /^[A-Za-z0-9][-A-Za-z0-9.:]*$/],
+]);
+
+/** The first credential that would be part of an address and does not look so. */
+export function malformedPart(credentials: Readonly<Record<string, string>>): string | undefined {
+  const parts = [...ADDRESS_PARTS].filter(([name]) => credentials[name] !== undefined);
+  return parts.find(([name, form]) => !form.test(credentials[name] ?? ''))?.[0];
+}
 
 /** Credentials that the provider's own address is made of. */
 export function partsOf({ base = '' }: Provider): ReadonlyArray<string> {
@@ -141,6 +152,6 @@ export function partsOf({ base = '' }: Provider): ReadonlyArray<string> {
 export function ownAddress(provider: Provider, credentials: Readonly<Record<string, string>>): string | undefined {
   const { base } = provider;
   if (base === undefined || !base.includes('{')) return base;
-  const fits = partsOf(provider).every((name) => ADDRESS_PART.test(credentials[name] ?? ''));
-  return fits ? base.replaceAll(/\{(\w+)\}/g, (_, name: string) => credentials[name] ?? '') : undefined;
+  const isWhole = partsOf(provider).every((name) => ADDRESS_PARTS.get(name)?.test(credentials[name] ?? '') === true);
+  return isWhole ? base.replaceAll(/\{(\w+)\}/g, (_, name: string) => credentials[name] ?? '') : undefined;
 }

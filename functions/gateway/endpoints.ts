@@ -1,6 +1,6 @@
 // Endpoints of model entries: address and credentials, made again when a mounted value has changed.
 import type { Credentials } from '#core/ports/serving.ts';
-import { ownAddress, partsOf, providerOf } from '#core/providers.ts';
+import { malformedPart, ownAddress, partsOf, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import { signingOf } from './signing.ts';
@@ -53,12 +53,14 @@ function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string 
     if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
     credentials[name] = value;
   }
+  const malformed = malformedPart(credentials);
+  if (malformed !== undefined) return err(`credential ${malformed} cannot be part of an address`);
   const base = credentials.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials);
   if (base === undefined)
     return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
   if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
     return err('apiBase is not an http address without user name and password');
-  const signing = signingOf(provider, credentials);
+  const signing = signingOf(provider, credentials, base);
   if (!signing.ok) return signing;
   const address = { entry, provider, base: base.replace(/\/+$/, ''), credentials };
   return ok({ ...address, codec, route: codec.routeTo(address), signing: signing.value });

@@ -39,7 +39,7 @@ test.each<[string, string, Record<string, string>, object | undefined]>([
     { tokenUri: 'https://eu.googleapis.com/t' },
   ],
 ])('%s', (_, provider, credentials, expected) => {
-  const signing = signingOf(providerOf(provider), credentials);
+  const signing = signingOf(providerOf(provider), credentials, 'https://aiplatform.googleapis.com/v1');
   expect(signing.ok && signing.value).toEqual(expected === undefined ? undefined : expect.objectContaining(expected));
 });
 
@@ -72,6 +72,9 @@ test.each<[string, Record<string, string>, string]>([
 ])(
   '%s: an entry whose credentials do not fit cannot be called, and the reason has no value of them',
   (provider, credentials, why) => {
-    expect(signingOf(providerOf(provider), credentials)).toEqual({ ok: false, failure: why });
+    expect(signingOf(providerOf(provider), credentials, 'https://aiplatform.googleapis.com/v1')).toEqual({
+      ok: false,
+      failure: why,
+    });
   },
 );

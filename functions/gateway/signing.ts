@@ -6,14 +6,27 @@ import { err, ok, type Result } from '#core/result.ts';
 
 type Credentials = Readonly<Record<string, string>>;
 
-/** Undefined: nothing is signed. A failure says which credential is missing or wrong, never its value. */
-export function signingOf({ signing }: Provider, credentials: Credentials): Result<Signing | undefined, string> {
+/**
+ * Undefined: nothing is signed. A failure names the credential that is missing or wrong, never its value. `base`: the address that
+ * the requests go to.
+ */
+export function signingOf(
+  { signing }: Pick<Provider, 'signing'>,
+  credentials: Credentials,
+  base: string,
+): Result<Signing | undefined, string> {
   if (credentials.apiKey !== undefined) return ok(undefined);
   if (signing === 'bedrock' || signing === 'bedrock-mantle') return signingOfAws(credentials, signing);
   if (signing !== 'google') return ok(undefined);
   const { vertexCredentials, vertexProject } = credentials;
   if (vertexCredentials !== undefined) return signingOfGoogle(vertexCredentials);
-  return ok(vertexProject === undefined ? undefined : { by: 'pod-role', of: 'google' });
+  if (vertexProject === undefined) return ok(undefined);
+  // The token is that of the Pod, or of its node: whoever gets it may do what they may.
+  if (!GOOGLE.test(base))
+    return err(
+      'the role of the Pod is for https addresses of googleapis.com: give the entry vertexCredentials or an apiKey',
+    );
+  return ok({ by: 'pod-role', of: 'google' });
 }
 
 function signingOfAws(credentials: Credentials, service: string): Result<Signing | undefined, string> {
@@ -28,6 +41,8 @@ function signingOfAws(credentials: Credentials, service: string): Result<Signing
   const session = sessionToken === undefined ? {} : { sessionToken };
   return ok({ by: 'aws', service, region, accessKeyId, secretAccessKey, ...session });
 }
+
+const GOOGLE = /^https:\/\/([a-z0-9-]+\.)*googleapis\.com(:443)?(\/|$)/i;
 
 /** Google's own address, or one of this machine, as tests and proxies have: the key file decides who sees a signed assertion. */
 const TOKEN_URI = /^(https:\/\/([a-z0-9-]+\.)*googleapis\.com|http:\/\/127\.0\.0\.1:\d+)\//;

@@ -100,6 +100,17 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     expect(seen.at(-1)?.headers.authorization).toBe('Bearer token-4');
   });
 
+  test('whose key file differs from another in the private key alone does not get the token of that one', async () => {
+    const upstream = make();
+    await upstream(requestOf(google()));
+    const forged = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+    const pem = forged.export({ type: 'pkcs8', format: 'pem' }).toString();
+    status = (path) => (path === '/token' ? 403 : 200);
+    const asked = upstream(requestOf({ ...google(), privateKey: pem } as Signing));
+    await expect(asked).rejects.toMatchObject({ how: 'unsigned' });
+    expect(seen.map(({ path }) => path.slice(0, 7))).toEqual(['/token', '/openai', '/token']);
+  });
+
   test('asks for another token after a 401', async () => {
     const upstream = make();
     status = (path) => (path === '/token' ? 200 : 401);

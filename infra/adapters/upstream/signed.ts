@@ -1,4 +1,5 @@
 // Signed requests to providers: SigV4 of AWS, and access tokens of Google for a service account (RFC 7523).
+import { createHash } from 'node:crypto';
 import {
   type Signing,
   type Upstream,
@@ -50,7 +51,10 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
   async function sign(request: UpstreamRequest, signing: Signing): Promise<UpstreamResponse> {
     if (signing.by === 'aws') return upstream(await orBroken(toSigned(request, signing, now())));
     if (signing.by === 'google') {
-      const id = `${signing.clientEmail} ${signing.privateKeyId} ${signing.tokenUri}`;
+      const { clientEmail, privateKey, privateKeyId, tokenUri } = signing;
+      // The other members are known to many: only a file with the private key gets a token that was made by it.
+      const proof = createHash('sha256').update(privateKey).digest('hex');
+      const id = `${clientEmail} ${privateKeyId} ${tokenUri} ${proof}`;
       return withToken(request, id, () => askToken(request, signing));
     }
     const signal = inTime(request);
