@@ -8,6 +8,15 @@ export function parseJson(json: string): unknown {
   }
 }
 
+/** The value as JSON; undefined where it has none, or is nested more deeply than the stack reaches: texts may be. */
+export function toJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined;
+  }
+}
+
 export function member(of: unknown, name: string): unknown {
   return isObject(of) ? of[name] : undefined;
 }

@@ -11,7 +11,9 @@ export function inConversation<T extends Choice>(
   strategy: string,
   conversation: string,
 ): ReadonlyArray<T> {
-  const ranked = targets.map((target) => ({ target, rank: rankOf(target, conversation) }));
+  // A conversation's name may be as long as a body: it is hashed once, not for each target.
+  const begun = fnv(`${conversation}\n`);
+  const ranked = targets.map((target) => ({ target, rank: rankOf(target, begun) }));
   ranked.sort((a, b) => a.rank - b.rank);
   const order = ranked.map(({ target }) => target);
   return strategy === 'Priority' ? order.sort((a, b) => a.entry.priority - b.entry.priority) : order;
@@ -19,19 +21,27 @@ export function inConversation<T extends Choice>(
 
 /** The mark of an entry on parts of its replies that no other can read. */
 export function markOf({ identifier }: Choice['entry']): string {
-  return hash(identifier).toString(16).padStart(8, '0');
+  return mix(fnv(identifier)).toString(16).padStart(8, '0');
 }
 
-/** Weighted rendezvous hashing: another entry that comes or goes moves only the conversations that it gains or had. */
-function rankOf({ entry: { identifier, weight } }: Choice, conversation: string): number {
-  return -Math.log((hash(`${conversation}\n${identifier}`) + 1) / 2 ** 32) / weight;
+/**
+ * Weighted rendezvous hashing: another entry that comes or goes moves only the conversations that it gains or had. `conversation`: the
+ * hash of its name.
+ */
+function rankOf({ entry: { identifier, weight } }: Choice, conversation: number): number {
+  return -Math.log((mix(fnv(identifier, conversation)) + 1) / 2 ** 32) / weight;
 }
 
-/** 32 bits, evenly spread: FNV-1a, mixed as MurmurHash3 does at its end. */
-function hash(text: string): number {
-  let bits = 0x811c9dc5;
+/** FNV-1a of the text, behind one that was hashed before. */
+function fnv(text: string, before = 0x811c9dc5): number {
+  let bits = before;
   for (let at = 0; at < text.length; at += 1) bits = Math.imul(bits ^ text.charCodeAt(at), 0x01000193);
-  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  return bits;
+}
+
+/** The 32 bits of a hash, evenly spread, as MurmurHash3 does at its end. */
+function mix(hash: number): number {
+  let bits = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
   return (bits ^ (bits >>> 16)) >>> 0;
 }

@@ -1,6 +1,7 @@
 // Money that a message holds, and what it may ask for.
 import { describe, expect, test } from 'vitest';
 import { KEY } from '../../test/gateway/instance.ts';
+import { sentText } from '../../test/gateway/upstream.ts';
 import { ASK, errorOf, open } from './messages.fixture.ts';
 
 describe('the hold of a message', () => {
@@ -25,6 +26,29 @@ describe('the hold of a message', () => {
     const bytes = BigInt(body.length) * (model === TIERED ? 2000n : 1000n);
     expect(ledger.asked[0]?.amount).toBe(amount ?? bytes);
   });
+
+  test.each([
+    ['"anthropic_beta":["a","context-1m-2025-08-07"]', undefined],
+    ['"anthropic_beta":["context-1m-2025-08-07"],"anthropic_beta":[],"Anthropic_Beta":["context-1m"]', 500],
+  ])('follows features in the body too, each named once: %s', async (features, tokens) => {
+    const price = { input: '1', output: '0' };
+    const { ask, ledger, fake } = open({ limit: '1000000', entry: { price, maxInputTokens: 500 } });
+    const messages = JSON.stringify([{ role: 'user', content: 'a'.repeat(1000) }]);
+    const body = `{"model":"claude","max_tokens":100,"messages":${messages},${features}}`;
+    await ask(body);
+    expect(ledger.asked[0]?.amount).toBe(BigInt(tokens ?? body.length) * 1000n);
+    expect(sentText(fake.requests[0]).match(/anthropic_beta/gi)).toHaveLength(1);
+  });
+
+  test.each(['context-1m', {}, [1], ['a', ['b']]])(
+    'cannot be told from features that are no texts: %j',
+    async (features) => {
+      const { ask, ledger } = open({});
+      const response = await ask({ ...ASK, anthropic_beta: features });
+      expect(await errorOf(response)).toEqual([400, 'error', 'invalid_request_error', 'invalid_request']);
+      expect(ledger.asked).toEqual([]);
+    },
+  );
 
   const image = (data: string) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } });
 

@@ -53,6 +53,13 @@ describe('work that a provider bills beside the tokens', () => {
     expect(ledger.asked).toEqual([]);
   });
 
+  test('is refused also if its type is a text of megabytes, which the engine cannot match', async () => {
+    const { chat, lines } = stage();
+    const tools = [{ type: `web_search${'_1'.repeat(4_000_000)}x` }];
+    expect((await chat({ model: 'gpt', messages: MESSAGES, tools })).status).toBe(400);
+    expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
   test.each([
     {
       tools: [

@@ -108,12 +108,12 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
   const isFramed = typeOf(response).startsWith('application/vnd.amazon.eventstream');
   const rest = (isFramed ? toSse(response.body) : response.body)[Symbol.asyncIterator]();
   const since = clock.now();
-  let first: ReadonlyArray<Piece> = [];
-  while (first.length === 0 || (isKept(first) && clock.now() - since < KEPT_BACK)) {
+  const opening: Opening = { first: [], bytes: 0, hasBegun: false };
+  const { first } = opening;
+  while (first.length === 0 || (isKept(opening) && clock.now() - since < KEPT_BACK)) {
     const next = await rest.next();
-    const pieces = next.done ? reader.end() : reader.push(next.value);
-    if (next.done && pieces.every(isKeepAlive)) return err(BROKEN);
-    first = first.length === 0 ? pieces : [...first, ...pieces];
+    keep(opening, next.done ? reader.end() : reader.push(next.value));
+    if (next.done && !opening.hasBegun) return err(BROKEN);
   }
   const refused = first.find((piece) => piece.error ?? piece.events ?? piece.frame)?.error;
   if (refused !== undefined) {
@@ -124,8 +124,25 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
   return ok({ type: 'stream', first, reader, format, rest, hasEnded: response.hasEnded });
 }
 
-function isKept(pieces: ReadonlyArray<Piece>): boolean {
-  return pieces.every(isKeepAlive) && pieces.reduce((sum, { bytes }) => sum + bytes.length, 0) < MAX_KEPT_BACK;
+/** The pieces of a stream up to its first content. */
+interface Opening {
+  readonly first: Piece[];
+  bytes: number;
+  /** One of the pieces is more than a sign of life. */
+  hasBegun: boolean;
+}
+
+/** Keeps the pieces, but for signs of life that show the client nothing. */
+function keep(opening: Opening, pieces: ReadonlyArray<Piece>): void {
+  for (const piece of pieces) {
+    opening.hasBegun ||= !isKeepAlive(piece);
+    opening.bytes += piece.bytes.length;
+    if (opening.hasBegun || piece.bytes.length > 0) opening.first.push(piece);
+  }
+}
+
+function isKept({ bytes, hasBegun }: Opening): boolean {
+  return !hasBegun && bytes < MAX_KEPT_BACK;
 }
 
 /** Whether the piece is a comment, or an event without content, count, error or end. */

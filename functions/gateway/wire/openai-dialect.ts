@@ -1,5 +1,5 @@
 // OpenAI's dialect, as far as all APIs share it: addresses, replies that pass through, and errors.
-import { member, parseJson, textOf } from '#core/json.ts';
+import { member, parseJson, textOf, toJson } from '#core/json.ts';
 import { type Address, authOf, type Reply, type Route, toRoute, type WireError } from './codec.ts';
 
 const decoder = new TextDecoder();
@@ -34,7 +34,7 @@ export function readOpenaiError(body: unknown): WireError {
   const code = member(error, 'code') ?? member(error, 'type');
   const status = Number(member(error, 'status') ?? member(error, 'code'));
   return {
-    message: typeof message === 'string' ? message : message === undefined ? undefined : JSON.stringify(message),
+    message: typeof message === 'string' ? message : toJson(message),
     param: textOf(member(error, 'param')),
     code: typeof code === 'number' ? String(code) : textOf(code),
     status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,

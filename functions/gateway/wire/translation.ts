@@ -44,3 +44,8 @@ export function toTranslatedCall(
 export function some<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
   return list.length === 0 ? undefined : list;
 }
+
+/** Adds to the end of a list, one by one: as arguments of one call, a client's list may be longer than the stack. */
+export function append<T>(list: T[], more: ReadonlyArray<T>): void {
+  for (const one of more) list.push(one);
+}

@@ -206,10 +206,14 @@ function isOwnTool(tool: unknown): boolean {
   return type === undefined || type === 'function' || type === 'custom';
 }
 
+const WEB_SEARCH = /^(openrouter:)?web_search(_preview)?(_\d+)*$/;
+/** No such type is longer, and the repeated group would use up the stack in one of megabytes. */
+const MAX_TYPE = 64;
+
 /** `web_search`, and with a date behind it (Anthropic's) or a router's name before it. */
 function isWebSearch(tool: unknown): boolean {
   const type = member(tool, 'type');
-  return typeof type === 'string' && /^(openrouter:)?web_search(_preview)?(_\d+)*$/.test(type);
+  return typeof type === 'string' && type.length <= MAX_TYPE && WEB_SEARCH.test(type);
 }
 
 export function absent(names: ReadonlyArray<string>, message: string): Rule {

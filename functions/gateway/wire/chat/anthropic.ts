@@ -5,7 +5,7 @@ import { ok, type Result } from '#core/result.ts';
 import { membersFor } from '../anthropic-clouds.ts';
 import { anthropicError, routeToAnthropic } from '../anthropic-dialect.ts';
 import type { Codec } from '../codec.ts';
-import { type Refuse, some, toTranslatedCall, translate } from '../translation.ts';
+import { append, type Refuse, some, toTranslatedCall, translate } from '../translation.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
 import { createEnd } from './stream-end.ts';
@@ -94,7 +94,7 @@ type Blocks = ReadonlyArray<object>;
 
 interface Turn {
   readonly role: 'user' | 'assistant';
-  readonly content: Blocks;
+  readonly content: object[];
 }
 
 /** Turns of the conversation. The user sends tool results there; neighbours of one role form one turn, so results stand together. */
@@ -104,18 +104,21 @@ function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`;
     const role = member(message, 'role');
-    if (role === 'system' || role === 'developer') system.push(...toBlocks(message, at, refuse));
-    else if (role === 'user') add('user', toBlocks(message, at, refuse));
-    else if (role === 'assistant') add('assistant', toAnswer(message, at, refuse));
-    else if (role === 'tool') add('user', [toResult(message, at, refuse)]);
+    if (role === 'system' || role === 'developer') append(system, toBlocks(message, at, refuse));
+    else if (role === 'user') append(contentOf('user'), toBlocks(message, at, refuse));
+    else if (role === 'assistant') append(contentOf('assistant'), toAnswer(message, at, refuse));
+    else if (role === 'tool') contentOf('user').push(toResult(message, at, refuse));
     else refuse(`${at}.role`, 'must be system, developer, user, assistant or tool for this model.');
   }
   return { system, turns };
 
-  function add(role: Turn['role'], content: Blocks): void {
+  /** The content of the last turn, or of a new one where that has another role. */
+  function contentOf(role: Turn['role']): object[] {
     const last = turns.at(-1);
-    if (last?.role === role) turns.splice(-1, 1, { role, content: [...last.content, ...content] });
-    else turns.push({ role, content });
+    if (last?.role === role) return last.content;
+    const content: object[] = [];
+    turns.push({ role, content });
+    return content;
   }
 }
 

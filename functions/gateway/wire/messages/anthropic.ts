@@ -3,6 +3,7 @@ import { member, parseJson, textOf } from '#core/json.ts';
 import { ok } from '#core/result.ts';
 import { membersFor, toAnthropicCall } from '../anthropic-clouds.ts';
 import { addUsage, anthropicError, routeToAnthropic, toUsage } from '../anthropic-dialect.ts';
+import { bytesOfJson } from '../chat/output-size.ts';
 import type { Codec, Recipient, Reply } from '../codec.ts';
 import { type NewValue, spliceBytes } from '../json-splice.ts';
 import { readJson } from '../openai-dialect.ts';
@@ -54,7 +55,7 @@ function sizeOf(block: unknown): number {
     (text) => textOf(text) ?? '',
   );
   const input = member(block, 'input');
-  return bytesIn(texts.join('') + (input === undefined ? '' : JSON.stringify(input)));
+  return bytesIn(texts.join('')) + (input === undefined ? 0 : bytesOfJson(input));
 }
 
 const decoder = new TextDecoder();

@@ -1,14 +1,14 @@
 // Anthropic's Messages API: the members of a request that are ours to know, and the codecs of providers that serve it.
 import type { Failure } from '#core/failure.ts';
-import { countIn, member } from '#core/json.ts';
+import { countIn, listOf, member, textOf } from '#core/json.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { anthropicErrors } from '../error-format.ts';
 import { readLimited } from '../limited-request.ts';
-import { type Forwarded, invalid, type ModelRequest } from '../request.ts';
+import { type Forwarded, invalid, isAbsent, type ModelRequest } from '../request.ts';
 import { NOTHING_STORED } from '../stored-state.ts';
-import { webSearchesIn } from '../unmetered-features.ts';
+import { type Members, webSearchesIn } from '../unmetered-features.ts';
 import { anthropic, OWN_MEMBERS } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';
@@ -27,9 +27,7 @@ export const messages: Api = {
 const FORM = { limit: 'max_tokens', own: OWN_MEMBERS, rules: RULES, nested: NESTED };
 
 function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure> {
-  const read = readLimited(bytes, FORM, ({ messages }) =>
-    Array.isArray(messages) ? undefined : invalid('"messages" must be an array.', 'messages'),
-  );
+  const read = readLimited(bytes, FORM, wrongIn);
   if (!read.ok) return read;
   const { members, request } = read.value;
   const forwarded = forwardedBy(client);
@@ -42,14 +40,22 @@ function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'que
     store: false,
     stored: { ...NOTHING_STORED, file: input.hasStoredFile ? 'messages' : undefined },
     forwarded,
-    hasLargerWindow: LARGER_WINDOW.test(
-      `${forwarded.headers['anthropic-beta']} ${JSON.stringify(members.anthropic_beta)}`,
-    ),
+    hasLargerWindow: [forwarded.headers['anthropic-beta'], ...listOf(members.anthropic_beta)].some(isLargerWindow),
   });
+}
+
+function wrongIn({ messages, anthropic_beta: features }: Members): Result<never, Failure> | undefined {
+  if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
+  const areTexts = isAbsent(features) || (Array.isArray(features) && features.every((one) => typeof one === 'string'));
+  return areTexts ? undefined : invalid('"anthropic_beta" must be an array of texts.', 'anthropic_beta');
 }
 
 /** A feature that lets in more than the usual context window (`context-1m-2025-08-07`). */
 const LARGER_WINDOW = /context-?\d/i;
+
+function isLargerWindow(feature: unknown): boolean {
+  return LARGER_WINDOW.test(textOf(feature) ?? '');
+}
 
 /** A limit below the budget of thinking is refused by the provider. */
 function minOutputOf(thinking: unknown): number {

@@ -130,13 +130,13 @@ function toQuestion(content: unknown, at: string, refuse: Refuse): ReadonlyArray
   for (const [index, block] of listOf(content).entries()) {
     const where = `${at}.content[${index}]`;
     if (member(block, 'type') !== 'tool_result') {
-      parts.push(...toParts(block, where, refuse));
+      addParts(block, where, { parts, refuse });
       continue;
     }
     const shown = partsIn(member(block, 'content'), `${where}.content`, refuse);
     results.push({ role: 'tool', tool_call_id: member(block, 'tool_use_id'), content: joined(shown) });
     // A message of a tool holds text only.
-    parts.push(...shown.filter((part) => member(part, 'type') !== 'text'));
+    for (const part of shown) if (member(part, 'type') !== 'text') parts.push(part);
   }
   const onlyText = parts.every((part) => member(part, 'type') === 'text');
   const said = onlyText && parts.length === 1 ? joined(parts) : parts;
@@ -157,37 +157,48 @@ function toTexts(content: unknown, at: string, refuse: Refuse): string {
 
 /** The parts of a content: a text, or blocks. */
 function partsIn(content: unknown, at: string, refuse: Refuse): Parts {
-  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
-  return listOf(content).flatMap((block, index) => toParts(block, `${at}[${index}]`, refuse));
+  const parts: object[] = [];
+  addContent(content, at, { parts, refuse });
+  return parts;
 }
 
-function toParts(block: unknown, at: string, refuse: Refuse): Parts {
-  const source = member(block, 'source');
-  switch (member(block, 'type')) {
-    case 'text':
-      return [{ type: 'text', text: textOf(member(block, 'text')) ?? '' }];
-    case 'image':
-      return [{ type: 'image_url', image_url: { url: toUrl(source, at, refuse) } }];
-    case 'document':
-      return toDocument(block, at, refuse);
-    case 'tool_reference':
-      return [{ type: 'text', text: textOf(member(block, 'tool_name')) ?? '' }];
-    case 'search_result':
-      return partsIn(member(block, 'content'), `${at}.content`, refuse);
-    default:
-      refuse(`${at}.type`, 'must be text, image, document or tool_result for this model.');
-      return [];
+/** The parts so far: one list for all depths, because a copy at each depth would multiply the work. */
+interface Writing {
+  readonly parts: object[];
+  readonly refuse: Refuse;
+}
+
+function addContent(content: unknown, at: string, writing: Writing): void {
+  if (typeof content === 'string') {
+    if (content !== '') writing.parts.push({ type: 'text', text: content });
+    return;
   }
+  for (const [index, block] of listOf(content).entries()) addParts(block, `${at}[${index}]`, writing);
 }
 
-function toDocument(block: unknown, at: string, refuse: Refuse): Parts {
+function addParts(block: unknown, at: string, writing: Writing): void {
+  const { parts, refuse } = writing;
+  const type = member(block, 'type');
+  if (type === 'text') parts.push({ type, text: textOf(member(block, 'text')) ?? '' });
+  else if (type === 'image')
+    parts.push({ type: 'image_url', image_url: { url: toUrl(member(block, 'source'), at, refuse) } });
+  else if (type === 'document') addDocument(block, at, writing);
+  else if (type === 'tool_reference') parts.push({ type: 'text', text: textOf(member(block, 'tool_name')) ?? '' });
+  else if (type === 'search_result') addContent(member(block, 'content'), `${at}.content`, writing);
+  else refuse(`${at}.type`, 'must be text, image, document or tool_result for this model.');
+}
+
+function addDocument(block: unknown, at: string, writing: Writing): void {
+  const { parts, refuse } = writing;
   const source = member(block, 'source');
   const type = member(source, 'type');
-  if (type === 'text') return [{ type: 'text', text: textOf(member(source, 'data')) ?? '' }];
-  if (type === 'content') return partsIn(member(source, 'content'), `${at}.source.content`, refuse);
-  if (type !== 'base64') refuse(`${at}.source.type`, 'must be base64, text or content for this model.');
-  const filename = textOf(member(block, 'title')) ?? 'document.pdf';
-  return [{ type: 'file', file: { filename, file_data: toUrl(source, at, refuse) } }];
+  if (type === 'text') parts.push({ type, text: textOf(member(source, 'data')) ?? '' });
+  else if (type === 'content') addContent(member(source, 'content'), `${at}.source.content`, writing);
+  else {
+    if (type !== 'base64') refuse(`${at}.source.type`, 'must be base64, text or content for this model.');
+    const filename = textOf(member(block, 'title')) ?? 'document.pdf';
+    parts.push({ type: 'file', file: { filename, file_data: toUrl(source, at, refuse) } });
+  }
 }
 
 function toUrl(source: unknown, at: string, refuse: Refuse): string | undefined {

@@ -28,7 +28,7 @@ export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
 /** Members by which a request may cost more, or be answered by another model. */
 export const DECIDING: ReadonlyArray<string> = [
   ...DECIDING_EVERYWHERE,
-  ...['speed', 'inference_geo', 'context_management', ...NESTED.keys(), ...REFUSED, ...LIMITS],
+  ...['speed', 'inference_geo', 'context_management', 'anthropic_beta', ...NESTED.keys(), ...REFUSED, ...LIMITS],
 ];
 
 export const RULES: ReadonlyArray<Rule> = [

@@ -23,9 +23,17 @@ function isSearch(item: unknown): boolean {
   return member(item, 'type') === 'web_search_call' && (action === undefined || action === 'search');
 }
 
-/** Bytes of an item that a model has written. */
+/** Bytes of an item that a model has written: of its texts, and of those of its parts, however deep they are. */
 export function sizeOf(item: unknown): number {
-  const own = ['name', 'arguments', 'input', 'text', 'refusal'].map((name) => textOf(member(item, name)) ?? '');
-  const parts = [...listOf(member(item, 'content')), ...listOf(member(item, 'summary'))];
-  return bytesIn(own.join('')) + parts.reduce<number>((sum, part) => sum + sizeOf(part), 0);
+  let size = 0;
+  const left = [item];
+  while (left.length > 0) {
+    const next = left.pop();
+    for (const name of TEXTS) size += bytesIn(textOf(member(next, name)) ?? '');
+    for (const name of PARTS) for (const part of listOf(member(next, name))) left.push(part);
+  }
+  return size;
 }
+
+const TEXTS = ['name', 'arguments', 'input', 'text', 'refusal'];
+const PARTS = ['content', 'summary'];

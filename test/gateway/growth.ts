@@ -1,0 +1,40 @@
+// Growth of work with its input: one large input against many small ones that amount to the same.
+
+/** How much larger the large input is. Linear work takes as long for it as for so many small ones, quadratic work so many times as long. */
+const TIMES = 16;
+/** Small inputs that are measured, for all of them. */
+const MEASURED = 4;
+/** What the large one may take more: caches and garbage make it a little slower. */
+export const MAX_GROWTH = 3;
+/** A busy machine disturbs single measurements, so the best of several counts; nearly all cases need one. */
+const TRIES = 8;
+
+/** Work on an input of this size. The input is made beforehand. */
+export type Prepare = (size: number) => () => Promise<void>;
+
+/** The time for one large input, in times for the same amount in small ones: about 1 where work grows linearly. */
+export async function growthOf(prepare: Prepare, size: number): Promise<number> {
+  const [small, large] = [prepare(size), prepare(size * TIMES)];
+  let [ofSmall, ofLarge] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (let tries = 0; tries < TRIES && !(ofLarge / ofSmall < MAX_GROWTH); tries += 1) {
+    ofSmall = Math.min(ofSmall, (await timeOf(small, MEASURED)) * (TIMES / MEASURED));
+    ofLarge = Math.min(ofLarge, await timeOf(large, 1));
+  }
+  return ofLarge / ofSmall;
+}
+
+/** Microseconds of this thread's processor time: other processes do not count, however busy the machine is. */
+async function timeOf(work: () => Promise<void>, times: number): Promise<number> {
+  const before = processorTime();
+  for (let time = 0; time < times; time += 1) await work();
+  return processorTime() - before;
+}
+
+const CELL = new Int32Array(new SharedArrayBuffer(4));
+
+/** The kernel brings its account of a running thread up to date every few milliseconds, and of one that waits immediately. */
+function processorTime(): number {
+  Atomics.wait(CELL, 0, 0, 0.02);
+  const { user, system } = process.threadCpuUsage();
+  return user + system;
+}
