@@ -148,6 +148,14 @@ describe('of many bodies', () => {
     const stuck = new ReadableStream({ pull: () => new Promise(() => {}) });
     await expect(readBody(requestOf(stuck, 2 * MIB), AbortSignal.timeout(20), lengthOf)).rejects.toThrow();
     expect(await readBody(requestOf(reviewOf(2 * MIB), 2 * MIB), never, lengthOf)).toBe(2 * MIB);
+    const short = 512 * 1024;
+    const stalled = Array.from({ length: 16 }, () => {
+      const body = new ReadableStream({ pull: () => new Promise(() => {}) });
+      return readBody(requestOf(body, short), AbortSignal.timeout(20), lengthOf);
+    });
+    const next = readBody(requestOf(reviewOf(short), short), never, lengthOf);
+    for (const { status } of await Promise.allSettled(stalled)) expect(status).toBe('rejected');
+    expect(await next).toBe(short);
     const { answer } = send(0, 2 * MIB);
     await expect.poll(() => inside).toEqual([0]);
     done[0]?.();

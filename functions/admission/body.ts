@@ -1,6 +1,7 @@
 // Bodies of reviews: one large one at a time, a bound on the bytes of all others, and only reviews are parsed.
 import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { inTime } from './deadline.ts';
 
 /** The API server sends the object twice, and takes requests of up to 3 MiB itself. */
 export const MAX_BODY = 7 * 1024 * 1024;
@@ -45,9 +46,11 @@ const TOO_LARGE = err<NotAReview>({ status: 413, problem: `the body is larger th
 export const notAReview = (problem: string) => err<NotAReview>({ status: 400, problem });
 
 async function bodyOf(request: Request, size: number, signal: AbortSignal): Promise<Body> {
-  // Reading the body whole is several times as fast as piece by piece.
-  const bytes =
-    size <= LARGE_BODY ? new Uint8Array(await request.arrayBuffer()) : await readPieces(request, size, signal);
+  // Reading the body whole is several times as fast as piece by piece. The server cuts a body that is not whole when it was answered.
+  const isSmall = size <= LARGE_BODY;
+  const bytes = isSmall
+    ? new Uint8Array(await inTime(signal, request.arrayBuffer()))
+    : await readPieces(request, size, signal);
   if (bytes === undefined || bytes.length > MAX_BODY) return TOO_LARGE;
   if (bytes.length === 0) return notAReview('the body is empty');
   if (!isLikeReview(bytes)) return notAReview('the body is not an AdmissionReview');

@@ -1,5 +1,6 @@
 // Does reconcile answer over HTTP as DESIGN 9 and 10 say?
 import { beforeEach, expect, test } from 'vitest';
+import { createTime } from '../../test/gateway/time.ts';
 import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from './limits.ts';
@@ -100,4 +101,30 @@ test('health and readiness are there; metrics are the platform’s to tell', asy
   for (const path of ['/healthz', '/readyz']) expect((await harness.app.request(path)).status).toBe(200);
   expect((await harness.app.request('/metrics')).status).toBe(404);
   expect((await harness.app.request('/')).status).toBe(404);
+});
+
+test('a body that is too large, or that does not arrive, is refused, read no further, and nothing is done', async () => {
+  let sent = 0;
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => {
+      sent += 1;
+      controller.enqueue(new Uint8Array(32 * 1024));
+    },
+  });
+  const large = await post('/', { body: endless, duplex: 'half' } as RequestInit);
+  expect([large.status, await large.json()]).toEqual([413, { error: 'the body is larger than 65536 bytes' }]);
+  expect(sent).toBeLessThan(5);
+  const time = createTime();
+  const slow = createHarness({ timer: time.timer });
+  let isCancelled = false;
+  const cancel = () => {
+    isCancelled = true;
+  };
+  const stalled = new ReadableStream({ pull: () => new Promise(() => {}), cancel });
+  const late = slow.app.request('/', { method: 'POST', body: stalled, duplex: 'half' } as RequestInit);
+  await time.pass(10_000);
+  expect([(await late).status, isCancelled]).toEqual([408, true]);
+  const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('gone')) });
+  expect((await post('/', { body: broken, duplex: 'half' } as RequestInit)).status).toBe(400);
+  expect(harness.writes()).toBe(5);
 });

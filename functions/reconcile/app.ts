@@ -1,5 +1,6 @@
 // Reconcile as an HTTP function: an empty POST sweeps, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
 import { Hono } from 'hono';
+import { readText } from './body.ts';
 import { beginCertificateCounters } from './certificates/keep.ts';
 import { createQueue } from './concurrent.ts';
 import type { ReconcileDeps } from './deps.ts';
@@ -19,7 +20,9 @@ export function createReconcile(deps: ReconcileDeps): Hono {
   const app = new Hono();
   app.post('/', async (context) => {
     const { req } = context;
-    const scope = toScope({ header: (name) => req.header(name), body: await req.text() });
+    const body = await readText(req.raw, deps.timer);
+    if (!body.ok) return context.json({ error: body.failure.error }, body.failure.status);
+    const scope = toScope({ header: (name) => req.header(name), body: body.value });
     if (!scope.ok) return context.json({ error: scope.failure }, 400);
     const dry = req.query('dry-run');
     if (dry !== undefined && dry !== 'true' && dry !== 'false') {

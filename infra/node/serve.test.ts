@@ -127,3 +127,15 @@ test('a client that sends too much gets its answer all the same', async () => {
   expect([response.status, await response.text()]).toEqual([413, 'too large']);
   await server.close(0);
 });
+
+test('a connection whose body is not whole when its request is answered is closed soon, so that it keeps no memory', async () => {
+  const answer = (asked: Request) => {
+    void asked.arrayBuffer().catch(() => undefined);
+    return new Response('too late', { status: 500 });
+  };
+  const server = await serve({ fetch: answer, port: 0, host: '127.0.0.1' });
+  const socket = connect(server.port, '127.0.0.1');
+  socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nhalf of the body');
+  expect(await text(socket)).toContain('too late');
+  await server.close(0);
+});

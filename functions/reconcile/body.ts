@@ -1,0 +1,48 @@
+// Bodies of requests to reconcile: short texts that arrive soon, or no more of them is read.
+import { concat } from '#core/concat.ts';
+import type { Timer } from '#core/ports/platform.ts';
+import { err, ok, type Result } from '#core/result.ts';
+
+/** Bytes. An event names one object, in less than a kilobyte. */
+const MAX_BODY = 64 * 1024;
+/** Milliseconds to the last byte. */
+const MAX_TIME = 10_000;
+
+/** An HTTP status, and what is wrong with the body. */
+export interface BodyFailure {
+  readonly status: 400 | 408 | 413;
+  readonly error: string;
+}
+
+const TOO_LARGE = err<BodyFailure>({ status: 413, error: `the body is larger than ${MAX_BODY} bytes` });
+const TOO_SLOW = err<BodyFailure>({ status: 408, error: `the body did not arrive within ${MAX_TIME / 1000} s` });
+const BROKEN = err<BodyFailure>({ status: 400, error: 'the body ended before it was complete' });
+const UTF_8 = new TextDecoder();
+
+export async function readText({ body }: Request, timer: Timer): Promise<Result<string, BodyFailure>> {
+  const reader = body?.getReader();
+  if (reader === undefined) return ok('');
+  const cancel = () => void reader.cancel().catch(() => undefined);
+  let isLate = false;
+  const stop = timer(MAX_TIME, () => {
+    isLate = true;
+    cancel();
+  });
+  const pieces: Uint8Array[] = [];
+  let left = MAX_BODY;
+  try {
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      left -= piece.value.length;
+      if (left < 0) {
+        cancel();
+        return TOO_LARGE;
+      }
+      pieces.push(piece.value);
+    }
+    return isLate ? TOO_SLOW : ok(UTF_8.decode(concat(pieces)));
+  } catch {
+    return BROKEN;
+  } finally {
+    stop();
+  }
+}
