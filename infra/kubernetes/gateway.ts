@@ -28,9 +28,9 @@ main(async () => {
   });
   const stopMaintaining = mounts.storeConnection.type === 'memory' ? keepMaintained(gateway.flush, parts) : () => {};
   await Promise.race([gateway.started, pause(LEDGER_FIRST)]);
-  await run(gateway, async () => {
+  await run(gateway, async (millis) => {
     stopMaintaining();
-    await gateway.close();
+    await gateway.close(0, millis);
     await upstream.close();
   });
 });

@@ -58,15 +58,16 @@ export function openGateway(parts: GatewayParts) {
     },
     /**
      * Closes everything when the last request has ended. After so many milliseconds the rest are cut: streams are charged for what they streamed, plain
-     * requests whole, because nobody learns what they cost.
+     * requests whole, because nobody learns what they cost. All that takes `closingMs` more at most, whatever database and store do.
      */
-    close: async (graceMs = 0) => {
+    close: async (graceMs = 0, closingMs = CLOSING) => {
+      const end = performance.now() + graceMs + closingMs;
       starting.stop();
       await requests.end(graceMs);
       await ledger
         .chargeLive()
         .catch((error) => log.warn('requests were not charged at the stop', { why: reasonAndCausesOf(error) }));
-      await ledger.close();
+      await ledger.close(Math.min(MAX_BOOKING, end - performance.now() - AFTER_BOOKING));
       await outbox.close();
       await closeStore();
       await database.close();
@@ -76,6 +77,11 @@ export function openGateway(parts: GatewayParts) {
 
 /** Milliseconds that a stream needs to settle after its connection was cut. */
 const AFTER_CUT = 500;
+/** Milliseconds of a close, unless it is told another time. */
+const CLOSING = 12_000;
+/** Milliseconds that the booking of the rest may take, and those that what is behind it needs: 2 s of the ledger, 1 s of the database. */
+const MAX_BOOKING = 5_000;
+const AFTER_BOOKING = 3_000;
 
 /** The handler, and the end of all that it does. */
 function counted(handle: HttpHandler) {

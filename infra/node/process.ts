@@ -10,10 +10,11 @@ import { nodeDependencies } from './platform.ts';
 import { type Handler, type Listening, type Served, serve } from './serve.ts';
 import { openTraces } from './traces.ts';
 
-/** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
-const GRACE = 20_000;
-/** Clients that use their connections get the reply that asks them to close. */
-const DRAIN = 1_000;
+/**
+ * The milliseconds of a stop, all parts together. Kubernetes kills a gateway 30 s after SIGTERM: its Pod has 35 s, and waits 5 before. In the first
+ * of them clients that use their connections get the reply that asks them to close.
+ */
+const STOP = { drain: 1_000, requests: 18_000, all: 29_000 };
 
 /** Lines of the process on stdout, in order. */
 const lines = createLines((text) => process.stdout.write(text));
@@ -36,10 +37,14 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
   const metrics = createMetrics();
 
   /**
-   * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal ends it immediately.
-   * Metrics are served on a port that no Service has.
+   * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal, or a stop that takes too long, ends it
+   * immediately with 1. `close` gets the milliseconds that it has. Metrics are served on a port that no Service has.
    */
-  async function run(handler: Handler & Pick<Listening, 'tls'>, close: () => Promise<unknown>): Promise<Served> {
+  async function run(
+    handler: Handler & Pick<Listening, 'tls'>,
+    close: (millis: number) => Promise<unknown>,
+    { drain, requests, all } = STOP,
+  ): Promise<Served> {
     const scraped = await serve({ fetch: metricsOnly(metrics), port: METRICS_PORT, host });
     const served = await serve({ ...handler, port, host, traces });
     log.info('listening', { metrics: scraped.url, url: served.url });
@@ -47,8 +52,13 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
     const stop = async () => {
       if (stopping) process.exit(1);
       stopping = true;
-      await served.close(GRACE, DRAIN);
-      await close();
+      const end = performance.now() + all;
+      setTimeout(() => {
+        log.error(`the stop did not end within ${all} ms`);
+        process.exit(1);
+      }, all);
+      await served.close(requests, drain);
+      await close(end - performance.now());
       await traces.close();
       await scraped.close(0);
       log.info('stopped');

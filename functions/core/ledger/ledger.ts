@@ -23,6 +23,8 @@ import { createWaiting } from './waiting.ts';
 
 /** The time limit of a flush and of a stop. */
 const GRACE: Millis = 5000;
+/** The time limit of the charge of live requests: a silent store is not waited for (LEDGER 3). */
+const CHARGE: Millis = 2500;
 /** The same of a visit's stop: nothing waits for it, and what it does not book is charged when its lease ends. */
 const GRACE_OF_VISIT: Millis = 15_000;
 /** The store has this long to take what a stop tells. */
@@ -34,8 +36,10 @@ const BEATS_PER_SECOND = 4;
 export interface StartableLedger extends Ledger {
   /** Closes the accounts of an earlier process and books its outbox. Requests wait within their deadlines; on failure `start` may be called again. */
   start(): Promise<void>;
-  /** Charges the requests that still live like those of a process that died: for a process that ends, before `close`. */
+  /** Charges the requests that still live like those of a process that died: for a process that ends, before `close`. Takes at most 2.5 s. */
   chargeLive(): Promise<void>;
+  /** Books within this time what it can, then ends within 2 s more, whatever store and database do. */
+  close(within?: Millis): Promise<void>;
   /** Closes accounts that have ended, of all processes, then audits every counter. Called by a sweep. */
   maintain(): Promise<void>;
 }
@@ -57,18 +61,17 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       release: ends.release,
     },
     flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
-    chargeLive: () => withTimeout(timer, GRACE, 'store or database', ends.chargeLive()),
+    chargeLive: () => withTimeout(timer, CHARGE, 'store or database', ends.chargeLive()),
     async maintain() {
       if (!account.isOpen) throw new Error('the store is being rebuilt');
       await maintain(context, account.epoch);
     },
-    async close() {
+    async close(within = deps.isolate === undefined ? GRACE : GRACE_OF_VISIT) {
       if (account.isStopping) return;
       account.isStopping = true;
       // None may be admitted after the account has ended.
       waiting.refuseAll();
-      const grace = deps.isolate === undefined ? GRACE : GRACE_OF_VISIT;
-      await withTimeout(timer, grace, 'store or database', stop(parts)).catch((error) =>
+      await withTimeout(timer, within, 'store or database', stop(parts)).catch((error) =>
         log.warn('stopped with unbooked entries; the next start books them', {
           unbooked: sizeOf(account),
           error: reasonAndCausesOf(error),
@@ -148,10 +151,8 @@ function createParts(deps: LedgerDependencies) {
     for (const part of [sync, booking, waiting]) part.close();
     account.opened.promise.catch(() => undefined);
     account.opened.reject(new Error(STOPPED));
-    await withTimeout(timer, TIMEOUT, 'store or database', closing.stop()).catch((error) =>
-      report(context, 'stop', error),
-    );
-    await membership.close();
+    const closed = withTimeout(timer, TIMEOUT, 'store or database', closing.stop());
+    await Promise.all([closed.catch((error) => report(context, 'stop', error)), membership.close()]);
   };
   const [move, grow, spend] = [
     createMove(context, waiting),

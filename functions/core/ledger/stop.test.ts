@@ -70,6 +70,26 @@ describe('a stop', () => {
     expect(await scene.spent(next, key)).toBe(5n);
   });
 
+  test.each(['hangs', 'refuses'] as const)(
+    'with live requests ends in the time it is given when PostgreSQL and the store are both away (the store %s)',
+    async (behaviour) => {
+      const holds = [await scene.take(ledger, 10n, key), await scene.take(ledger, 20n, key)];
+      await ledger.settle(await scene.take(ledger, 5n, key), settlementOf(5n));
+      scene.database('hangs');
+      scene.store.behaviour = behaviour;
+      const charged = await scene.ended(ledger.chargeLive().catch(() => undefined));
+      expect(charged.millis).toBeLessThanOrEqual(2500);
+      expect((await scene.ended(ledger.close(3000))).millis).toBeLessThanOrEqual(5100);
+      // What could not be booked is in the outbox.
+      scene.database('up');
+      scene.store.behaviour = 'up';
+      await scene.start(IMMORTAL, scene.folder);
+      await scene.time.advance(1000);
+      expect(holds).toHaveLength(2);
+      expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(35n);
+    },
+  );
+
   test('returns the escrow of thousands of counters', async () => {
     const keys = Array.from({ length: 700 }, (_, index) => scopeOf(`key-${index}`, 1_000_000n));
     const holds = await Promise.all(keys.map((scope) => scene.take(ledger, 100n, scope)));

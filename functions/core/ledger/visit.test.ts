@@ -36,7 +36,7 @@ test('visits that died are charged their sizes when their leases have ended, onc
   for (let later = 0; later < 4; later += 1) {
     const { ledger, hold } = await visit();
     await time.advance(100);
-    await ended(ledger.release(hold).then(ledger.close));
+    await ended(ledger.release(hold).then(() => ledger.close()));
   }
   expect(entries.entries()).toMatchObject(Array(3).fill({ kind: 'expired', cost: 30n }));
   expect(await store.part.accounts(false, 10)).toEqual([]);

@@ -78,7 +78,7 @@ function deploymentSpec(input: PodInput, replicas: number): object {
         // Said even where none is named: the API server keeps a copy under an older name, and would bring it back.
         serviceAccountName: 'default',
         securityContext: { runAsNonRoot: true, fsGroup: 1000, seccompProfile: { type: 'RuntimeDefault' } },
-        // 5 s until no request arrives any more, 20 s for open streams, the rest to book.
+        // 5 s until no request arrives any more, then at most 29 s: 1 s in which clients leave, 18 s for open streams, the rest to book (infra/node/process.ts).
         terminationGracePeriodSeconds: 35,
         topologySpreadConstraints: [
           {
