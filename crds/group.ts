@@ -22,6 +22,9 @@ export const OWNED_LABEL = 'gateway-operator.dev/managed';
 export const OWNED = 'true';
 export const OWNED_LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
 
+/** On the snapshots of an instance: its uid, so that they are found among those of many others. */
+export const INSTANCE_LABEL = 'gateway-operator.dev/instance-uid';
+
 /** On the Secret of a key that outlived its VirtualKey (`deletionPolicy: Retain`), until one adopts it; its value is `true`. */
 export const RETAINED_LABEL = 'gateway-operator.dev/retained';
 

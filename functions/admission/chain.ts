@@ -1,6 +1,7 @@
 // Every check of every kind, in the order of its findings: refusals first, the most important first.
 import type { Finding } from '#core/finding.ts';
 import { createLazy } from '#core/lazy.ts';
+import { createDidYouMean } from '#core/nearest.ts';
 import type { KindName, Schemas } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
 import type { Check, Readable } from './check.ts';
@@ -90,7 +91,7 @@ function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together
     const { violations, spec } = validate(kind, { metadata, spec: given }, old);
     const refused = violations.map((violation): Finding => ({ ...violation, effect: 'refuse' }));
     if (spec === undefined) return refused;
-    const of = { metadata, spec, old: () => old && validate(kind, old).spec };
+    const of = { metadata, spec, old: () => old && validate(kind, old).spec, didYouMean: createDidYouMean() };
     const found = [...refused, ...alone.flatMap((check) => check({ ...of, facts: undefined }))];
     if (ask === undefined) return found;
     const facts = await gather(of, ask);

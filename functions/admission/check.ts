@@ -1,5 +1,6 @@
 // A check: a pure function from an object and the facts about what it refers to, to findings.
 import type { Finding } from '#core/finding.ts';
+import type { DidYouMean } from '#core/nearest.ts';
 import type { Metadata } from './subject.ts';
 
 export interface Readable<Spec> {
@@ -11,6 +12,7 @@ export interface Readable<Spec> {
 }
 
 export interface Checked<Spec, Facts = unknown> extends Readable<Spec> {
+  readonly didYouMean: DidYouMean;
   readonly facts: Facts;
 }
 

@@ -23,8 +23,8 @@ export async function decide({ kind, object, old, dryRun }: Subject, ask?: Ask):
   const known = old === undefined || candidates.length === 0 ? [] : await find(old, undefined, ask);
   const before = new Set(known.map((finding) => identityOf(finding, old?.spec)));
   const isNew = (finding: Finding) => before.size === 0 || !before.has(identityOf(finding, object.spec));
-  const refused = candidates.filter(isNew);
-  return { refused, warned: found.filter((finding) => !refused.includes(finding)) };
+  const refused = new Set(candidates.filter(isNew));
+  return { refused: [...refused], warned: found.filter((finding) => !refused.has(finding)) };
 }
 
 /** One refusal in one line; several as a list, the most important first. Undefined: nothing is refused. */

@@ -1,33 +1,75 @@
-// The name that was probably meant.
+// The name that was probably meant, found with limited work: both the name and the choices are somebody's own.
 
 /** `; did you mean "gpt-4o"?`, or nothing where no choice is near enough to be more than a guess. */
-export function didYouMean(name: string, choices: ReadonlyArray<string>): string {
-  const near = nearest(name, choices);
-  return near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+export type DidYouMean = (name: string, choices: ReadonlyArray<string>) => string;
+
+/** A longer name is not compared: a person finds its mistake no faster by seeing another one. */
+const MAX_LENGTH = 64;
+/** Cells of comparison tables for all suggestions of one review or plan: about 5 ms. */
+const MAX_STEPS = 1_000_000;
+
+/**
+ * Suggestions of one review or plan, which share one limit of work; beyond it there are none. A name is compared with the same list of choices
+ * once.
+ */
+export function createDidYouMean(maxSteps = MAX_STEPS): DidYouMean {
+  const work = { left: maxSteps };
+  const known = new Map<ReadonlyArray<string>, Map<string, string>>();
+  return (name, choices) => {
+    const answers = known.get(choices) ?? new Map<string, string>();
+    known.set(choices, answers);
+    const answer = answers.get(name) ?? toQuestion(nearest(name, choices, work));
+    answers.set(name, answer);
+    return answer;
+  };
 }
 
-/** The choice with the fewest edits, at most a third of the name's length; case counts little. */
-export function nearest(name: string, choices: ReadonlyArray<string>): string | undefined {
-  const maxEdits = Math.floor(name.length / 3);
-  const rated = choices
-    .filter((choice) => Math.abs(choice.length - name.length) <= maxEdits)
-    .map((choice) => ({ choice, edits: editsBetween(name.toLowerCase(), choice.toLowerCase(), maxEdits) }))
-    .filter(({ edits }) => edits <= maxEdits)
-    .sort((left, right) => left.edits - right.edits);
-  return rated[0]?.choice;
+const toQuestion = (near: string | undefined): string =>
+  near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+
+interface Work {
+  /** Steps that are left. */
+  left: number;
 }
 
-/** Levenshtein distance, row by row; anything above `most` is as far as anything else. */
-function editsBetween(left: string, right: string, maxEdits: number): number {
-  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
+/** The first choice with the fewest edits, at most a third of the name's length; case counts little. */
+function nearest(name: string, choices: ReadonlyArray<string>, work: Work): string | undefined {
+  if (name.length > MAX_LENGTH) return undefined;
+  const asked = name.toLowerCase();
+  let maxEdits = Math.floor(name.length / 3);
+  let found: string | undefined;
+  for (const choice of choices) {
+    work.left -= 1;
+    if (work.left <= 0) return undefined;
+    if (choice.length > MAX_LENGTH || Math.abs(choice.length - name.length) > maxEdits) continue;
+    const edits = editsBetween(asked, choice.toLowerCase(), maxEdits, work);
+    if (edits > maxEdits) continue;
+    found = choice;
+    if (edits === 0) break;
+    // Another choice is better only with fewer edits.
+    maxEdits = edits - 1;
+  }
+  return found;
+}
+
+/** Levenshtein distance within a band about the diagonal, row by row; anything above `maxEdits` is as far as anything else. */
+function editsBetween(left: string, right: string, maxEdits: number, work: Work): number {
+  const far = maxEdits + 1;
+  let row = Array.from({ length: right.length + 1 }, (_, index) => Math.min(index, far));
   for (let i = 1; i <= left.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= right.length; j += 1) {
-      const change = (row[j - 1] ?? 0) + (left[i - 1] === right[j - 1] ? 0 : 1);
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    const next = new Array<number>(right.length + 1).fill(far);
+    const [from, to] = [Math.max(0, i - maxEdits), Math.min(right.length, i + maxEdits)];
+    work.left -= to - from + 1;
+    if (from === 0) next[0] = Math.min(i, far);
+    let least = next[0] ?? far;
+    for (let j = Math.max(1, from); j <= to; j += 1) {
+      const change = (row[j - 1] ?? far) + (left[i - 1] === right[j - 1] ? 0 : 1);
+      const edits = Math.min(change, (row[j] ?? far) + 1, (next[j - 1] ?? far) + 1, far);
+      next[j] = edits;
+      least = Math.min(least, edits);
     }
-    if (Math.min(...next) > maxEdits) return maxEdits + 1;
+    if (least > maxEdits) return far;
     row = next;
   }
-  return row[right.length] ?? maxEdits + 1;
+  return row[right.length] ?? far;
 }

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { Snapshot } from '#core/snapshot.ts';
+import { INSTANCE_LABEL } from '#crds/group.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, PASSWORD } from '../../test/reconcile/objects.ts';
@@ -208,6 +209,32 @@ describe('an instance', () => {
     await harness.remove(RESOURCES.configMaps, name);
     await harness.sweep();
     expect(await harness.get(RESOURCES.configMaps, name)).toBeDefined();
+  });
+
+  test('whose snapshot is of an earlier version, which gave it no label of its instance, writes it anew in one run', async () => {
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    const [{ metadata } = { metadata: { name: '', uid: '' } }] = await snapshots();
+    await harness.edit(RESOURCES.configMaps, metadata.name, { metadata: { labels: { [INSTANCE_LABEL]: null } } });
+    expect(await harness.sweep()).toMatchObject({ failed: {} });
+    const [after] = await snapshots();
+    expect(after?.metadata.name).toBe(metadata.name);
+    expect(after?.metadata.uid).not.toBe(metadata.uid);
+    expect((await harness.sweep()).actions).toEqual({});
+  });
+
+  test('whose snapshot is somebody else’s object says so, and leaves it alone', async () => {
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    const [{ metadata } = { metadata: { name: '', uid: '' } }] = await snapshots();
+    await harness.remove(RESOURCES.configMaps, metadata.name);
+    await harness.apply({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: metadata.name, namespace: 'default' },
+    });
+    expect((await harness.sweep()).failed).toEqual({ PublishSnapshot: 1 });
+    expect((await snapshots())[0]?.metadata.ownerReferences).toBeUndefined();
   });
 
   test('with more models than fit a ConfigMap keeps the snapshot that works and says so', async () => {

@@ -140,6 +140,18 @@ test('a user and the key that is called like it are planned together, also when 
   expect(partition(objects)).toHaveLength(1);
 });
 
+test('a chain of members on as many instances, however long, is one part', () => {
+  const LENGTH = 50_000;
+  const [keys, users] = [new Map<string, unknown>(), new Map<string, unknown>()];
+  for (let index = 0; index < LENGTH; index += 1) {
+    const user = `user-${index}`;
+    const at = { metadata: { namespace: 'default', name: user } };
+    users.set(`default/${user}`, { ...at, spec: { ...instanceRef(`i${index + 1}`), teamRefs: [] } });
+    keys.set(`default/key-${index}`, { ...at, spec: { ...instanceRef(`i${index}`), userRef: { name: user } } });
+  }
+  expect(partition({ ...collect(), keys, users } as Objects)).toHaveLength(1);
+});
+
 function collect(...all: ReturnType<typeof makeKey>[]): Objects {
   const none = () => new Map<string, never>();
   const objects = {

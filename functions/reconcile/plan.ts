@@ -12,7 +12,7 @@ import { planKey } from './plan/key.ts';
 import { planOrphanedClaims, planScopeOwner } from './plan/member.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
 import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
-import { hasFinalizer, instancePathOf, isDeleted, objectIn, type Path, pathOf, type World } from './world.ts';
+import { hasFinalizer, isDeleted, objectIn, type Path, pathOf, type World } from './world.ts';
 
 export interface Plan {
   /** Actions of one object go in order, those of different objects concurrently. */
@@ -24,7 +24,7 @@ export interface Plan {
 /** Steps while there are any that can be taken; after them the statuses. Empty: everything is as it should be. */
 export function plan(world: World, now: Millis): Plan {
   const context = createPlanContext(world, now);
-  const { actions, guarded } = guardDeletions(planSteps(context), world);
+  const { actions, guarded } = guardDeletions(planSteps(context), context);
   const steps = world.roundsLeft > 1 ? actions.filter((action) => isWorthTrying(action, world)) : [];
   if (steps.length > 0) return { actions: steps, guarded };
   return { actions: planReports(context, guarded).filter((action) => isWorthTrying(action, world)), guarded };
@@ -79,13 +79,13 @@ function planReports(context: PlanContext, guarded: ReadonlyArray<Guarded>): Rea
 const ALWAYS = 10;
 
 /** The deletion guard: what would remove more than is plausible waits until the instance's share lets it (DESIGN 6, law 4). */
-function guardDeletions(actions: ReadonlyArray<Action>, world: World): Plan {
+function guardDeletions(actions: ReadonlyArray<Action>, { world, keysOf }: PlanContext): Plan {
   const removals = actions.filter((action) => isRemoval(action, world));
   const guarded = [...Map.groupBy(removals, ({ action, instance }) => `${action} ${instance}`).values()].flatMap(
     (group): Guarded[] => {
       const [{ action, instance } = { action: 'RetireScope', instance: '' } as const] = group;
       const view = world.instances.get(instance);
-      const of = action === 'RetireScope' ? (view?.claims.size ?? 0) : countKeys(instance, world);
+      const of = action === 'RetireScope' ? (view?.claims.size ?? 0) : keysOf(instance).length;
       const share = parseShare(view?.object.metadata.annotations?.[DELETION_SHARE_ANNOTATION] ?? '') ?? DEFAULT_SHARE;
       const count = group.length;
       if (count <= Math.max(ALWAYS, (of * share) / 100)) return [];
@@ -96,8 +96,8 @@ function guardDeletions(actions: ReadonlyArray<Action>, world: World): Plan {
       return [{ instance, action, count, of, message }];
     },
   );
-  const isGuarded = (action: Action) =>
-    isRemoval(action, world) && guarded.some((one) => one.action === action.action && one.instance === action.instance);
+  const waiting = new Set(guarded.map(({ action, instance }) => `${action} ${instance}`));
+  const isGuarded = (action: Action) => isRemoval(action, world) && waiting.has(`${action.action} ${action.instance}`);
   return { actions: actions.filter((action) => !isGuarded(action)), guarded };
 }
 
@@ -106,8 +106,4 @@ function isRemoval(action: Action, world: World): action is ActionOf<Guarded['ac
   if (action.action !== 'DeleteKey' && action.action !== 'RetireScope') return false;
   const object = objectIn(world, action.kind, pathOf(action));
   return object === undefined || !isDeleted(object);
-}
-
-function countKeys(instance: Path, world: World): number {
-  return [...world.keys.values()].filter(({ object }) => instancePathOf(object) === instance).length;
 }

@@ -1,7 +1,7 @@
 // Checks of a GatewayInstance with its Secrets, its keys and the listed prices.
 
 import type { Finding } from '#core/finding.ts';
-import { didYouMean } from '#core/nearest.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
 import { CREDENTIAL_NAMES } from '#core/providers.ts';
 import { noAddress, noModels, notPriced, sharedCredentials } from '#core/rules/instance.ts';
 import { checkCredentials, checkDatabaseSecret, checkStoreSecret, toMember } from '#core/rules/secrets.ts';
@@ -30,11 +30,13 @@ export const modelCredentials: InstanceCheck = ({ metadata: { namespace }, spec,
 
 const MAX_NAMED = 5;
 
-export const modelsInUse: InstanceCheck = ({ facts: { removedModels, keys } }) =>
-  [...removedModels].flatMap((model): Finding[] => {
-    const restricted = keys.filter(
-      ({ spec }) => isMap(spec) && Array.isArray(spec.models) && spec.models.includes(model),
-    );
+export const modelsInUse: InstanceCheck = ({ facts: { removedModels, keys } }) => {
+  const uses = keys.flatMap((key) =>
+    modelsOf(key).flatMap((model) => (removedModels.has(model) ? { key, model } : [])),
+  );
+  const byModel = Map.groupBy(uses, ({ model }) => model);
+  return [...removedModels].flatMap((model): Finding[] => {
+    const restricted = (byModel.get(model) ?? []).map(({ key }) => key);
     if (restricted.length === 0) return [];
     const names = restricted.slice(0, MAX_NAMED).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
     const more = restricted.length > MAX_NAMED ? `, and ${restricted.length - MAX_NAMED} more` : '';
@@ -42,15 +44,22 @@ export const modelsInUse: InstanceCheck = ({ facts: { removedModels, keys } }) =
     const message = `${JSON.stringify(model)} is no longer served, and ${count} of the keys are restricted to it: ${names.join(', ')}${more}; change their spec.models, or keep an entry of this name`;
     return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' }];
   });
+};
+
+const modelsOf = ({ spec }: KubeObject): ReadonlyArray<string> =>
+  isMap(spec) && Array.isArray(spec.models)
+    ? [...new Set(spec.models.filter((model) => typeof model === 'string'))]
+    : [];
 
 export const someModels: InstanceCheck = ({ spec }) => noModels(spec.models);
 
-export const addresses: InstanceCheck = ({ spec }) => spec.models.flatMap(noAddress);
+export const addresses: InstanceCheck = ({ spec, didYouMean }) =>
+  spec.models.flatMap((entry, index) => noAddress(entry, index, didYouMean));
 
 export const prices: InstanceCheck = ({ spec, facts }) =>
   spec.models.flatMap((entry, index) => (facts.unpriced.has(index) ? notPriced(entry, index) : []));
 
-export const credentialNames: InstanceCheck = ({ spec }) =>
+export const credentialNames: InstanceCheck = ({ spec, didYouMean }) =>
   spec.models.flatMap(({ modelCredentials: ref }, index) =>
     Object.keys(ref?.keys ?? {}).flatMap((name): Finding[] => {
       if (CREDENTIAL_NAMES.includes(name)) return [];

@@ -3,7 +3,7 @@ import type { Finding } from '#core/finding.ts';
 import { parseMoney } from '#core/money.ts';
 import { aliasTaken } from '#core/rules/conflicts.ts';
 import { instanceIsDeleted, instanceNotFound } from '#core/rules/instance.ts';
-import { modelsServed as findUnserved, modelBudgetsServed } from '#core/rules/models.ts';
+import { modelsServed as findUnserved, modelBudgetsServed, toServedModels } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';
 import type { ConnectionRef } from '#crds/fragments.ts';
 import type { Check } from '../check.ts';
@@ -24,11 +24,13 @@ export const instanceExists: MemberCheck = ({ metadata, spec, facts: { instance 
   return instance.isDeleted ? [instanceIsDeleted(instanceRef)] : [];
 };
 
-export const modelsServed: MemberCheck = ({ spec, facts: { instance } }) =>
-  instance === undefined ? [] : findUnserved(spec, spec.connectionRef.instanceRef, instance.served);
+export const modelsServed: MemberCheck = ({ spec, didYouMean, facts: { instance } }) => {
+  if (instance === undefined) return [];
+  return findUnserved(spec, spec.connectionRef.instanceRef, toServedModels(instance.served, didYouMean));
+};
 
-export const modelBudgets: MemberCheck = ({ spec, facts: { instance } }) =>
-  instance === undefined ? [] : modelBudgetsServed(spec, instance.served);
+export const modelBudgets: MemberCheck = ({ spec, didYouMean, facts: { instance } }) =>
+  instance === undefined ? [] : modelBudgetsServed(spec, toServedModels(instance.served, didYouMean));
 
 export const aliasesFree: MemberCheck = ({ facts: { taken } }) => taken.map(aliasTaken);
 

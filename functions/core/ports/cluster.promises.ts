@@ -71,6 +71,22 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
       });
     });
 
+    test('a list of metadata has the metadata of each object', async () => {
+      const labels = { 'example.com/set': fresh('set') };
+      const objects = [
+        await made(RESOURCES.configMaps, configMap(fresh('map'), { labels }, { a: 'x'.repeat(1000) })),
+        await made(RESOURCES.configMaps, configMap(fresh('map'), { labels })),
+      ];
+      const selection = { namespace: subject.namespace, labelSelector: `example.com/set=${labels['example.com/set']}` };
+      const listed = await subject.cluster.list(RESOURCES.configMaps, { ...selection, metadataOnly: true });
+      expect(listed.map(({ metadata }) => metadata)).toEqual(
+        (await subject.cluster.list(RESOURCES.configMaps, selection)).map(({ metadata }) => metadata),
+      );
+      expect(new Set(listed.map(({ metadata }) => metadata.uid))).toEqual(
+        new Set(objects.map(({ metadata }) => metadata.uid)),
+      );
+    });
+
     test('a Secret written with stringData is read back as base64 data', async () => {
       const object = await made(RESOURCES.secrets, {
         apiVersion: 'v1',

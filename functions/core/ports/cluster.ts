@@ -36,6 +36,8 @@ export interface Selection {
   readonly labelSelector?: string;
   /** The maximum number of objects, in one page. Absent: all, page by page. */
   readonly limit?: number;
+  /** Nothing but `metadata` is needed: large objects are not sent whole. */
+  readonly metadataOnly?: true;
 }
 
 /** The reason why a write did not happen, as far as callers distinguish it. Other reasons throw `ClusterError`. */

@@ -2,7 +2,7 @@
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { modelOf, namesPrice, type PricedParams } from '../entry-model.ts';
 import type { Finding } from '../finding.ts';
-import { didYouMean } from '../nearest.ts';
+import type { DidYouMean } from '../nearest.ts';
 import { isKnownProvider, PROVIDER_NAMES, partsOf, providerOf } from '../providers.ts';
 
 /** The value of `spec.connectionRef.instanceRef`. */
@@ -81,7 +81,11 @@ function priceAdvice(modelName: string, params: PricedParams): string {
 }
 
 /** An entry without an `apiBase` whose provider has no address of its own cannot be called: most often the provider is misspelt. */
-export function noAddress({ modelCredentials, gatewayParams }: Addressed, index: number): Finding[] {
+export function noAddress(
+  { modelCredentials, gatewayParams }: Addressed,
+  index: number,
+  didYouMean: DidYouMean,
+): Finding[] {
   const given = modelCredentials?.keys ?? {};
   if (gatewayParams.apiBase !== undefined || given.apiBase !== undefined) return [];
   const { provider: name, model } = modelOf(gatewayParams);

@@ -1,22 +1,32 @@
 // Rules about models that a key, a user or a team names: the instance serves each, by exactly that name.
 import type { Finding } from '../finding.ts';
-import { didYouMean } from '../nearest.ts';
+import type { DidYouMean } from '../nearest.ts';
 import { type InstanceName, toPath } from './instance.ts';
 
 const MAX_NAMED = 8;
-const MAX_COMPARED = 20;
+const MAX_ADVISED = 20;
 
-/** `served` are the `modelName`s of the instance, each once. */
+/** The `modelName`s of an instance, each once, and how to suggest one of them. */
+export interface ServedModels {
+  readonly has: (name: string) => boolean;
+  readonly names: ReadonlyArray<string>;
+  readonly didYouMean: DidYouMean;
+}
+
+export const toServedModels = (models: Iterable<string>, didYouMean: DidYouMean): ServedModels => {
+  const served = new Set(models);
+  return { has: (name) => served.has(name), names: [...served], didYouMean };
+};
+
 export function modelsServed(
   { models }: { readonly models: ReadonlyArray<string> },
   instance: InstanceName,
-  served: ReadonlySet<string>,
+  served: ServedModels,
 ): ReadonlyArray<Finding<'ModelNotServed'>> {
-  const names = [...served];
   const must = `must be exactly a modelName of instance ${JSON.stringify(toPath(instance))}`;
   return models.flatMap((model, index): Finding<'ModelNotServed'>[] => {
     if (served.has(model)) return [];
-    const message = `${must}${remedy(model, index, names)}`;
+    const message = `${must}${remedy(model, index, served)}`;
     const path = `spec.models[${index}]`;
     return [{ rule: 'ModelNotServed', type: 'Not found', path, value: model, message, effect: 'refuse' }];
   });
@@ -25,11 +35,11 @@ export function modelsServed(
 /** Budgets of models that the instance does not serve limit nothing: a typo would cost money. */
 export function modelBudgetsServed(
   { modelMaxBudget = {} }: { readonly modelMaxBudget?: object | undefined },
-  served: ReadonlySet<string>,
+  served: ServedModels,
 ): ReadonlyArray<Finding> {
   return Object.keys(modelMaxBudget).flatMap((model, index): Finding[] => {
     if (served.has(model)) return [];
-    const message = `is no modelName of the instance, so this budget limits nothing${remedy(model, index, [...served])}`;
+    const message = `is no modelName of the instance, so this budget limits nothing${remedy(model, index, served)}`;
     const path = `spec.modelMaxBudget[${JSON.stringify(model)}]`;
     return [{ rule: 'ModelBudgetNotServed', path, value: model, message, effect: 'warn' }];
   });
@@ -38,14 +48,14 @@ export function modelBudgetsServed(
 /** Names that mean all models in other gateways. */
 const ALL: ReadonlySet<string> = new Set(['*', 'all', 'any', 'all-models', 'all-proxy-models', 'all-team-models']);
 
-/** The advice. Comparing hundreds of names with hundreds of others takes seconds, so only the first are compared. */
-function remedy(model: string, index: number, served: ReadonlyArray<string>): string {
-  if (index >= MAX_COMPARED) return '; correct the name, or add an entry to the instance';
+/** The advice. A message shows few of the findings, so only the first get more than a sentence. */
+function remedy(model: string, index: number, { names, didYouMean }: ServedModels): string {
+  if (index >= MAX_ADVISED) return '; correct the name, or add an entry to the instance';
   if (ALL.has(model)) return '; remove it: an empty list means every model of the instance';
-  const meant = didYouMean(model, served);
+  const meant = didYouMean(model, names);
   if (meant !== '') return meant;
-  if (served.length === 0) return '; add an entry to the instance, which has none yet';
-  const names = served.slice(0, MAX_NAMED).map((name) => JSON.stringify(name));
-  const more = served.length > MAX_NAMED ? `, and ${served.length - MAX_NAMED} more` : '';
-  return `; add an entry to the instance, or choose among its own: ${names.join(', ')}${more}`;
+  if (names.length === 0) return '; add an entry to the instance, which has none yet';
+  const first = names.slice(0, MAX_NAMED).map((name) => JSON.stringify(name));
+  const more = names.length > MAX_NAMED ? `, and ${names.length - MAX_NAMED} more` : '';
+  return `; add an entry to the instance, or choose among its own: ${first.join(', ')}${more}`;
 }

@@ -1,10 +1,17 @@
 // Writes of objects: finalizers, statuses, events, snapshots, a user's key, and what runs a gateway.
 import { toTimestamp } from '#core/conditions.ts';
 import { eventName } from '#core/names.ts';
-import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
-import { AUTH_API_VERSION, FINALIZER, MANAGED_BY, OWNED_LABELS, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
+import { type KubeObject, RESOURCES, toFieldSelector, type Written } from '#core/ports/cluster.ts';
+import {
+  AUTH_API_VERSION,
+  FINALIZER,
+  INSTANCE_LABEL,
+  MANAGED_BY,
+  OWNED_LABELS,
+  REQUESTED_BY_ANNOTATION,
+} from '#crds/group.ts';
 import { kindOf, virtualKeys } from '#crds/kinds.ts';
-import { controllerOf } from '#crds/object-meta.ts';
+import { controllerOf, isOwnedBy } from '#crds/object-meta.ts';
 import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { displayOf } from '../key/secret-shape.ts';
@@ -76,13 +83,25 @@ export const objectHandlers = {
     const written = await deps.cluster.create(RESOURCES.configMaps, {
       apiVersion: 'v1',
       kind: 'ConfigMap',
-      metadata: { name, namespace, labels: OWNED_LABELS, ownerReferences: [controllerOf(view.object)] },
+      metadata: {
+        ...{ name, namespace, ownerReferences: [controllerOf(view.object)] },
+        labels: { ...OWNED_LABELS, [INSTANCE_LABEL]: view.object.metadata.uid },
+      },
       immutable: true,
       data: { 'snapshot.json': view.snapshot.text },
     });
     // The first time, another run may just have published it: that is observed again.
     const isFirst = !world.attempts.has(identify(action));
     if (written.ok || written.refusal !== 'exists' || isFirst) return toOutcome(written);
+    const selection = {
+      namespace,
+      fieldSelector: toFieldSelector({ 'metadata.name': name }),
+      metadataOnly: true,
+    } as const;
+    const [there] = await deps.cluster.list(RESOURCES.configMaps, selection);
+    // An earlier version of the operator gave it no label of its instance: it is written anew.
+    if (there !== undefined && isOwnedBy(there.metadata, view.object.metadata.uid))
+      return toRemoved(await deps.cluster.delete(RESOURCES.configMaps, namespace, name, there.metadata.uid ?? ''));
     return failed(`ConfigMap "${name}" is there and is not ours: delete it`);
   },
   PushSnapshot: async (action, { deps, world }) => {

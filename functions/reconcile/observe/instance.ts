@@ -3,6 +3,7 @@ import { compile } from '#core/compile.ts';
 import { type ConnectionProblem, toDatabaseConnection, toServiceHost, toStoreConnection } from '#core/connections.ts';
 import { type Finding, toProblem } from '#core/finding.ts';
 import { snapshotName } from '#core/names.ts';
+import { createDidYouMean } from '#core/nearest.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { entryPrice } from '#core/price-list.ts';
@@ -17,7 +18,7 @@ import {
   type SecretData,
 } from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { INSTANCE_LABEL } from '#crds/group.ts';
 import { isOwnedBy } from '#crds/object-meta.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
@@ -144,11 +145,15 @@ function entryProblems(
   { kind, metadata, spec }: GatewayInstance,
   secrets: Secrets,
 ): ReadonlyMap<string, Problem> {
-  const violations = all.violations.get(idOf(kind, metadata)) ?? [];
+  const didYouMean = createDidYouMean();
+  const violations = Map.groupBy(
+    all.violations.get(idOf(kind, metadata)) ?? [],
+    ({ path }) => /^spec\.models\[(\d+)\]\./.exec(path)?.[1],
+  );
   const ofCredentials = ({ identifier, modelCredentials: ref }: (typeof spec.models)[number], index: number) =>
     ref === undefined
       ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
-        toProblem(violations.filter(({ path }) => path.startsWith(`spec.models[${index}].`)))
+        toProblem(violations.get(`${index}`) ?? [])
       : checkSecret(secrets, ref.nameRef, (secret) =>
           checkCredentials(ref, { index, identifier }, metadata.namespace, secret),
         );
@@ -156,7 +161,7 @@ function entryProblems(
     spec.models.flatMap((entry, index) => {
       const problem =
         (entry.requiresAuth ? ofCredentials(entry, index) : undefined) ??
-        toProblem(noAddress(entry, index)) ??
+        toProblem(noAddress(entry, index, didYouMean)) ??
         (entryPrice(entry.gatewayParams).price === undefined ? toProblem(notPriced(entry, index)) : undefined);
       return problem === undefined ? [] : [[entry.identifier, problem] as const];
     }),
@@ -168,7 +173,8 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
   const text = JSON.stringify(compile(metadata, spec));
   const hash = deps.hash(text).slice(0, 16);
   const name = snapshotName(metadata.name, hash);
-  const selection = { namespace: metadata.namespace, labelSelector: `${OWNED_LABEL}=${OWNED}` };
+  const labelSelector = `${INSTANCE_LABEL}=${metadata.uid}`;
+  const selection = { namespace: metadata.namespace, labelSelector, metadataOnly: true } as const;
   const found = await deps.cluster.list(RESOURCES.configMaps, selection);
   const ours = found.filter((map) => isOwnedBy(map.metadata, metadata.uid));
   const isPublished = ours.some((map) => map.metadata.name === name);

@@ -9,7 +9,8 @@ import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { isOutsideSecret } from '../key/reasons.ts';
 import { whyRotate } from '../key/rotation.ts';
-import { claimOf, createPlanContext, type InstanceAccess } from '../plan/context.ts';
+import { claimOf, type InstanceAccess } from '../plan/access.ts';
+import { createPlanContext } from '../plan/context.ts';
 import { type InstanceView, type KeyView, pathOf, type SecretView } from '../world.ts';
 import type { Draft, ObserveContext } from './context.ts';
 

@@ -110,26 +110,33 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>>
 /** Loads what planning needs beside the objects here: users and teams of keys, the keys called like users, all instances. */
 async function loadReferred({ found, get }: Load): Promise<void> {
   const asked = new Set<ObjectId>();
-  const fetch = async (kind: Kind, at: At, have: ReadonlyMap<Path, unknown>) => {
+  /** The object that was asked for now: undefined where it is known already, or not there. */
+  const fetch = async <T>(kind: Kind, at: At, have: ReadonlyMap<Path, T>): Promise<T | undefined> => {
     const id = idOf(kind.kind, at);
-    if (have.has(pathOf(at)) || asked.has(id)) return;
+    if (have.has(pathOf(at)) || asked.has(id)) return undefined;
     asked.add(id);
     await get(kind, at);
+    return have.get(pathOf(at));
   };
-  for (let before = -1; before !== asked.size; ) {
-    before = asked.size;
-    const ofKeys = [...found.keys.values()].flatMap(({ metadata: { namespace }, spec }) => [
-      ...(spec.userRef === undefined ? [] : [fetch(users, { namespace, name: spec.userRef.name }, found.users)]),
-      ...(spec.teamRef === undefined ? [] : [fetch(teams, { namespace, name: spec.teamRef.name }, found.teams)]),
-    ]);
-    const ofUsers = [...found.users.values()].map(({ metadata: { namespace, name } }) =>
+  // Each object is looked at once, however long a chain of users and keys is.
+  let [keys, members] = [[...found.keys.values()], [...found.users.values()]];
+  while (keys.length + members.length > 0) {
+    const ofKeys = keys.map(({ metadata: { namespace }, spec: { userRef, teamRef } }) =>
+      Promise.all([
+        userRef && fetch(users, { namespace, name: userRef.name }, found.users),
+        teamRef && fetch(teams, { namespace, name: teamRef.name }, found.teams),
+      ]),
+    );
+    const ofUsers = members.map(({ metadata: { namespace, name } }) =>
       fetch(virtualKeys, { namespace, name }, found.keys),
     );
-    await Promise.all([...ofKeys, ...ofUsers]);
+    const [referred, owned] = await Promise.all([Promise.all(ofKeys), Promise.all(ofUsers)]);
+    members = referred.flatMap(([user]) => user ?? []);
+    keys = owned.flatMap((key) => key ?? []);
   }
-  const members: Member[] = [...found.keys.values(), ...found.users.values(), ...found.teams.values()];
+  const all: Member[] = [...found.keys.values(), ...found.users.values(), ...found.teams.values()];
   await Promise.all(
-    members.map((member) => fetch(gatewayInstances, member.spec.connectionRef.instanceRef, found.instances)),
+    all.map((member) => fetch(gatewayInstances, member.spec.connectionRef.instanceRef, found.instances)),
   );
 }
 

@@ -43,12 +43,15 @@ export function takeTurn(parts: ReadonlyArray<Collection>, limit: number, minute
 export function partition(objects: Collection): ReadonlyArray<Collection> {
   const { keys, users, teams } = objects;
   const roots = new Map<Path, Path>();
+  /** Step by step: a chain of members can be as long as there are members. Each step on the way is shortened. */
   const rootOf = (path: Path): Path => {
-    const above = roots.get(path);
-    if (above === undefined || above === path) return path;
-    const root = rootOf(above);
-    roots.set(path, root);
-    return root;
+    let at = path;
+    for (let above = roots.get(at); above !== undefined && above !== at; above = roots.get(at)) {
+      const further = roots.get(above) ?? above;
+      roots.set(at, further);
+      at = further;
+    }
+    return at;
   };
   /** One slow instance delays those only that have a member in common with it. */
   const join = <T extends Member>(member: Member, among: ReadonlyMap<Path, T>, name: string | undefined) => {

@@ -2,9 +2,11 @@
 import { MAX_SNAPSHOT } from '#core/compile.ts';
 import { type ConditionState, toTimestamp } from '#core/conditions.ts';
 import { toProblem } from '#core/finding.ts';
+import type { DidYouMean } from '#core/nearest.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Ledger } from '#core/ports/registry.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
+import { toServedModels } from '#core/rules/models.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
@@ -12,7 +14,7 @@ import { evaluateWorkload, whyNotShared } from './conditions-workload.ts';
 
 export type InstanceConditions = ReturnType<typeof evaluateInstance>;
 
-export function evaluateInstance(view: InstanceView, world: World) {
+export function evaluateInstance(view: InstanceView, world: World, didYouMean: DidYouMean) {
   const { models } = view.object.spec;
   const workload = evaluateWorkload(view, world);
   const evaluated = checkModels(view);
@@ -36,8 +38,10 @@ export function evaluateInstance(view: InstanceView, world: World) {
       return { modelName, identifier, ready: problem === undefined, reason: problem?.reason };
     }),
     workload,
-    /** The `modelName`s of its entries. */
-    served: new Set(models.map(({ modelName }) => modelName)),
+    served: toServedModels(
+      models.map(({ modelName }) => modelName),
+      didYouMean,
+    ),
   };
 }
 

@@ -25,10 +25,12 @@ import {
   pathOf,
   retainedSecret,
 } from '../world.ts';
+import { claimOf } from './access.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
-import { claimOf, type PlanContext, toReferred } from './context.ts';
+import type { PlanContext } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
+import { toReferred } from './payers.ts';
 
 type Why = Problem<MemberReason>;
 type Violated = ReadonlyArray<Finding<MemberReason>>;

@@ -21,7 +21,8 @@ import {
   present,
   type World,
 } from '../world.ts';
-import { claimOf, type PlanContext } from './context.ts';
+import { claimOf } from './access.ts';
+import type { PlanContext } from './context.ts';
 
 /** The time for which the database is tried; the first run after that removes the finalizer. */
 export const FINALIZE_TIMEOUT: Millis = 20_000;

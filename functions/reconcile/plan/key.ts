@@ -19,8 +19,9 @@ import {
   pathOf,
   present,
 } from '../world.ts';
+import { claimOf } from './access.ts';
 import { isOpen } from './conditions-instance.ts';
-import { claimOf, type PlanContext } from './context.ts';
+import type { PlanContext } from './context.ts';
 import { deleteSecret, planKeyDeletion } from './deletion.ts';
 import { planFinalizer, planScope } from './member.ts';
 

@@ -24,8 +24,10 @@ import {
   pathOf,
   present,
 } from '../world.ts';
+import { claimOf } from './access.ts';
+import { isOlder } from './claimants.ts';
 import { isOpen, mayStillArrive } from './conditions-instance.ts';
-import { claimOf, type PlanContext } from './context.ts';
+import type { PlanContext } from './context.ts';
 import { planRetirement } from './deletion.ts';
 
 /** The steps of a user or team that can be taken now, in order. */
@@ -89,16 +91,9 @@ function proofOf(
 }
 
 /** The oldest of several members that could claim the same alias now goes first. */
-function hasOlderRival(member: Member, { wanting, access, world }: PlanContext): boolean {
-  const ageOf = ({ metadata }: Member) => `${metadata.creationTimestamp} ${pathOf(metadata)}`;
-  return wanting(instancePathOf(member), aliasOf(member).key).some(
-    (other) =>
-      other.metadata.uid !== member.metadata.uid &&
-      ageOf(other) < ageOf(member) &&
-      !isDeleted(other) &&
-      access(other).at === 'allowed' &&
-      !world.failures.has(idOf(other.kind, other.metadata)),
-  );
+function hasOlderRival(member: Member, { oldestClaimant }: PlanContext): boolean {
+  const oldest = oldestClaimant(instancePathOf(member), aliasOf(member).key);
+  return oldest !== undefined && oldest.metadata.uid !== member.metadata.uid && isOlder(oldest, member);
 }
 
 /**

@@ -91,10 +91,9 @@ function planPausedStatus(object: GatewayInstance, context: PlanContext): Action
   return planWrite(object, { ...object.status, conditions }, context);
 }
 
-function countKeys({ object }: InstanceView, { world }: PlanContext, inactive: ReadonlySet<Path>) {
-  const path = pathOf(object.metadata);
-  const keys = [...world.keys].filter(([, { object: key }]) => instancePathOf(key) === path && !isDeleted(key));
-  return { total: keys.length, active: keys.filter(([key]) => !inactive.has(key)).length };
+function countKeys({ object }: InstanceView, { keysOf }: PlanContext, inactive: ReadonlySet<Path>) {
+  const keys = keysOf(pathOf(object.metadata)).filter((key) => !isDeleted(key));
+  return { total: keys.length, active: keys.filter(({ metadata }) => !inactive.has(pathOf(metadata))).length };
 }
 
 /** `problem`: why it does not work. `view`: of a key. */

@@ -16,6 +16,8 @@ export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** From the root of the API server, query included. */
   readonly path: string;
+  /** Absent: JSON. */
+  readonly accept?: string;
   readonly contentType?: string;
   readonly body?: string;
   readonly signal: AbortSignal;
@@ -49,6 +51,8 @@ const GIVE_UP_AFTER = 10_000;
 /** The field manager that every write names: whose fields these are. */
 const AS_US = `fieldManager=${FIELD_MANAGER}`;
 const JSON_TYPE = 'application/json';
+/** A server that knows no such list answers with whole objects. */
+const METADATA_LIST = `${JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${JSON_TYPE}`;
 
 /** A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
 export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterDeps): Cluster {
@@ -70,14 +74,16 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
   }
 
   async function visit(resource: Resource, selection: Selection, told: (objects: KubeObject[]) => void): Promise<void> {
-    const { namespace, limit = PAGE, ...selectors } = selection;
+    const { namespace, limit = PAGE, metadataOnly, ...selectors } = selection;
+    const how = { method: 'GET', ...(metadataOnly && { accept: METADATA_LIST }) } as const;
     for (let token = ''; ; ) {
       const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });
-      const answer = await call({ method: 'GET', path: `${collectionPath(resource, namespace)}?${query}` });
+      const answer = await call({ ...how, path: `${collectionPath(resource, namespace)}?${query}` });
       if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
       const { items, next } = readPage(answer.text);
       // Items of core lists come without their type; those of custom resources bring it along.
-      told(items.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject));
+      const seen = items.map((item) => (metadataOnly ? { metadata: item.metadata } : item));
+      told(seen.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject));
       if (next === '' || selection.limit !== undefined) return;
       token = next;
     }

@@ -10,14 +10,14 @@ export interface FetchTransportDeps {
 
 export function createFetchTransport({ address, token, fetch }: FetchTransportDeps): KubeTransport {
   const base = address.replace(/\/+$/, '');
-  return async ({ method, path, contentType, body, signal }) => {
+  return async ({ method, path, accept = 'application/json', contentType, body, signal }) => {
     const response = await fetch(`${base}${path}`, {
       method,
       signal,
       // Redirects are not followed: Workers do not support 'error', and the caller refuses every answer but 2xx.
       redirect: 'manual',
       headers: {
-        accept: 'application/json',
+        accept,
         'user-agent': USER_AGENT,
         authorization: `Bearer ${token.trim()}`,
         ...(contentType === undefined ? {} : { 'content-type': contentType }),

@@ -120,10 +120,13 @@ async function createClient(address: string, tls: Access['tls']) {
   const { Agent, request } = await (base.startsWith('http:') ? import('node:http') : import('node:https'));
   const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
   const agent = new Agent({ keepAlive: true, keepAliveMsecs: PROBE_AFTER, maxSockets: MAX_CONNECTIONS, ...given });
-  const send = ({ method, path, contentType, body, signal }: KubeRequest, identity: Access['headers']) =>
+  const send = (
+    { method, path, accept = 'application/json', contentType, body, signal }: KubeRequest,
+    identity: Access['headers'],
+  ) =>
     new Promise<KubeResponse>((resolve, reject) => {
       const headers: RequestOptions['headers'] = {
-        accept: 'application/json',
+        accept,
         'user-agent': USER_AGENT,
         ...identity,
         ...(contentType === undefined ? {} : { 'content-type': contentType }),

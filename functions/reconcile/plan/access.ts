@@ -1,0 +1,83 @@
+// A member's access to its instance, and the state of the claim that it makes there.
+import { admitsNamespace } from '#core/allowed-namespaces.ts';
+import { type Finding, toText } from '#core/finding.ts';
+import type { Claim } from '#core/ports/registry.ts';
+import { instanceIsDeleted, instanceNotFound, namespaceNotAllowed } from '#core/rules/instance.ts';
+import type { MemberReason } from '../key/reasons.ts';
+import {
+  aliasOf,
+  type InstanceView,
+  instancePathOf,
+  isDeleted,
+  type Member,
+  type Problem,
+  retainedSecret,
+  type World,
+} from '../world.ts';
+import type { InstanceConditions } from './conditions-instance.ts';
+
+/**
+ * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: there is no such instance, or it is
+ * being deleted. `paused`: nothing may be done, or it could not be looked at. `notAllowed`: it does not admit the namespace; a
+ * member that it never admitted gets the same message as for a missing one. `unreachable`: its database.
+ */
+export type InstanceAccess =
+  | {
+      readonly at: 'missing' | 'paused' | 'notAllowed';
+      readonly instance: InstanceView | undefined;
+      readonly why: Problem<MemberReason>;
+    }
+  | {
+      readonly at: 'unreachable' | 'allowed';
+      readonly instance: InstanceView;
+      readonly evaluated: InstanceConditions;
+      readonly why: Problem<MemberReason> | undefined;
+    };
+
+/** `open`: the alias is free. `orphaned`: its holder is gone, or lives on only in the Secret of a retained key. */
+export type ClaimState =
+  | { readonly state: 'open'; readonly claim?: undefined }
+  | { readonly state: 'ours' | 'orphaned' | 'taken'; readonly claim: Claim };
+
+type Evaluate = (view: InstanceView) => InstanceConditions;
+
+export function accessOf(member: Member, world: World, evaluate: Evaluate): InstanceAccess {
+  const path = instancePathOf(member);
+  const instance = world.instances.get(path);
+  const ref = member.spec.connectionRef.instanceRef;
+  const unusable = (how: string) =>
+    ({ reason: 'InstanceNotReady', message: `GatewayInstance ${path} is ${how}` }) as const;
+  const no = (finding: Finding<MemberReason>) => ({
+    instance,
+    why: { reason: finding.rule, message: toText([finding]) },
+  });
+  const paused = { at: 'paused', instance, why: unusable('paused') } as const;
+  if (world.unobserved.has(path)) return paused;
+  const { namespace } = member.metadata;
+  if (instance === undefined) return { at: 'missing', ...no(instanceNotFound(ref, namespace)) };
+  const asking = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
+  const isAdmitted = admitsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, asking);
+  const wasAdmitted = isAdmitted || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
+  const unseen = wasAdmitted ? undefined : instanceNotFound(ref, namespace);
+  if (isDeleted(instance.object)) return { at: 'missing', ...no(unseen ?? instanceIsDeleted(ref)) };
+  if (unseen !== undefined) return { at: 'notAllowed', ...no(unseen) };
+  if (instance.object.spec.paused) return paused;
+  if (!isAdmitted) return { at: 'notAllowed', ...no(namespaceNotAllowed(ref, namespace)) };
+  const evaluated = evaluate(instance);
+  const { ready, workload } = evaluated;
+  // A rollout of seconds would tell every key twice.
+  const isQuiet = ready === workload.reached && workload.isRolling && wasReady(member);
+  const why = ready.ok || isQuiet ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
+  return { at: instance.database.ok ? 'allowed' : 'unreachable', instance, evaluated, why };
+}
+
+const wasReady = ({ status }: Member): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
+
+export function claimOf(member: Member, { claims, orphanedClaims }: InstanceView): ClaimState {
+  const claim = claims.get(aliasOf(member).key);
+  if (claim === undefined) return { state: 'open' };
+  if (claim.holder.uid === member.metadata.uid) return { state: 'ours', claim };
+  const isOrphaned = retainedSecret(claim) !== undefined || orphanedClaims.has(claim.scopeId);
+  return { state: isOrphaned ? 'orphaned' : 'taken', claim };
+}
