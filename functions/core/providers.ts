@@ -25,6 +25,8 @@ export interface Provider {
   readonly storesChats?: true;
   /** False: the provider refuses `stream_options`, and reports usage in streams without it. */
   readonly streamOptions: boolean;
+  /** The provider refuses requests with `user`, so that translations leave it out. */
+  readonly refusesUser?: true;
 }
 
 const OPENAI: Provider = {
@@ -57,7 +59,10 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   // The v1 API: `https://{resource}.openai.azure.com/openai/v1`; the model is the deployment's name.
   ['azure', { ...OPENAI, ...WITH_RESPONSES, auth: 'api-key', prices: 'azure', storesChats: true }],
   ['groq', at('https://api.groq.com/openai/v1', { apis: ['chat', 'messages', 'responses'], prices: 'groq' })],
-  ['mistral', at('https://api.mistral.ai/v1', { ...MAX_TOKENS, prices: 'mistral', streamOptions: false })],
+  [
+    'mistral',
+    at('https://api.mistral.ai/v1', { ...MAX_TOKENS, prices: 'mistral', streamOptions: false, refusesUser: true }),
+  ],
   ['deepseek', at('https://api.deepseek.com/v1', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'deepseek' })],
   ['together', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],
   ['together_ai', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],

@@ -6,7 +6,7 @@ import { costOf, MAX_COST } from '#core/price.ts';
 import { laterUsage, NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import type { Candidate } from './access.ts';
 import type { Reservation } from './reserve.ts';
-import type { OutputSize, Piece, Recipient, Reply, StreamEnd } from './wire/codec.ts';
+import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from './wire/codec.ts';
 import { estimateTokens } from './wire/prompt.ts';
 
 /** The entry that was called. */
@@ -119,6 +119,12 @@ export class Meter {
   fail(failure: Failure): Uint8Array {
     this.#readAll();
     return this.#end.fail(failure);
+  }
+
+  /** The event by which the provider has ended the stream, as the client may see it. */
+  pass(piece: FailedPiece): Uint8Array {
+    this.#readAll();
+    return this.#end.pass(piece);
   }
 
   /** The events that end the reply at its hold. */

@@ -11,7 +11,8 @@ import type { ReplyEnd, RequestLog } from './request-log.ts';
 import { answerHeaders } from './respond.ts';
 import { type Settle, UNSETTLED } from './settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from './upstream.ts';
-import { NOTHING, type Piece } from './wire/codec.ts';
+import { type FailedPiece, NOTHING, type Piece, type WireError } from './wire/codec.ts';
+import { isOfRequest } from './wire/provider-error.ts';
 
 /** A stream in which the provider is silent for so long gets a sign of life, where its API has one. */
 const KEEP_ALIVE = 15_000;
@@ -25,6 +26,8 @@ interface Running {
   readonly meter: Meter;
   /** Why the stream ends, once that is known. */
   end: ReplyEnd | undefined;
+  /** The error by which the provider has ended the stream. */
+  failure: WireError | undefined;
   /** Ends the wait for room in the client's connection. */
   wake: () => void;
   /** When the last bytes went out. */
@@ -76,7 +79,15 @@ export function createReply(
     const { reservation, target, deadline, format } = exchange;
     const meter = new Meter(reservation, target, format.createEnd(reservation.grant.request));
     const idle = { wake: () => {}, cancelLinger: () => {}, cancelKeepAlive: () => {} };
-    const running: Running = { exchange, client, meter, end: undefined, spokenAt: deps.clock.now(), ...idle };
+    const running: Running = {
+      exchange,
+      client,
+      meter,
+      end: undefined,
+      failure: undefined,
+      spokenAt: deps.clock.now(),
+      ...idle,
+    };
     if (format.keepAlive !== undefined) keepAlive(running, format.keepAlive);
     const interrupt = (end: ReplyEnd) => {
       running.end ??= end;
@@ -110,9 +121,9 @@ export function createReply(
 
   /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
   async function finish(running: Running, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
-    const { exchange, client, meter, end = 'broken' } = running;
+    const { exchange, client, meter, end = 'broken', failure } = running;
     const { reservation, deadline } = exchange;
-    const isWhole = end === 'complete';
+    const isWhole = end === 'complete' || end === 'failed';
     running.cancelLinger();
     running.cancelKeepAlive();
     if (!isWhole) stop(running);
@@ -120,7 +131,8 @@ export function createReply(
     const settlement = meter.settlement();
     const durable = await settle.durably(reservation, settlement, log);
     deadline.close();
-    exchange.over(end);
+    exchange.over(failure !== undefined && isOfRequest(failure) ? 'complete' : end);
+    if (failure !== undefined) log.streamFailed(failure);
     log.answered(200, durable ? end : 'broken');
     if (!durable) client.destroy([meter.fail(UNSETTLED)]);
     else if (end === 'cut') client.end([...last, ...meter.cut(settlement.tokens)]);
@@ -204,8 +216,13 @@ function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[
   const { meter, exchange } = running;
   const { includeUsage } = exchange.reservation.grant.request;
   for (const [at, piece] of pieces.entries()) {
-    // The provider's own message about its failure is not passed on: it may name its account.
-    if (piece.error !== undefined) return 'broken';
+    if (isFailed(piece)) {
+      running.failure = piece.error;
+      meter.count(piece);
+      countLate(meter, pieces.slice(at + 1));
+      shown.push(meter.pass(piece));
+      return 'failed';
+    }
     if (meter.exceeds(piece)) {
       const end = piece.events === undefined ? 'cut' : show(running, piece.events(), shown);
       if (end !== undefined) return end;
@@ -220,6 +237,10 @@ function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[
     if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) shown.push(piece.bytes);
   }
   return undefined;
+}
+
+function isFailed(piece: Piece): piece is FailedPiece {
+  return piece.error !== undefined;
 }
 
 /** The failure that the client is told of; none where it has left. */

@@ -7,9 +7,10 @@ import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestContext } from './respond.ts';
 import type { AttemptFailure } from './upstream-reply.ts';
+import type { WireError } from './wire/codec.ts';
 
-/** The end of a reply. */
-export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
+/** The end of a reply. `failed`: the provider has ended its stream by an error. */
+export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'timeout';
 
 type Deps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
 type Labels = Readonly<Record<string, string>>;
@@ -24,6 +25,7 @@ type ModelLabels = ReturnType<typeof labelsOfModel>;
 
 /** The longest logged name: a refused model may be any text. */
 const MAX_NAME = 256;
+const MAX_CODE = 64;
 
 export function createRequestLogs(deps: Deps, route: string) {
   const labels: RouteLabels = {
@@ -136,11 +138,16 @@ export class RequestLog {
     this.#write(level, status, failure.code);
   }
 
+  /** The error by which the provider has ended a stream. */
+  streamFailed({ code }: Pick<WireError, 'code'>): void {
+    if (code !== undefined) this.#fields.upstreamCode = code.slice(0, MAX_CODE);
+  }
+
   /** The reply went out; `end` says how. */
   answered(status: number, end: ReplyEnd): void {
     this.#fields.status = status;
     this.#fields.end = end;
-    this.#write(end === 'broken' || end === 'timeout' ? 'warn' : 'info', status, end);
+    this.#write(end === 'broken' || end === 'failed' || end === 'timeout' ? 'warn' : 'info', status, end);
   }
 
   #countAttempt(identifier: string, outcome: string): void {

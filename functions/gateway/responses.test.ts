@@ -309,13 +309,15 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
     expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 10, output: 3 } }]);
   });
 
-  test('that its provider refuses tells no credential, nor does a response that failed', async () => {
+  test('that failed tells no credential', async () => {
     const error = { code: 'invalid_prompt', message: 'no value-of-gpt-secret-key here' };
-    const failed = { ...JSON.parse(response('')), status: 'failed', error };
+    const failed = { ...JSON.parse(response('')), status: 'failed', error, instructions: 'value-of-gpt-secret-key' };
     const streams = { headers: SSE, body: [CREATED, event('response.failed', { response: failed })] };
     for (const script of [() => streams, () => ({ body: JSON.stringify(failed) })]) {
       const { ask } = open({ script, room });
-      expect(await textOf(await ask(streaming))).toContain('no … here');
+      const text = await textOf(await ask(streaming));
+      expect(text).toContain('"instructions":"…"');
+      expect(text).not.toContain('value-of-gpt');
     }
   });
 

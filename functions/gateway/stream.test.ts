@@ -259,14 +259,6 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(lines[0]).toMatchObject({ level: 'warn', fields: { end: 'broken' } });
     });
 
-    test("passes no word of the provider's about its failure", async () => {
-      const body = [chunk({ content: 'some' }), 'data: {"error":{"message":"org-17 is over quota"}}\n\n', DONE];
-      const { chat } = stage({ script: plays(body) });
-      const text = await textOf(await chat(CHAT));
-      expect(text).toContain('"code":"upstream_error"');
-      expect(text).not.toMatch(/org-17|DONE/);
-    });
-
     test('that lasts too long is ended with an error, and the upstream is stopped', async () => {
       const { chat, ledger, fake, clock, lines } = stage({ script: plays(stuckAfter(chunk({ content: 'x' }))) });
       const text = textOf(await chat(CHAT));

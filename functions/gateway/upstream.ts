@@ -223,7 +223,8 @@ export function createCallUpstream(
 
   function over(end: ReplyEnd, { reservation, target, leave }: Attempt): void {
     leave();
-    if (end === 'broken') cooldowns.failed(target.endpoint, reservation.grant.routing.cooldown, { isFirst: true });
+    if (end === 'broken' || end === 'failed')
+      cooldowns.failed(target.endpoint, reservation.grant.routing.cooldown, { isFirst: true });
   }
 }
 

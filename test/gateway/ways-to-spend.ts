@@ -1,7 +1,7 @@
 // Every path that spends, behind every dialect that serves it: what a client asks there, and what a provider says.
 import type { DialectName } from '#core/providers.ts';
 import { APIS } from '../../functions/gateway/wire/apis.ts';
-import { COUNT, errorBody, message, START, STOP, words } from './anthropic.ts';
+import { COUNT, errorBody, event, message, START, STOP, words } from './anthropic.ts';
 import { COMPLETED, CREATED, deltas, response } from './responses.ts';
 import { chunk, completion, embedded, MESSAGES, streamed } from './upstream.ts';
 
@@ -19,6 +19,8 @@ interface Fixture {
     readonly begun: string[];
     readonly cost: bigint;
     readonly error: string;
+    /** An event by which the provider ends the stream, with this type of error. */
+    readonly failed: (type: string) => string;
   };
 }
 
@@ -32,6 +34,12 @@ const BESIDES_MESSAGES = [
   ...[{ speed: 'fast' }, { mcp_servers: [{ type: 'url' }] }, { inference_geo: 'us' }],
 ];
 
+/** Words of a provider's error, none of which a client may get from a stream. */
+const WORDS = 'Say hello. Organization org-17 has used up its tokens.';
+const ofAnthropic = (type: string) => event('error', { error: { type, message: WORDS } });
+const ofOpenai = (type: string) => `data: ${JSON.stringify({ error: { type, message: WORDS, code: type } })}\n\n`;
+const ofResponses = (code: string) => event('error', { sequence_number: 4, code, message: WORDS, param: null });
+
 const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> = {
   '/messages': {
     anthropic: {
@@ -40,7 +48,7 @@ const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> 
       unmetered: BESIDES_MESSAGES,
       stream: {
         ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'api_error' },
-        begun: [START, ...words('a', 'b')],
+        ...{ begun: [START, ...words('a', 'b')], failed: ofAnthropic },
       },
     },
     openai: {
@@ -49,7 +57,7 @@ const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> 
       unmetered: BESIDES_MESSAGES,
       stream: {
         ...{ whole: streamed(['a', 'b']), cost: STREAM_COST, error: 'api_error' },
-        begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
+        ...{ begun: [chunk({ content: 'a' }), chunk({ content: 'b' })], failed: ofOpenai },
       },
     },
   },
@@ -63,7 +71,7 @@ const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> 
       ],
       stream: {
         ...{ whole: [CREATED, ...deltas('a', 'b'), COMPLETED], cost: STREAM_COST, error: 'server_error' },
-        begun: [CREATED, ...deltas('a', 'b')],
+        ...{ begun: [CREATED, ...deltas('a', 'b')], failed: ofResponses },
       },
     },
   },
@@ -80,7 +88,7 @@ const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> 
       unmetered: UNMETERED,
       stream: {
         ...{ whole: streamed(['a', 'b']), cost: STREAM_COST, error: 'upstream_error' },
-        begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
+        ...{ begun: [chunk({ content: 'a' }), chunk({ content: 'b' })], failed: ofOpenai },
       },
     },
     anthropic: {
@@ -88,7 +96,7 @@ const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> 
       unmetered: UNMETERED,
       stream: {
         ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'upstream_error' },
-        begun: [START, ...words('a', 'b')],
+        ...{ begun: [START, ...words('a', 'b')], failed: ofAnthropic },
       },
     },
   },

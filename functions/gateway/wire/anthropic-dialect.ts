@@ -110,6 +110,7 @@ export function anthropicError(body: unknown): WireError {
     // A cloud's own refusals are `{"message"}`.
     message: textOf(member(error, 'message')) ?? textOf(error) ?? textOf(member(body, 'message')),
     param: undefined,
+    type: code,
     code,
     status: code === undefined ? undefined : ANTHROPIC_STATUSES.get(code),
   };

@@ -38,12 +38,14 @@ export interface StreamFormat {
   readonly keepAlive?: Uint8Array;
 }
 
-/** The end of a stream that its provider did not end. */
+/** The end of a stream that its provider did not end, or ended by an error. */
 export interface StreamEnd {
   /** Learns of an event that the client has seen. */
   note(piece: Piece): void;
   /** An error in the stream; nothing follows, so that no client takes the reply for a whole one. */
   fail(failure: Failure): Uint8Array;
+  /** The error of this piece, by which the provider has ended the stream; nothing follows. */
+  pass(piece: FailedPiece): Uint8Array;
   /** The events that end the reply as at the client's own limit. `open`: answers that began and have not ended. */
   cut(open: ReadonlyArray<number>, tokens: Tokens): ReadonlyArray<Uint8Array>;
 }
@@ -151,6 +153,11 @@ export interface Piece extends OutputSize {
   readonly error: WireError | undefined;
 }
 
+/** A piece with an error. */
+export interface FailedPiece extends Piece {
+  readonly error: WireError;
+}
+
 export const NOTHING: Piece = {
   bytes: new Uint8Array(0),
   events: undefined,
@@ -170,7 +177,8 @@ export const NOTHING: Piece = {
 export interface WireError {
   readonly message: string | undefined;
   readonly param: string | undefined;
-  /** The provider's own code, for the log. */
+  readonly type: string | undefined;
+  /** The provider's own code, or its type where it has none. */
   readonly code: string | undefined;
   /** The status that an error inside a stream would have had. */
   readonly status: number | undefined;

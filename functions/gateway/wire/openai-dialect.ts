@@ -36,6 +36,7 @@ export function readOpenaiError(body: unknown): WireError {
   return {
     message: typeof message === 'string' ? message : toJson(message),
     param: textOf(member(error, 'param')),
+    type: textOf(member(error, 'type')),
     code: typeof code === 'number' ? String(code) : textOf(code),
     status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,
   };

@@ -1,13 +1,20 @@
 // Ends of chat completion streams that the upstream did not send: an error, or a cut at the hold.
 import { type Failure, toReply } from '#core/failure.ts';
 import { member } from '#core/json.ts';
-import type { StreamEnd } from '../codec.ts';
+import type { FailedPiece, StreamEnd } from '../codec.ts';
+import { toShownError } from '../provider-error.ts';
 import type { ModelRequest } from '../request.ts';
 import { toEvent } from '../sse.ts';
 
 /** No `[DONE]` follows. */
 function fail(failure: Failure): Uint8Array {
   return toEvent(JSON.stringify({ error: toReply(failure).error }));
+}
+
+/** A provider that names no type has failed like a server. */
+function pass({ error }: FailedPiece): Uint8Array {
+  const { message, type = 'server_error', code = null, param = null } = toShownError(error);
+  return toEvent(JSON.stringify({ error: { message, type, param, code } }));
 }
 
 /** The end of a stream that has used up its hold: every open answer ends by `length`, as at the client's own limit. */
@@ -18,6 +25,7 @@ export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>):
       frame ??= piece.frame;
     },
     fail,
+    pass,
     cut: (open, tokens) => {
       const [id, object, created, model] = ['id', 'object', 'created', 'model'].map((name) => member(frame, name));
       const shared = { id, object, created, model };

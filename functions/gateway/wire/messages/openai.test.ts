@@ -23,6 +23,17 @@ const messagesOf = (...messages: object[]) => written({ messages }).messages;
 const base64 = { type: 'base64', media_type: 'image/png', data: 'AA==' };
 
 describe('a request', () => {
+  test.each([
+    ['a'.repeat(64), 'a'.repeat(64), {}],
+    ['a'.repeat(65), undefined, {}],
+    ['a', undefined, { refusesUser: true }],
+    ['', undefined, {}],
+    [5, undefined, {}],
+  ])('names its user where the provider takes the name: %s', (user_id, user, differences) => {
+    const request = { messages: [], metadata: { user_id } };
+    expect(written(request, { provider: { ...provider, ...differences } }).user).toBe(user);
+  });
+
   test('keeps what has a counterpart, and the names of its provider', () => {
     const request = {
       ...{ model: 'claude', max_tokens: 50, temperature: 0.5, top_p: 0.9, top_k: 4, stop_sequences: ['END'] },
@@ -45,7 +56,7 @@ describe('a request', () => {
       tool_choice: { type: 'any', disable_parallel_tool_use: true },
     };
     expect(written(request, { stream: true })).toEqual({
-      ...{ model: 'real', max_completion_tokens: 9, temperature: 0.5, top_p: 0.9, stop: ['END'] },
+      ...{ model: 'real', max_completion_tokens: 9, temperature: 0.5, top_p: 0.9, stop: ['END'], user: 'a' },
       messages: [
         { role: 'system', content: 'Be brief.\nBe kind.' },
         { role: 'user', content: 'Hi.' },

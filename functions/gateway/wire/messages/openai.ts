@@ -31,7 +31,7 @@ interface Decided {
   readonly maxTokens: number;
   readonly stream: boolean;
   readonly store: false | undefined;
-  readonly provider: Pick<Provider, 'outputLimit' | 'streamOptions' | 'storesChats'>;
+  readonly provider: Pick<Provider, 'outputLimit' | 'streamOptions' | 'storesChats' | 'refusesUser'>;
 }
 
 /** The body of a chat completion, or the refusal of what has no counterpart there. Thinking and marks of the cache are left out. */
@@ -56,11 +56,21 @@ export function toChatBody(
       stop: some(listOf(member(request, 'stop_sequences'))),
       temperature: member(request, 'temperature') ?? undefined,
       top_p: member(request, 'top_p') ?? undefined,
+      user: provider.refusesUser ? undefined : toUser(request),
       store: provider.storesChats === true ? store : undefined,
       stream: stream || undefined,
       stream_options: stream && provider.streamOptions ? { include_usage: true } : undefined,
     };
   });
+}
+
+/** OpenAI refuses longer names of users. */
+const MAX_USER = 64;
+
+/** The client's name for its user. Claude Code sends longer texts, about its session too: they are left out. */
+function toUser(request: unknown): string | undefined {
+  const name = textOf(member(member(request, 'metadata'), 'user_id')) ?? '';
+  return name === '' || name.length > MAX_USER ? undefined : name;
 }
 
 /** Searches among tools that are loaded later: here all tools are loaded. */

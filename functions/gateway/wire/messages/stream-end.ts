@@ -1,13 +1,21 @@
 // Ends of streamed messages that the upstream did not send: an error, or a cut at the hold.
 import { type Failure, toReply } from '#core/failure.ts';
 import { member } from '#core/json.ts';
-import type { StreamEnd } from '../codec.ts';
+import type { FailedPiece, StreamEnd } from '../codec.ts';
 import { anthropicErrors } from '../error-format.ts';
+import { toShownError } from '../provider-error.ts';
 import { toNamedEvent } from '../sse.ts';
 
 function fail(failure: Failure): Uint8Array {
   const { error, status } = toReply(failure);
   return toNamedEvent('error', anthropicErrors.toBody(error, status));
+}
+
+/** A provider that names no type has failed like Anthropic's API. */
+function pass({ error }: FailedPiece): Uint8Array {
+  const { message, type, code } = toShownError(error);
+  const shown = { type: type ?? code ?? 'api_error', message, code: code === type ? undefined : code };
+  return toNamedEvent('error', { error: shown });
 }
 
 /** The end of a stream that has used up its hold: open blocks are closed, and the message ends as at the client's own limit. */
@@ -20,6 +28,7 @@ export function createEnd(): StreamEnd {
       if (type === 'content_block_stop') open.delete(index);
     },
     fail,
+    pass,
     cut: (_, { output }) => [
       ...[...open].map((index) => toNamedEvent('content_block_stop', { index })),
       toNamedEvent('message_delta', {

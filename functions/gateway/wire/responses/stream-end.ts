@@ -1,8 +1,10 @@
 // Ends of streamed responses that the upstream did not send: an error, or a cut at the hold.
+import { concat } from '#core/concat.ts';
 import { type Failure, toReply } from '#core/failure.ts';
 import { countIn, member, textOf } from '#core/json.ts';
 import type { Tokens } from '#core/ports/books.ts';
-import type { StreamEnd } from '../codec.ts';
+import type { FailedPiece, StreamEnd } from '../codec.ts';
+import { toShownError } from '../provider-error.ts';
 import { toNamedEvent } from '../sse.ts';
 
 /** One part of a message that is being streamed. */
@@ -31,6 +33,7 @@ export function createEnd(): StreamEnd {
   return {
     note: ({ frame }) => note(begun, frame),
     fail: (failure) => fail(begun, failure),
+    pass: (piece) => pass(begun, piece),
     cut: (_, tokens) => cut(begun, tokens),
   };
 }
@@ -60,6 +63,20 @@ function fail(begun: Begun, failure: Failure): Uint8Array {
   const { message } = toReply(failure).error;
   const response = { ...begun.response, status: 'failed', error: { code: 'server_error', message } };
   return toNamedEvent('response.failed', { sequence_number: begun.sequence + 1, response });
+}
+
+/** A client that knows no `error` waits for the last event of a response, so that one follows. */
+function pass(begun: Begun, { error, frame }: FailedPiece): Uint8Array {
+  note(begun, { sequence_number: begun.sequence + 1, ...Object(frame) });
+  const { message, code = 'server_error', param = null } = toShownError(error);
+  const sequence_number = begun.sequence;
+  const response = { ...begun.response, status: 'failed', error: { code, message } };
+  if (member(frame, 'type') === 'response.failed')
+    return toNamedEvent('response.failed', { sequence_number, response });
+  return concat([
+    toNamedEvent('error', { sequence_number, code, message, param }),
+    toNamedEvent('response.failed', { sequence_number: sequence_number + 1, response }),
+  ]);
 }
 
 function cut(begun: Begun, tokens: Tokens): ReadonlyArray<Uint8Array> {

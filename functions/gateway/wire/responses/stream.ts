@@ -10,8 +10,6 @@ import { sizeOf, toUsage } from './usage.ts';
 
 const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
 const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
-/** Failures that are between the gateway and the provider: the client gets one of ours. */
-const OURS = /^(server_error|rate_limit|insufficient_quota|usage_limit|billing|authentication|invalid_api_key)/;
 
 export function createReader(made: Made): StreamReader {
   const splitter = new SseSplitter();
@@ -40,16 +38,19 @@ function readEvent(bytes: Uint8Array, written: Written): ReadonlyArray<Piece> {
     case 'response.incomplete':
       return [counted(event, written), { ...NOTHING, bytes, done: true }];
     case 'response.failed':
-      return failed(bytes, event, written);
+      return failed(event);
     case 'error':
-      return [
-        { ...NOTHING, error: readOpenaiError(member(event, 'error') === undefined ? event : member(event, 'error')) },
-      ];
+      return [{ ...NOTHING, frame: event, error: readOpenaiError(member(event, 'error') ?? withoutType(event)) }];
     default:
       if (type.startsWith('response.')) return [content(bytes, event, { type, written })];
       // Comments, and events that are new to us.
       return [{ ...NOTHING, bytes }];
   }
+}
+
+/** The error of an event that is one itself: its type is that of the event. */
+function withoutType(event: unknown): unknown {
+  return { ...Object(event), type: undefined };
 }
 
 /** The count of an end, and output that only the end shows. The event itself waits for the settlement. */
@@ -62,12 +63,12 @@ function counted(event: unknown, written: Written): Piece {
   return { ...end, ...sized(sizes.reduce((sum, size) => sum + size, 0)) };
 }
 
-function failed(bytes: Uint8Array, event: unknown, written: Written): ReadonlyArray<Piece> {
-  const error = readOpenaiError(member(member(event, 'response'), 'error'));
-  if (error.code !== undefined && !OURS.test(error.code))
-    return [counted(event, written), { ...NOTHING, bytes, done: true }];
-  const usage = toUsage(member(event, 'response'));
-  return [...(usage === undefined ? [] : [{ ...NOTHING, usage }]), { ...NOTHING, error }];
+/** The count of a response that failed, and its error. */
+function failed(event: unknown): ReadonlyArray<Piece> {
+  const response = member(event, 'response');
+  const usage = toUsage(response);
+  const error = readOpenaiError(member(response, 'error'));
+  return [...(usage === undefined ? [] : [{ ...NOTHING, usage }]), { ...NOTHING, frame: event, error }];
 }
 
 function content(
