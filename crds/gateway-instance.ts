@@ -88,7 +88,7 @@ export const GatewayInstanceSpec = z.object({
   routing: Routing.prefault({}).describe('How requests reach the model entries.'),
   allowedNamespaces: AllowedNamespaces.prefault({}).describe('The namespaces that may refer to this instance.'),
   keyValueInStatus: choice('Full', 'Redacted').describe(
-    'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value, so clusters that people share need `Redacted` only.',
+    'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value. On a cluster that people share, use `Redacted`.',
   ),
   storeResponses: z
     .boolean()

@@ -5,7 +5,7 @@ import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { KEY, openGateway, SPENT_KEY } from './gateway.ts';
 import { install } from './install.ts';
-import { PROGRAMS, type Program, type Scene, type Target } from './programs.ts';
+import { type Command, PROGRAMS, type Program, type Scene, type Target } from './programs.ts';
 import { type Asked, createMockUpstream, type Fault, type MockUpstream } from './upstream.ts';
 
 const MINUTES = 5 * 60_000;
@@ -19,8 +19,9 @@ let upstream: MockUpstream;
 let gateway: Awaited<ReturnType<typeof openGateway>>;
 
 /** Runs a program to its end, far from the network and from what people have set up. */
-async function run(program: Program, to: Target, scene: Scene): Promise<string> {
-  const { command, args, env } = program.toCommand(to, scene);
+const run = (program: Program, to: Target, scene: Scene) => start(program.toCommand(to, scene));
+
+async function start({ command, args, env }: Command): Promise<string> {
   const shared = { HOME: temporaryFolder(), HTTPS_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1,localhost' };
   const child = startChild(command, args, {
     cwd: temporaryFolder(),
@@ -54,6 +55,20 @@ describeUnless(install(), 'the real programs', () => {
       await expect.poll(() => gateway.ledger.held()).toBe(0);
       expect(upstream.billed() - before.billed).toBeGreaterThan(0n);
       expect(paid() - before.paid).toBe(upstream.billed() - before.billed);
+    },
+  );
+
+  test.for(PROGRAMS.flatMap(({ name, small }) => (small === undefined ? [] : [{ name, small }])))(
+    '$name: its small model is the one that the settings name, and the gateway rejects nothing',
+    { timeout: MINUTES },
+    async ({ small }) => {
+      const [before, from] = [gateway.requests().length, upstream.asked.length];
+      expect(await start(small.toCommand(through()))).toMatch(ANSWERS.stream);
+      const models = upstream.asked.slice(from).map(({ body }) => JSON.parse(body).model as string);
+      expect(models).toContain(small.model);
+      const answers = () => gateway.requests().slice(before);
+      await expect.poll(() => answers().length).toBeGreaterThanOrEqual(models.length);
+      expect(answers().filter(({ status }) => status !== 200)).toEqual([]);
     },
   );
 

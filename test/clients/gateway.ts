@@ -3,9 +3,11 @@ import { createGateway } from '../../functions/gateway/app.ts';
 import { createUpstream } from '../../infra/adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import { serve } from '../../infra/node/serve.ts';
+import { createMemoryLog } from '../doubles/log.ts';
 import { policiesOf } from '../doubles/policies.ts';
 import { entry, keyRecord, keyValueOf, snapshotOf } from '../gateway/instance.ts';
 import { createLedgerFake } from '../gateway/ledger.ts';
+import { CLAUDE, GPT } from './programs.ts';
 
 export const KEY = keyValueOf('billing');
 /** A key whose budget is spent. */
@@ -21,12 +23,11 @@ export async function openGateway(upstreamUrl: string) {
   const node = nodeDependencies();
   const openai = { provider: 'openai', apiBase: `${upstreamUrl}/v1` };
   const models = [
-    entry('gpt-5', { ...openai, model: 'gpt-5', price: PRICE }),
+    ...Object.values(GPT).map((model) => entry(model, { ...openai, model, price: PRICE })),
     entry('text-embedding-3-small', { ...openai, model: 'text-embedding-3-small', price: { input: PRICE.input } }),
-    entry('claude-sonnet-4-5', {
-      ...{ provider: 'anthropic', apiBase: upstreamUrl, model: 'claude-sonnet-4-5', price: PRICE },
-      maxOutputTokens: 64_000,
-    }),
+    ...Object.values(CLAUDE).map((model) =>
+      entry(model, { provider: 'anthropic', apiBase: upstreamUrl, model, price: PRICE, maxOutputTokens: 64_000 }),
+    ),
   ];
   const snapshot = snapshotOf(models, { timeouts: TIMEOUTS });
   const keys = new Map([
@@ -35,11 +36,12 @@ export async function openGateway(upstreamUrl: string) {
   ]);
   ledger.spendNow('spent', '1000');
   const quiet = () => {};
+  const log = createMemoryLog();
   const handle = createGateway({
     ...{ ...node, ledger, upstream, snapshots: { current: () => snapshot } },
     credentials: { read: () => 'upstream-key' },
     policies: policiesOf((hash) => keys.get(hash)),
-    log: { info: quiet, warn: quiet, error: quiet },
+    log,
     metrics: { add: quiet, set: quiet, observe: quiet, render: () => '' },
   });
   const server = await serve({
@@ -53,6 +55,8 @@ export async function openGateway(upstreamUrl: string) {
     url: server.url,
     ledger,
     asked,
+    /** Requests so far, with their models and statuses. */
+    requests: () => log.lines.filter(({ message }) => message === 'request').map(({ fields }) => fields),
     close: async () => {
       await server.close(0);
       await upstream.close();

@@ -1,8 +1,11 @@
-// The real programs: how each is pointed at an address and asked (docs/clients.md), and how it ends where it cannot be answered.
+// The real programs, with the settings of docs/clients.md as they are there: how each is asked, and how it ends where it cannot be answered.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { documented } from '../platforms/documented.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { FOLDER } from './install.ts';
+
+const PAGE = 'docs/clients.md';
 
 export type Scene = 'text' | 'stream' | 'tool';
 
@@ -25,6 +28,8 @@ export interface Program {
   /** Whether the program asks again by itself when a stream has broken, and so has its answer; else its user reads of the error. */
   readonly asksAgain: boolean;
   toCommand(to: Target, scene: Scene): Command;
+  /** Its small model, and a command that calls it; absent: the program has none. */
+  readonly small?: { readonly model: string; toCommand(to: Target): Command };
 }
 
 const ALL: ReadonlyArray<Scene> = ['text', 'stream', 'tool'];
@@ -42,7 +47,10 @@ function library(file: string, api: string, differences: Partial<Program> = {}):
     toCommand: ({ url, key }, scene) => ({
       command: isPython ? join(FOLDER, 'py/bin/python') : process.execPath,
       args: [join(FOLDER, 'programs', file)],
-      env: { BASE_URL: url, KEY: key, MODEL: model, API: api, SCENE: scene },
+      env: {
+        ...{ BASE_URL: url, KEY: key, MODEL: model, API: api, SCENE: scene },
+        ...{ OPENAI_BASE_URL: url, OPENAI_API_KEY: key, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
+      },
     }),
     ...differences,
   };
@@ -52,18 +60,39 @@ function library(file: string, api: string, differences: Partial<Program> = {}):
 const ofAiSdk = { spent: { requests: 3, says: NAMED } };
 
 const prompt = (scene: Scene) => (scene === 'tool' ? 'use the tool' : 'say hi');
-const bin = (name: string) => join(FOLDER, 'node_modules/.bin', name);
+const PATH = `${join(FOLDER, 'node_modules/.bin')}:${process.env.PATH}`;
+
+interface Models {
+  readonly MODEL: string;
+  readonly SMALL_MODEL: string;
+}
+
+export const CLAUDE: Models = { MODEL: 'claude-sonnet-4-5', SMALL_MODEL: 'claude-haiku-4-5' };
+export const GPT: Models = { MODEL: 'gpt-5', SMALL_MODEL: 'gpt-5-mini' };
+
+/** The page's command with further words, in a shell with what the page calls by name. */
+function typed(block: string, words: string, { url, key }: Target, env: Command['env']): Command {
+  const text = `${documented(PAGE, block)} ${words}`;
+  return { command: 'bash', args: ['-euc', text], env: { PATH, BASE_URL: url, KEY: key, ...env } };
+}
+
+/** The page's file with the values in place of the names. */
+function filled(block: string, language: string, { url }: Target, { MODEL, SMALL_MODEL }: Models): string {
+  const text = documented(PAGE, block, language);
+  return text.replaceAll('SMALL_MODEL', SMALL_MODEL).replaceAll('MODEL', MODEL).replaceAll('BASE_URL', url);
+}
 
 const claude: Program = {
   name: 'Claude Code',
   scenes: ['stream', 'tool'],
   spent: { requests: 1, says: NAMED },
   asksAgain: true,
-  toCommand: ({ url, key }, scene) => ({
-    command: bin('claude'),
-    args: ['-p', prompt(scene), '--model', 'claude-sonnet-4-5', '--allowedTools', 'Bash'],
-    env: { ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: key, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
-  }),
+  toCommand: (to, scene) =>
+    typed('claude', '-p "$PROMPT" --allowedTools Bash', to, { ...CLAUDE, PROMPT: prompt(scene) }),
+  small: {
+    model: CLAUDE.SMALL_MODEL,
+    toCommand: (to) => typed('claude', '-p "say hi" --model haiku', to, { ...CLAUDE }),
+  },
 };
 
 const codex: Program = {
@@ -71,45 +100,30 @@ const codex: Program = {
   scenes: ['stream', 'tool'],
   spent: { requests: 1, says: /hit your usage limit\. The budget of key .{1,3}billing/ },
   asksAgain: true,
-  toCommand: ({ url, key }, scene) => {
+  toCommand: (to, scene) => {
     const home = temporaryFolder();
-    const config = [
-      ...['model = "gpt-5"', 'model_provider = "gateway"', '[analytics]', 'enabled = false'],
-      ...['[model_providers.gateway]', 'name = "Gateway"', `base_url = "${url}"`],
-      ...['env_key = "GATEWAY_KEY"', 'wire_api = "responses"'],
-    ];
-    writeFileSync(join(home, 'config.toml'), config.join('\n'));
-    return {
-      command: bin('codex'),
-      args: ['exec', '--skip-git-repo-check', prompt(scene)],
-      env: { GATEWAY_KEY: key, CODEX_HOME: home },
-    };
+    writeFileSync(join(home, 'config.toml'), filled('codex', 'toml', to, GPT));
+    const words = 'exec --skip-git-repo-check "$PROMPT"';
+    return typed('codex command', words, to, { CODEX_HOME: home, PROMPT: prompt(scene) });
   },
 };
 
-function opencode(api: string, npm: string, model: string): Program {
+function opencode(api: string, npm: string, models: Models): Program {
   return {
     name: `OpenCode (${api})`,
     scenes: ['stream', 'tool'],
     // A title is asked for beside the turn; both are repeated five times.
     spent: { requests: 12, says: NAMED },
     asksAgain: true,
-    toCommand: ({ url, key }, scene) => {
+    toCommand: (to, scene) => {
       const home = temporaryFolder();
       mkdirSync(join(home, 'opencode'), { recursive: true });
-      const gateway = { npm, name: 'Gateway', options: { baseURL: url, apiKey: key }, models: { [model]: {} } };
-      const main = `gateway/${model}`;
-      const config = {
-        ...{ autoupdate: false, share: 'disabled', model: main, small_model: main },
-        ...{ enabled_providers: ['gateway'], provider: { gateway } },
-      };
-      writeFileSync(join(home, 'opencode/opencode.json'), JSON.stringify(config));
-      return {
-        command: bin('opencode'),
-        args: ['run', '--model', main, prompt(scene)],
-        env: { XDG_CONFIG_HOME: home },
-      };
+      const config = filled('opencode', 'json', to, models).replace('@ai-sdk/anthropic', npm);
+      writeFileSync(join(home, 'opencode/opencode.json'), config);
+      return typed('opencode command', 'run "$PROMPT"', to, { XDG_CONFIG_HOME: home, PROMPT: prompt(scene) });
     },
+    // The title of its session.
+    small: { model: models.SMALL_MODEL, toCommand: (to) => opencode(api, npm, models).toCommand(to, 'stream') },
   };
 }
 
@@ -129,7 +143,7 @@ export const PROGRAMS: ReadonlyArray<Program> = [
   library('langchain.mjs', 'responses'),
   claude,
   codex,
-  opencode('messages', '@ai-sdk/anthropic', 'claude-sonnet-4-5'),
-  opencode('responses', '@ai-sdk/openai', 'gpt-5'),
-  opencode('chat', '@ai-sdk/openai-compatible', 'gpt-5'),
+  opencode('messages', '@ai-sdk/anthropic', CLAUDE),
+  opencode('responses', '@ai-sdk/openai', GPT),
+  opencode('chat', '@ai-sdk/openai-compatible', GPT),
 ];

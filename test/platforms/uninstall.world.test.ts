@@ -131,13 +131,13 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
 
   /** The Job as a program, with the rights of its account; no 90 seconds pass where nobody cleans up. */
   const removes = async (objects: 'Keep' | 'Delete') => {
-    await type(
-      documented('docs/operations.md', 'uninstall Job').replace(/(?<=^IMAGE=)\S+/, OWN_IMAGE),
-      ROOT,
-      server.kubeconfig,
-    );
-    const path = 'jsonpath={.spec.template.spec.containers[*].image}';
-    expect(await kubectl(['-n', 'gateway-operator', 'get', 'job', 'uninstall', '-o', path])).toBe(OWN_IMAGE);
+    const page = documented('docs/operations.md', 'uninstall Job').replace(/(?<=^IMAGE=)\S+/, OWN_IMAGE);
+    // As the page says below "Keep what people made".
+    const keep = objects === 'Keep' ? ';s#value: Delete#value: Keep#' : '';
+    await type(page.replace('$IMAGE#', `$&${keep}`), ROOT, server.kubeconfig);
+    const [image, value] = ['image', 'env[*].value'].map((field) => `{.spec.template.spec.containers[*].${field}}`);
+    const job = ['-n', 'gateway-operator', 'get', 'job', 'uninstall', '-o', `jsonpath=${image} ${value}`];
+    expect(await kubectl(job)).toBe(`${OWN_IMAGE} ${objects}`);
     const said: string[] = [];
     let millis = 0;
     const waits = async () => {

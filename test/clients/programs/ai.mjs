@@ -4,9 +4,9 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { generateText, stepCountIs, streamText, tool } from 'ai';
 import * as z from 'zod';
 
-const { BASE_URL: baseURL, KEY: apiKey, MODEL, API, SCENE } = process.env;
-const openai = createOpenAI({ baseURL, apiKey });
-const anthropic = createAnthropic({ baseURL, apiKey });
+const { BASE_URL, KEY, MODEL, API, SCENE } = process.env;
+const openai = createOpenAI({ baseURL: BASE_URL, apiKey: KEY });
+const anthropic = createAnthropic({ baseURL: BASE_URL, apiKey: KEY });
 const model = {
   responses: () => openai.responses(MODEL),
   chat: () => openai.chat(MODEL),

@@ -1,8 +1,8 @@
 // Anthropic's library for JavaScript, as its README uses it. SCENE: text, stream or tool.
 import Anthropic from '@anthropic-ai/sdk';
 
-const { BASE_URL: baseURL, KEY: apiKey, MODEL: model, SCENE } = process.env;
-const client = new Anthropic({ baseURL, apiKey });
+const { BASE_URL, KEY, MODEL: model, SCENE } = process.env;
+const client = SCENE === 'text' ? new Anthropic() : new Anthropic({ baseURL: BASE_URL, apiKey: KEY });
 const messages = [{ role: 'user', content: SCENE === 'tool' ? 'use the tool' : 'say hi' }];
 const ask = { model, messages, max_tokens: 1000 };
 const input_schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };

@@ -5,7 +5,8 @@ import os
 from anthropic import Anthropic
 
 scene = os.environ["SCENE"]
-client = Anthropic(base_url=os.environ["BASE_URL"], api_key=os.environ["KEY"])
+BASE_URL, KEY = os.environ["BASE_URL"], os.environ["KEY"]
+client = Anthropic() if scene == "text" else Anthropic(base_url=BASE_URL, api_key=KEY)
 messages = [{"role": "user", "content": "use the tool" if scene == "tool" else "say hi"}]
 ask = {"model": os.environ["MODEL"], "messages": messages, "max_tokens": 1000}
 if scene == "tool":

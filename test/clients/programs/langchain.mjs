@@ -4,8 +4,11 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
 import * as z from 'zod';
 
-const { BASE_URL: baseURL, KEY: apiKey, MODEL: model, API, SCENE } = process.env;
-const chat = new ChatOpenAI({ model, apiKey, configuration: { baseURL }, useResponsesApi: API === 'responses' });
+const { BASE_URL, KEY, MODEL, API, SCENE } = process.env;
+const chat =
+  API === 'responses'
+    ? new ChatOpenAI({ model: MODEL, apiKey: KEY, configuration: { baseURL: BASE_URL }, useResponsesApi: true })
+    : new ChatOpenAI({ model: MODEL, apiKey: KEY, configuration: { baseURL: BASE_URL } });
 const weather = tool(async ({ city }) => `tool-ran in ${city}`, {
   name: 'weather',
   description: 'The weather.',

@@ -1,8 +1,8 @@
 // The OpenAI library for JavaScript, as its README uses it. API: chat, responses or embeddings; SCENE: text, stream or tool.
 import OpenAI from 'openai';
 
-const { BASE_URL: baseURL, KEY: apiKey, MODEL: model, API, SCENE } = process.env;
-const client = new OpenAI({ baseURL, apiKey });
+const { BASE_URL, KEY, MODEL: model, API, SCENE } = process.env;
+const client = SCENE === 'text' ? new OpenAI() : new OpenAI({ baseURL: BASE_URL, apiKey: KEY });
 const stream = SCENE === 'stream';
 const prompt = SCENE === 'tool' ? 'use the tool' : 'say hi';
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };

@@ -5,7 +5,8 @@ import os
 from openai import OpenAI
 
 model, api, scene = os.environ["MODEL"], os.environ["API"], os.environ["SCENE"]
-client = OpenAI(base_url=os.environ["BASE_URL"], api_key=os.environ["KEY"])
+BASE_URL, KEY = os.environ["BASE_URL"], os.environ["KEY"]
+client = OpenAI() if scene == "text" else OpenAI(base_url=BASE_URL, api_key=KEY)
 prompt = "use the tool" if scene == "tool" else "say hi"
 parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
