@@ -214,6 +214,27 @@ describe('the annotation is refused, and no ledger begun,', () => {
     expect(await harness.database().openInstances('lost')).toEqual([]);
   });
 
+  test('where it says that one is lost which this cluster still has: that one keeps its keys', async () => {
+    await harness.apply(makeInstance({}, 'second'));
+    await harness.apply(
+      makeKey(
+        { keyAlias: 'theirs', connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } },
+        'theirs',
+      ),
+    );
+    await pass(MINUTE);
+    const theirs = (await harness.value('theirs-key')) ?? '';
+    await harness.apply(heir(`${await uidOf('second')} lost`));
+    await refused(/is not lost: it is the instance default\/second of this cluster/);
+    expect(await harness.ready(gatewayInstances, 'second')).toBe('True Ready');
+    expect(await recordOf(harness.database().policies(await uidOf('second')), sha256(theirs))).toBeDefined();
+    await harness.remove(gatewayInstances, 'second');
+    await pass(MINUTE);
+    await pass(MINUTE);
+    expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
+    expect(await condition('LedgerAdopted')).toMatchObject({ status: 'True' });
+  });
+
   test('where it goes on elsewhere already, and says where', async () => {
     const second = { ...heir(old), metadata: { ...heir(old).metadata, name: 'second' } };
     await harness.apply(second);

@@ -91,8 +91,10 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
       return value === undefined || addValue(row, value) ? 'written' : 'value taken';
     },
     instance: async (uid) => {
-      const { adopted, open = false } = instances.get(uid) ?? {};
-      return { now: clock.now(), isOpen: open, ...(adopted === undefined ? {} : { adopted }) };
+      const row = instances.get(uid);
+      const place = row && { namespace: row.namespace, name: row.name };
+      const { adopted, open = false } = row ?? {};
+      return { now: clock.now(), isOpen: open, ...(adopted && { adopted }), ...(place && { place }) };
     },
     openInstances: async (cluster) =>
       [...instances.values()]

@@ -216,7 +216,11 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     });
 
     test('an instance says whether it is open, and scopes whose they are among the aliases that are asked for', async () => {
-      expect((await registry.instance(INSTANCE.uid)).isOpen).toBe(true);
+      expect(await registry.instance(INSTANCE.uid)).toMatchObject({
+        isOpen: true,
+        place: { namespace: INSTANCE.namespace, name: INSTANCE.name },
+      });
+      expect((await registry.instance('never was')).place).toBeUndefined();
       expect((await registry.instance('never was')).isOpen).toBe(false);
       await registry.putScope(scopeWrite('billing'));
       expect(await registry.claimsOf(INSTANCE.uid, [{ kind: 'user', alias: 'billing' }])).toEqual([]);

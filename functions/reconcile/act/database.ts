@@ -3,9 +3,10 @@ import { toKeyValue } from '#core/key-value.ts';
 import { ownScopeId } from '#core/own-scope.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import type { Adoption, PolicyWrite } from '#core/ports/registry.ts';
+import type { Adoption, PolicyWrite, Registry } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
+import { gatewayInstances } from '#crds/kinds.ts';
 import { type ActionOf, identify } from '../action.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import { clusterOf } from '../memory.ts';
@@ -36,7 +37,8 @@ export const databaseHandlers = {
     const cluster = await clusterOf(context);
     const isLost = ledger === undefined && !(await registry.instance(uid)).isOpen && wasOpen(action, context);
     const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
-    const adoption = await registry.openInstance(row, ledger);
+    const owner = ledger?.lost === true ? await ownerOf(ledger.uid, registry, context) : undefined;
+    const adoption = owner ?? (await registry.openInstance(row, ledger));
     if (isLost) await tellLoss(action, context);
     return adoption.ok ? done() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
   },
@@ -110,13 +112,29 @@ async function tellLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, con
   await recordEvent({ kind, namespace, name, ...told }, context);
 }
 
+/** The refusal of a ledger that is said to be lost, where its instance is in this cluster. */
+async function ownerOf(
+  uid: string,
+  registry: Pick<Registry, 'instance'>,
+  { deps }: ActContext,
+): Promise<Refusal | undefined> {
+  const { place } = await registry.instance(uid);
+  const found = place && (await deps.cluster.get(gatewayInstances, place.namespace, place.name));
+  return place && found?.metadata.uid === uid ? { ok: false, why: 'here', at: pathOf(place) } : undefined;
+}
+
+type Refusal =
+  | Extract<Adoption, { readonly ok: false }>
+  | { readonly ok: false; readonly why: 'here'; readonly at: Path };
+
 /** Why a new instance is not opened: with an empty ledger every budget would be whole again. */
-function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: string): Problem<'LedgerNotAdopted'> {
+function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted'> {
   const why = {
     same: `is this instance's own uid: write that of the instance before it`,
     absent: `is no instance whose keys are in this database: correct it, or spec.databaseSecretRef`,
     open: `is an instance that is not closed: delete it first; if its whole cluster is gone, write "${ledger} lost"`,
     adopted: `goes on already with the instance ${'by' in adoption ? adoption.by : ''}: if that is gone too, write its uid`,
+    here: `is not lost: it is the instance ${'at' in adoption ? adoption.at : ''} of this cluster. Delete that first, and write the uid alone`,
   }[adoption.why];
   const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or take the annotation away for a new ledger`;
   return { reason: 'LedgerNotAdopted', message };

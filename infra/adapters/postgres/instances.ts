@@ -47,18 +47,20 @@ async function stateOf(session: Session, uid: string): Promise<InstanceState> {
     LIMIT,
     `select ${millis('clock_timestamp()')} as now,
        case when i.adopted_from is not null then json_build_object('from', i.adopted_from, 'at', ${millis('i.adopted_at')}) end as adopted,
+       case when i.uid is not null then json_build_object('namespace', i.namespace, 'name', i.name) end as place,
        i.uid is not null and i.closed_at is null
          and (select max(version) from gateway_operator.migration) = ${SCHEMA_VERSION} as "isOpen"
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
     [uid],
   );
   if (row === undefined) throw new Error('the instance was not told');
-  const { adopted, ...state } = row;
-  return { ...state, ...(adopted !== null && { adopted }) };
+  const { adopted, place, ...state } = row;
+  return { ...state, ...(adopted !== null && { adopted }), ...(place !== null && { place }) };
 }
 
-interface StateRow extends Omit<InstanceState, 'adopted'> {
+interface StateRow extends Omit<InstanceState, 'adopted' | 'place'> {
   readonly adopted: NonNullable<InstanceState['adopted']> | null;
+  readonly place: NonNullable<InstanceState['place']> | null;
 }
 
 interface OpenRow {
