@@ -28,8 +28,10 @@ const dataEntryNames = { pattern: /^[-._a-zA-Z0-9]+$/, max: 253, form: 'of lette
 const SecretTemplate = z.object({
   name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
   entry: SecretEntry.optional().describe('A further data entry that holds the key; the entry `key` is always there.'),
-  labels: Labels.optional().describe('Labels of the Secret.'),
-  annotations: Annotations.optional().describe('Annotations of the Secret.'),
+  labels: Labels.optional().describe(
+    'Labels of the Secret: without a prefix, with `app.kubernetes.io/`, or with one that the operator allows (`secretMetadataPrefixes` of the chart).',
+  ),
+  annotations: Annotations.optional().describe('Annotations of the Secret, with the same prefixes.'),
   entries: withRule(mapOf(text(4096), dataEntryNames), {
     id: 'KeyEntryIsTaken',
     cel: "!('key' in self)",

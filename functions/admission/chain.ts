@@ -6,7 +6,7 @@ import type { KindName, Schemas } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
 import type { Check, Readable } from './check.ts';
 import * as ofInstance from './checks/instance.ts';
-import { keySecretFree, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
+import { keySecretFree, templateHarmless, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
 import * as ofMember from './checks/member.ts';
 import * as ofUser from './checks/user.ts';
 import { type Ask, instanceFacts, keyFacts, teamFacts, userFacts } from './facts.ts';
@@ -50,6 +50,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
     together: [
       ...OF_MEMBERS,
       keySecretFree, //                  the Secret is not another's
+      templateHarmless, //               its labels and annotations are for no other software
       ofMember.modelBudgets, //          warns: a model's budget limits nothing, as nothing serves the model
       windowBudgets, //                  warns: two windows are equally long, or a shorter one has more money
       timeZoneUsed, //                   warns: Rolling windows have no time zone

@@ -32,6 +32,8 @@ export interface Ask {
   readonly cluster: Pick<Cluster, 'get' | 'list' | 'may'>;
   readonly hash: Hash;
   readonly user: Requester;
+  /** Domains whose labels and annotations the Secret of a key may have. */
+  readonly secretPrefixes: ReadonlyArray<string>;
 }
 
 /** No list of ours may cost more than one page, however many keys there are. */
@@ -74,9 +76,11 @@ export interface MemberFacts {
   readonly foreign: string | undefined;
 }
 
-export function keyFacts(key: Readable<VirtualKeySpec>, ask: Ask): Promise<MemberFacts> {
+export interface KeyFacts extends MemberFacts, Pick<Ask, 'secretPrefixes'> {}
+
+export async function keyFacts(key: Readable<VirtualKeySpec>, ask: Ask): Promise<KeyFacts> {
   const { keyAlias: alias, userRef, teamRef, secretTemplate } = key.spec;
-  return memberFacts(key, ask, {
+  const facts = await memberFacts(key, ask, {
     aliases: [{ resource: virtualKeys, path: 'spec.keyAlias', alias, owner: key.metadata.name }],
     names: [
       ['User', 'spec.userRef.name', userRef?.name],
@@ -84,6 +88,7 @@ export function keyFacts(key: Readable<VirtualKeySpec>, ask: Ask): Promise<Membe
     ],
     foreign: findForeignSecret(key.metadata, secretTemplate?.name, ask),
   });
+  return { ...facts, secretPrefixes: ask.secretPrefixes };
 }
 
 export function userFacts({ metadata, spec, ...user }: Readable<UserSpec>, ask: Ask): Promise<MemberFacts> {

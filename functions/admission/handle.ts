@@ -13,6 +13,8 @@ import { type Hint, hintOf, readSubject, type Subject, withObject } from './subj
 export interface HandleDeps {
   readonly cluster: Cluster;
   readonly hash: Hash;
+  /** Domains whose labels and annotations the Secret of a key may have. Absent: none. */
+  readonly secretPrefixes?: ReadonlyArray<string>;
   /** Users whose writes are not validated: our own reconcile identity. */
   readonly own?: ReadonlyArray<string>;
 }
@@ -41,7 +43,7 @@ export interface Handled {
  * | more than 7 MiB | 413 |
  * | a review, but it or the cluster's answers do not come in time, or we have a bug | 500: the cluster's `failurePolicy` decides |
  */
-export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
+export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: HandleDeps) {
   const ours = new Set(own);
   const readBody = createBodyReader();
 
@@ -67,7 +69,7 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
   }
 
   async function check(request: ReviewRequest, subject: Subject, signal: AbortSignal): Promise<Handled> {
-    const decision = await inTime(signal, decide(subject, { cluster, hash, user: subject.user }));
+    const decision = await inTime(signal, decide(subject, { cluster, hash, user: subject.user, secretPrefixes }));
     const refusal = refusalOf(decision, subject);
     const hint = refusal === undefined ? hintOf(subject) : undefined;
     return { ...answered(request, { refusal, warnings: toSentences(decision.warned) }), decision, hint };

@@ -24,7 +24,7 @@ const LONGEST: Millis = 60_000;
 
 export async function observe(context: ObserveContext, part: Part): Promise<Observed> {
   const { deps, all, knative } = context;
-  const { gatewayImage, gatewayPullSecrets = [], version, manyProcesses } = deps.platform;
+  const { gatewayImage, gatewayPullSecrets = [], secretPrefixes = [], version, manyProcesses } = deps.platform;
   const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
   const world: Draft = {
     ...{ instances: new Map(), users: part.users, teams: part.teams },
@@ -33,7 +33,7 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
     unobserved: new Map(malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)])),
     namespaces: await observeNamespaces(context, part),
     ...{ failures: new Map(), attempts: new Map(), roundsLeft: MAX_ROUNDS },
-    platform: { gatewayImage, gatewayPullSecrets, version, manyProcesses, knative },
+    platform: { gatewayImage, gatewayPullSecrets, secretPrefixes, version, manyProcesses, knative },
   };
   const observed = { world, links: new Map() };
   await observeInstances(context, observed, [...part.instances.values()]);

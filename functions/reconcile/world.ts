@@ -67,6 +67,7 @@ export interface World {
 export interface PlatformView {
   readonly gatewayImage: string;
   readonly gatewayPullSecrets: ReadonlyArray<string>;
+  readonly secretPrefixes: ReadonlyArray<string>;
   /** The operator's own version. */
   readonly version: string;
   readonly manyProcesses: boolean;

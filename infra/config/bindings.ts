@@ -1,6 +1,6 @@
 // Bindings of the Workers, as docs/operations.md lists them.
 import { isMap } from '#crds/shapes.ts';
-import { count, httpsAddress, image, instancePath, list, processes, segments, tokens } from './readers.ts';
+import { count, domains, httpsAddress, image, instancePath, list, processes, segments, tokens } from './readers.ts';
 import {
   bound,
   boundIfThere,
@@ -38,6 +38,7 @@ export const AdmissionBindings = {
   variables: {
     ...common,
     PATH_SECRETS: required(segments),
+    SECRET_METADATA_PREFIXES: optional(domains),
     /** Reconcile, for hints after an object was admitted. Absent: the schedule finds changes. */
     RECONCILE: boundIfThere(isService, 'is not a service'),
   },
@@ -48,6 +49,7 @@ export const ReconcileBindings = {
     GATEWAY_PROCESSES: processes,
     GATEWAY_IMAGE: image,
     GATEWAY_PULL_SECRETS: optional(list),
+    SECRET_METADATA_PREFIXES: optional(domains),
     /** Requests that the plan allows to one invocation. */
     SUBREQUESTS: withDefault(count, '1000'),
     /** The namespace that gateways read their snapshots from. Absent: all gateways run in the cluster. */

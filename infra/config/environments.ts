@@ -1,6 +1,7 @@
 // Environments of the functions on Node. docs/operations.md says what each variable is for.
 import { accessSync, constants } from 'node:fs';
 import {
+  domains,
   httpAddress,
   image,
   list,
@@ -41,6 +42,9 @@ const api = {
   KUBERNETES_SERVICE_PORT: withDefault(port, '443'),
   WATCH_NAMESPACE: optional(namespace),
 };
+
+/** Admission and reconcile must have the same: one refuses, the other leaves out. */
+const rules = { SECRET_METADATA_PREFIXES: optional(domains) };
 
 const needsCluster: Agreement = {
   holds: ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }) => KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined,
@@ -84,6 +88,7 @@ export const AdmissionEnvironment = {
     RECONCILE_URL: optional(httpAddress),
     RECONCILE_TOKEN: optional(tokens),
     OWN_USERS: optional(list),
+    ...rules,
     ...traces,
   },
   agreements: [needsCluster, needsToken, needsWholeTls],
@@ -98,6 +103,7 @@ export const ReconcileEnvironment = {
     GATEWAY_IMAGE: image,
     GATEWAY_PULL_SECRETS: optional(list),
     RETAIN_MONTHS: optional(months),
+    ...rules,
     ADMISSION_SERVICE: optional(namespacedName),
     PATH_SECRETS: optional(serviceSegments),
     ...traces,

@@ -14,6 +14,11 @@ const toList = (text: string): ReadonlyArray<string> =>
     .map((part) => part.trim())
     .filter((part) => part !== '');
 export const list = converted(toList, 'is not a list');
+const DOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+export const domains = converted((text) => {
+  const parts = toList(text);
+  return parts.every((part) => part.length <= 253 && DOMAIN.test(part)) ? parts : undefined;
+}, 'is not a list of domains, as in example.com,example.org');
 const unguessable = (part: string) =>
   converted((text) => {
     const parts = toList(text);

@@ -18,6 +18,7 @@ export function createAdmissionFetch(bindings: Bindings) {
     ...workerDependencies(),
     cluster: workerCluster(environment),
     pathSecrets: environment.PATH_SECRETS,
+    secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
     record: createReviewRecord({
       log: workerLog('admission'),
       metrics,

@@ -53,6 +53,7 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
         servedAt: () => undefined,
         gatewayImage: environment.GATEWAY_IMAGE,
         gatewayPullSecrets: environment.GATEWAY_PULL_SECRETS ?? [],
+        secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
         version: RELEASE_VERSION,
         manyProcesses: environment.GATEWAY_PROCESSES === 'many',
         inCluster: false,

@@ -177,6 +177,12 @@ export const Values = z.strictObject({
     })
     .prefault({}),
   certificates: certificates.prefault({}),
+  secretMetadataPrefixes: z
+    .array(z.string())
+    .default([])
+    .describe(
+      'Domains, such as `reflector.example.com`, whose labels and annotations a `secretTemplate` may set: software that acts on them then acts for whoever creates VirtualKeys. Without a prefix, and with `app.kubernetes.io`, they are always allowed.',
+    ),
   networkPolicies: z
     .strictObject({
       enabled: z

@@ -19,6 +19,7 @@ main(async () => {
     reconcile === undefined ? undefined : createHint({ address: reconcile, token, send: parts.traces.sent(fetch) });
   const { fetch: review } = createAdmission({
     ...{ ...parts, cluster, pathSecrets, record: createReviewRecord({ ...parts, hint }) },
+    secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
     readiness: createReadiness(cluster, parts.clock),
     ...(own === undefined ? {} : { own }),
   });

@@ -36,6 +36,7 @@ main(async () => {
     servedAt: () => undefined,
     gatewayImage: environment.GATEWAY_IMAGE,
     gatewayPullSecrets: environment.GATEWAY_PULL_SECRETS ?? [],
+    secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
     version: RELEASE_VERSION,
     manyProcesses: environment.GATEWAY_PROCESSES === 'many',
     inCluster: environment.KUBECONFIG === undefined,

@@ -26,7 +26,7 @@ async function saidOf(world: World, object: KubeObject, more: Record<string, unk
   const found = readSubject(read.value, new Set());
   if (found.subject === undefined) throw new Error(JSON.stringify(found));
   const { kind, object: draft, old } = found.subject;
-  return CHAIN[kind.kind](draft, old, { ...depsOf(world.cluster), user: ADA });
+  return CHAIN[kind.kind](draft, old, { ...depsOf(world.cluster), user: ADA, secretPrefixes: ['example.com'] });
 }
 
 const key = (change: object, metadata = {}) => objectOf('VirtualKey', { ...GOOD.VirtualKey, ...change }, metadata);
@@ -35,6 +35,7 @@ const entry = (more: object) =>
 
 /** What the table of mistakes that slip in does not have: warnings, and annotations. */
 const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, unknown>]> = [
+  [key({ secretTemplate: { labels: { 'argocd.argoproj.io/secret-type': 'cluster' } } })],
   [objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [] }), { oldObject: objectOf('GatewayInstance') }],
   [entry({ gatewayParams: { model: 'openai/gpt-4o', inputCostPerMillionTokens: '1' } })],
   [entry({ gatewayParams: { model: 'nobody/mine' } })],

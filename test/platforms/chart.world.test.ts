@@ -74,6 +74,7 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
       ],
       ...['--set', 'extraEnv[0].name=LOG_LEVEL,extraEnv[0].value=warn,nodeSelector.disk=ssd,reconcile.retainMonths=13'],
       ...['--set-json', 'tolerations=[{"operator":"Exists"}]', '--set', 'podAnnotations.a=b,priorityClassName=high'],
+      ...['--set-json', 'secretMetadataPrefixes=["example.com","example.org"]'],
     );
     const deployments = readDocuments(text).filter(({ kind }) => kind === 'Deployment');
     expect(deployments).toHaveLength(2);
@@ -87,7 +88,11 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
             containers: [
               {
                 image: `ghcr.io/example/op@${digest}`,
-                env: expect.arrayContaining([{ name: 'LOG_LEVEL', value: 'warn' }]),
+                env: expect.arrayContaining([
+                  { name: 'LOG_LEVEL', value: 'warn' },
+                  // Both must refuse the same.
+                  { name: 'SECRET_METADATA_PREFIXES', value: 'example.com,example.org' },
+                ]),
               },
             ],
           },

@@ -45,6 +45,8 @@ export interface Harness {
   refuse(refused: boolean, dbname?: string): void;
   store: StoreHealth;
   manyProcesses: boolean;
+  /** Domains whose labels and annotations the Secret of a key may have. */
+  secretPrefixes: ReadonlyArray<string>;
   inCluster: boolean;
   /** Of the operator. */
   version: string;
@@ -156,6 +158,9 @@ export function createHarness({
         get version() {
           return harness.version;
         },
+        get secretPrefixes() {
+          return harness.secretPrefixes;
+        },
         get manyProcesses() {
           return harness.manyProcesses;
         },
@@ -201,6 +206,7 @@ export function createHarness({
     refuse: (refused, dbname = 'gateway') => databases.refuse(refused, dbname),
     store: { ok: true },
     manyProcesses: false,
+    secretPrefixes: [],
     inCluster: false,
     version: '1.2.0',
     knative: false,

@@ -12,6 +12,51 @@ beforeEach(async () => {
 });
 const { told } = createReviews(() => world);
 
+describe('the labels and annotations of its Secret', () => {
+  const ARGO = 'argocd.argoproj.io/secret-type';
+  const REFLECTED = 'reflector.example.com/reflects';
+  const allowing = createReviews(() => world, { secretPrefixes: ['reflector.example.com'] });
+
+  test('of other domains are refused: software that acts on them would act for whoever creates keys', async () => {
+    const { refused } = await told('VirtualKey', {
+      secretTemplate: { labels: { [ARGO]: 'cluster' }, annotations: { 'kubernetes.io/service-account.name': 'a' } },
+    });
+    expect(refused).toEqual([
+      'VirtualKey "billing" is invalid:',
+      `- spec.secretTemplate.labels["${ARGO}"]: Invalid value: "cluster": must have no prefix, or one of these: app.kubernetes.io. Remove it, or ask whoever runs the operator to add its prefix to SECRET_METADATA_PREFIXES`,
+      expect.stringContaining('- spec.secretTemplate.annotations["kubernetes.io/service-account.name"]: Invalid value'),
+    ]);
+  });
+
+  test.each([
+    [told, { labels: { app: 'chat', 'app.kubernetes.io/part-of': 'chat' }, annotations: { note: 'x' } }],
+    [allowing.told, { annotations: { [REFLECTED]: 'a/b' } }],
+  ])('are the author’s own, or of a domain that is allowed', async (review, secretTemplate) => {
+    expect(await review('VirtualKey', { secretTemplate })).toEqual({ refused: [], warnings: [] });
+  });
+
+  test.each([
+    'argoproj.io/x',
+    'example.com/x',
+    'x.reflector.example.com/x',
+    'xapp.kubernetes.io/x',
+    'gateway-operator.dev/managed',
+  ])('are of an allowed domain only if the prefix is the same: %s', async (name) => {
+    expect((await allowing.told('VirtualKey', { secretTemplate: { labels: { [name]: 'a' } } })).refused).toHaveLength(
+      1,
+    );
+  });
+
+  test('that a key had before warn when something else is edited, and are refused when they change', async () => {
+    const old = { secretTemplate: { labels: { [ARGO]: 'cluster' } } };
+    const oldObject = objectOf('VirtualKey', { ...GOOD.VirtualKey, ...old });
+    const edited = await told('VirtualKey', { ...old, blocked: true }, {}, { oldObject });
+    expect(edited).toEqual({ refused: [], warnings: [expect.stringContaining(ARGO)] });
+    const changed = { secretTemplate: { labels: { [ARGO]: 'repository' } } };
+    expect((await told('VirtualKey', changed, {}, { oldObject })).refused).toEqual([expect.stringContaining(ARGO)]);
+  });
+});
+
 describe('a key', () => {
   const key = (change: object, metadata = {}, more = {}) => told('VirtualKey', change, metadata, more);
 

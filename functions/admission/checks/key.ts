@@ -2,14 +2,18 @@
 import type { Finding } from '#core/finding.ts';
 import { parseMoney } from '#core/money.ts';
 import { secretConflict } from '#core/rules/conflicts.ts';
+import { templateHarmless as metadataHarmless } from '#core/rules/secret-template.ts';
 import { isTimeZone } from '#core/time-zone.ts';
 import { secondsOf } from '#crds/units.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Check } from '../check.ts';
-import type { MemberFacts } from '../facts.ts';
+import type { KeyFacts, MemberFacts } from '../facts.ts';
 
 export const keySecretFree: Check<VirtualKeySpec, MemberFacts> = ({ metadata: { name = '' }, spec, facts }) =>
   facts.foreign === undefined ? [] : [secretConflict(name, spec.secretTemplate?.name, facts.foreign)];
+
+export const templateHarmless: Check<VirtualKeySpec, KeyFacts> = ({ spec, facts }) =>
+  metadataHarmless(spec.secretTemplate, facts.secretPrefixes);
 
 export const timeZoneKnown: Check<VirtualKeySpec> = ({ spec: { budgetTimeZone: value = 'UTC' } }) => {
   if (isTimeZone(value)) return [];

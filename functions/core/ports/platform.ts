@@ -23,6 +23,8 @@ export interface Platform {
   readonly gatewayImage: string;
   /** Secrets, in each instance's namespace, that pull this image. Absent: none. */
   readonly gatewayPullSecrets?: ReadonlyArray<string>;
+  /** Domains whose labels and annotations the Secret of a key may have. Absent: none. */
+  readonly secretPrefixes?: ReadonlyArray<string>;
   /** The version of this operator, `1.2.3`. Objects that it writes for a gateway carry it; objects of a later version are left alone. */
   readonly version: string;
   /** Whether more than one process may serve an instance whose gateway runs elsewhere: then a `memory` store is refused (`StoreNotShared`). */

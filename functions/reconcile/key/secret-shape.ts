@@ -1,6 +1,7 @@
 // The Secret of a key: what it should look like, whether the one that is there is ours, and what differs.
 import * as z from 'zod';
 import { ownMember } from '#core/json.ts';
+import { isHarmless } from '#core/rules/secret-template.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/group.ts';
 import { controllerOf, type OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
@@ -17,16 +18,27 @@ const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 const KEY_MARK = `\${key}`;
 const URL_MARK = `\${baseURL}`;
 
-/** `url`: the instance's base address. An entry that wants it is left out until it is known. */
-export function shapeOf(key: VirtualKey, name: string, url: string | undefined): SecretShape {
+/** The Secret that a shape is for. */
+export interface Wanted {
+  readonly name: string;
+  /** The instance's base address. An entry that wants it is left out until it is known. */
+  readonly url: string | undefined;
+  readonly prefixes: ReadonlyArray<string>;
+  /** The one of this name that is there. */
+  readonly present: PresentSecret | undefined;
+}
+
+export function shapeOf(key: VirtualKey, wanted: Wanted): SecretShape {
+  const { name, url } = wanted;
   const template = key.spec.secretTemplate;
+  const [labels, annotations] = [allowed('labels', template, wanted), allowed('annotations', template, wanted)];
   const further = Object.entries(template?.entries ?? {}).filter(
     ([, text]) => url !== undefined || !text.includes(URL_MARK),
   );
   return {
     name,
-    labels: { ...template?.labels, ...OWNED_LABELS },
-    annotations: { ...template?.annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(template) },
+    labels: { ...labels, ...OWNED_LABELS },
+    annotations: { ...annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(labels, annotations) },
     owners: key.spec.deletionPolicy === 'Retain' ? [] : [controllerOf(key)],
     entries: {
       ...Object.fromEntries(further.map(([entry, text]) => [entry, text.replaceAll(URL_MARK, () => url ?? '')])),
@@ -37,15 +49,30 @@ export function shapeOf(key: VirtualKey, name: string, url: string | undefined):
 }
 
 /** The same for a key that outlives its object: an owner reference would take the Secret along. */
-export function retainedShape(key: VirtualKey, name: string, url: string | undefined): SecretShape {
-  const shape = shapeOf(key, name, url);
+export function retainedShape(key: VirtualKey, wanted: Wanted): SecretShape {
+  const shape = shapeOf(key, wanted);
   return { ...shape, labels: { ...shape.labels, [RETAINED_LABEL]: 'true' }, owners: [] };
 }
 
-function recordOf(template: VirtualKey['spec']['secretTemplate']): Readonly<Record<string, string>> {
-  const [labels, annotations] = [template?.labels, template?.annotations].map((map) => Object.keys(map ?? {}).sort());
-  if (labels?.length === 0 && annotations?.length === 0) return {};
-  return { [TEMPLATE_ANNOTATION]: JSON.stringify({ labels, annotations }) };
+type Texts = Readonly<Record<string, string>>;
+
+/** Those of the template that no rule forbids, and those that a template has put there before the rule was: their readers go on working. */
+function allowed(
+  part: 'labels' | 'annotations',
+  template: VirtualKey['spec']['secretTemplate'],
+  { prefixes, present: secret }: Wanted,
+): Texts {
+  const before = parse(secret?.annotations[TEMPLATE_ANNOTATION])[part];
+  const isKept = (name: string, text: string) =>
+    before.includes(name) && ownMember(secret?.[part] ?? {}, name) === text;
+  const texts = Object.entries(template?.[part] ?? {});
+  return Object.fromEntries(texts.filter(([name, text]) => isHarmless(name, prefixes) || isKept(name, text)));
+}
+
+function recordOf(labels: Texts, annotations: Texts): Texts {
+  const record = { labels: Object.keys(labels).sort(), annotations: Object.keys(annotations).sort() };
+  if (record.labels.length === 0 && record.annotations.length === 0) return {};
+  return { [TEMPLATE_ANNOTATION]: JSON.stringify(record) };
 }
 
 const Recorded = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) });

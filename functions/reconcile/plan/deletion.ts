@@ -4,7 +4,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { RETAINED_LABEL } from '#crds/group.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { type Action, about, aboutClaim, event } from '../action.ts';
+import { type Action, about, aboutClaim, event, type SecretShape } from '../action.ts';
 import { isLabelled, isOurs, ownersAfter, retainedShape } from '../key/secret-shape.ts';
 import {
   aliasOf,
@@ -79,8 +79,12 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   });
   const [secret] = ours;
   const isKept = key.spec.deletionPolicy === 'Retain' && secret?.hash !== undefined && proven.includes(secret.hash);
-  if (isKept && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object))
-    return planRetention(key, secret, mine, context.evaluate(instance).workload.url);
+  if (isKept && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object)) {
+    const { url } = context.evaluate(instance).workload;
+    const { secretPrefixes: prefixes } = context.world.platform;
+    const shape = retainedShape(key, { name: secret.name, url, prefixes, present: secret });
+    return planRetention(key, secret, mine, shape);
+  }
   const retirement = planRetirement(key, context);
   if (retirement.length === 0) return [];
   const deletes = ours.flatMap((one) =>
@@ -94,11 +98,10 @@ export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecr
 });
 
 /** Claim and Secret say so before the object goes. */
-function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url: string | undefined): Action[] {
+function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, shape: SecretShape): Action[] {
   const { policy } = claim;
   if (policy === undefined || !('object' in policy)) return [];
   const on = aboutClaim(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it');
-  const shape = retainedShape(key, secret.name, url);
   const isReleased =
     ownersAfter(secret.owners, shape).length === secret.owners.length && secret.labels[RETAINED_LABEL] === 'true';
   // Blocked because its user went just before it: the key is to go on working.

@@ -87,7 +87,9 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   const { object: key, secret } = view;
   const { state, claim = NOTHING } = claimOf(key, instance);
   if (state === 'taken' || state === 'orphaned') return { steps: [] };
-  const shape = shapeOf(key, view.secretName, context.evaluate(instance).workload.url);
+  const { url } = context.evaluate(instance).workload;
+  const { secretPrefixes: prefixes } = context.world.platform;
+  const shape = shapeOf(key, { name: view.secretName, url, prefixes, present: present(secret) });
   const isNew = secret.state === 'absent';
   const put: Case['put'] = (value, why) => ({
     ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), shape, value, isNew },

@@ -3,9 +3,11 @@ import { type ConditionState, toConditions, toTimestamp } from '#core/conditions
 import { toProblem, toText } from '#core/finding.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
+import { templateHarmless } from '#core/rules/secret-template.ts';
 import type { Condition } from '#crds/fragments.ts';
 import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import type { User, UserStatus } from '#crds/user.ts';
+import type { Violation } from '#crds/violation.ts';
 import type { VirtualKey, VirtualKeyStatus } from '#crds/virtual-key.ts';
 import { type Action, about, event, type Guarded, type StatusPatch } from '../action.ts';
 import { differingMembers } from '../json.ts';
@@ -112,7 +114,7 @@ export function planMemberStatus(
   const further = view && own ? conditionsOfClaim(view, own, spend) : [];
   const evaluated = [toReady(problem), toModelsCondition(member, context), ...further];
   const after = {
-    ...toObserved(member, evaluated, context, own ? [] : OF_CLAIM),
+    ...toObserved({ ...member, forbidden: forbiddenIn(member, context) }, evaluated, context, own ? [] : OF_CLAIM),
     // The last known spend stays while the instance's is not known.
     ...(access.at === 'allowed'
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
@@ -212,7 +214,15 @@ export function planMalformedStatus(malformed: Malformed, context: PlanContext):
   return planWrite(malformed, after, context);
 }
 
-type Reported = Pick<Malformed, 'kind' | 'metadata'> & { readonly status?: Malformed['status'] };
+type Reported = Pick<Malformed, 'kind' | 'metadata'> & {
+  readonly status?: Malformed['status'];
+  /** Violations of what this platform allows. */
+  readonly forbidden?: ReadonlyArray<Violation>;
+};
+
+/** Labels and annotations of a key's template that its Secret does not get. */
+const forbiddenIn = (member: Member, { world }: PlanContext): ReadonlyArray<Violation> =>
+  member.kind === 'VirtualKey' ? templateHarmless(member.spec.secretTemplate, world.platform.secretPrefixes) : [];
 
 /**
  * Conditions that keep their transition times, and the generation that was evaluated. `unseen`: types of which nothing is known now: they
@@ -220,13 +230,13 @@ type Reported = Pick<Malformed, 'kind' | 'metadata'> & { readonly status?: Malfo
  * working as far as it can.
  */
 function toObserved(
-  { kind, metadata, status }: Reported,
+  { kind, metadata, status, forbidden = [] }: Reported,
   evaluated: ReadonlyArray<ConditionState>,
   { now, world }: PlanContext,
   unseen: ReadonlyArray<string>,
 ) {
   const { generation } = metadata;
-  const invalid = toProblem(world.violations.get(idOf(kind, metadata)) ?? []);
+  const invalid = toProblem([...(world.violations.get(idOf(kind, metadata)) ?? []), ...forbidden]);
   const all: ReadonlyArray<ConditionState> =
     invalid === undefined ? evaluated : [...evaluated, { type: SPEC_VALID, status: 'False', ...invalid }];
   const before = (status?.conditions ?? []).filter(

@@ -1,0 +1,28 @@
+// A rule about the labels and annotations of a key's Secret: whoever may create keys must not configure other software with them.
+import type { VirtualKeySpec } from '#crds/virtual-key.ts';
+import type { Finding } from '../finding.ts';
+
+type Template = VirtualKeySpec['secretTemplate'];
+
+/** Kubernetes recommends these for every object. */
+const COMMON = 'app.kubernetes.io';
+
+/** Whether a label or annotation may be in a template. `prefixes`: those that the platform's administrator allows. */
+export function isHarmless(name: string, prefixes: ReadonlyArray<string>): boolean {
+  const slash = name.indexOf('/');
+  const prefix = name.slice(0, slash);
+  return slash === -1 || prefix === COMMON || prefixes.includes(prefix);
+}
+
+/** Operators and controllers act on labels and annotations of their own domains: such a Secret may give them clusters, repositories or copies. */
+export function templateHarmless(template: Template, prefixes: ReadonlyArray<string>): ReadonlyArray<Finding> {
+  return (['labels', 'annotations'] as const).flatMap((part) =>
+    Object.entries(template?.[part] ?? {}).flatMap(([name, value]): Finding[] => {
+      if (isHarmless(name, prefixes)) return [];
+      const path = `spec.secretTemplate.${part}[${JSON.stringify(name)}]`;
+      const may = [COMMON, ...prefixes].join(', ');
+      const message = `must have no prefix, or one of these: ${may}. Remove it, or ask whoever runs the operator to add its prefix to SECRET_METADATA_PREFIXES`;
+      return [{ rule: 'SecretMetadataNotAllowed', type: 'Invalid value', path, value, message, effect: 'refuse' }];
+    }),
+  );
+}
