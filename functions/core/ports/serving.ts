@@ -53,13 +53,14 @@ export interface UpstreamResponse {
   readonly hasEnded?: (() => boolean) | undefined;
 }
 
-/** Sends an HTTP request to a provider. Throws `UpstreamBroke` with the kind of failure. */
+/** Sends an HTTP request to a provider. Throws `UpstreamBroke` with the kind of failure; any other error is our own. */
 export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /**
- * `unsent`: stopped, or out of time, before there was a connection, so that no byte of the request can have left. Where a platform does not tell
- * when it connects (fetch), only a call that was stopped before it began is; any other may have been read, and is `broken` or `refused`.
- * `unsigned`: not sent, because no signature or token could be made.
+ * `unsent`: stopped, or out of time, before there was a connection. `refused`: no connection could be made, or the other side speaks another
+ * protocol. `unsigned`: no signature or token could be made. In these three the provider never took the request. `timeout` and `broken`: it may
+ * have, and is silent or has closed the connection. Where a platform does not tell whether it connected (fetch on Workers), a failed call is `broken`,
+ * unless it was stopped before it began.
  */
 export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned';
 

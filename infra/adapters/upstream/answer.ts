@@ -48,6 +48,8 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   #bytes = 0;
   /** The reader that waits for the next pieces. */
   #reader: PromiseWithResolvers<Next> | undefined;
+  /** The head of the response has arrived. */
+  #hasBegun = false;
   /** The last piece has arrived, or `#error` says why none will. */
   #ended = false;
   #error: Error | undefined;
@@ -65,6 +67,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
 
   onResponseStart(_: Controller, status: number, headers: Headers): void {
     if (status < 200) return;
+    this.#hasBegun = true;
     const encoding = headers['content-encoding'];
     const body = encoding === undefined ? this : (decoded(this, String(encoding)) ?? this);
     // A decoded body ends later than the transfer, so it must be read to its end.
@@ -86,7 +89,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   }
 
   onResponseError(_: Controller | null, error: Error): void {
-    if (!this.#ended) this.#break(error);
+    if (!this.#ended) this.#break(toBroken(error, this.#isReached(error)));
   }
 
   [Symbol.asyncIterator](): this {
@@ -119,9 +122,13 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     return { done: false, value };
   }
 
+  /** The controller comes when undici has a connection for the request, after any handshake, just before it writes. */
+  #isReached(error: Error): boolean {
+    return this.#controller !== undefined && (this.#hasBegun || !isOtherProtocol(error));
+  }
+
   #stop(): void {
-    // The controller comes when undici has a connection for the request, just before it writes.
-    const why = this.#controller === undefined ? unsent() : new Error(ABORTED);
+    const why = this.#controller === undefined ? unsent() : new UpstreamBroke('broken', ABORTED);
     this.#pieces = [];
     this.#bytes = 0;
     this.#break(why);
@@ -131,8 +138,8 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   /** Ends with an error, which is read after the pieces that have arrived. */
   #break(error: Error): void {
     this.#end();
-    this.#error = toBroken(error);
-    this.response.reject(this.#error);
+    this.#error = error;
+    this.response.reject(error);
     if (this.#pieces.length === 0) this.#takeReader()?.reject(this.#error);
   }
 
@@ -190,31 +197,30 @@ async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
     // Leaving this loop early destroys the decoder, which ends the answer that feeds it: the provider stops.
     for await (const chunk of body) yield chunk;
   } catch (error) {
-    throw toBroken(error);
+    throw toBroken(error, true);
   }
 }
 
 const TIMEOUTS: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
-const REFUSALS: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_INVALID_ARG',
-  'ERR_INVALID_URL',
-]);
 
-/** A failed call in the port's terms: unsent, refused, timeout or broken. */
-export function toBroken(error: unknown): UpstreamBroke {
-  if (error instanceof UpstreamBroke) return error;
+/** A failed call in the port's terms: unsent, refused, timeout or broken. An error of our own code stays what it is. */
+export function toBroken(error: unknown, isReached: boolean): Error {
+  if (error instanceof UpstreamBroke || isOurs(error)) return error;
   const code = codeOf(error);
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || isConnecting(error)) {
     return new UpstreamBroke('unsent', `the upstream failed: ${code}`, { cause: error });
   }
-  const how = TIMEOUTS.has(code) ? 'timeout' : REFUSALS.has(code) ? 'refused' : 'broken';
+  const how = !isReached ? 'refused' : TIMEOUTS.has(code) ? 'timeout' : 'broken';
   return new UpstreamBroke(how, `the upstream failed: ${code || 'unknown'}`, { cause: error });
 }
+
+/** Errors of the network and of its libraries have codes. */
+const isOurs = (error: unknown): error is Error =>
+  (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) && !('code' in error);
+
+/** The first bytes of the response are not HTTP: who wrote them took no request. undici's error has no code for this. */
+const isOtherProtocol = ({ name, message }: Error): boolean =>
+  name === 'HTTPParserError' && message.includes('Expected HTTP/');
 
 /** Whether the system gave up before there was a connection. */
 function isConnecting(error: unknown): boolean {

@@ -20,22 +20,24 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
       cancel();
       cancel = timer(millis, () => late.abort());
     };
-    const broke = (error: unknown, otherwise: 'refused' | 'broken') => {
-      const how = late.signal.aborted ? 'timeout' : otherwise;
+    const broke = (error: unknown) => {
+      const how = late.signal.aborted ? 'timeout' : isUnreached(error) ? 'refused' : 'broken';
       return new UpstreamBroke(how, `the upstream failed: ${how}`, { cause: error });
     };
+    const stop = AbortSignal.any([signal, late.signal]);
+    const request = toRequest(url + query, {
+      method: 'POST',
+      headers,
+      body: toBytes(body),
+      redirect: 'manual',
+      signal: stop,
+    });
     try {
       startTimer(timeouts.connect + timeouts.firstByte);
-      const response = await fetch(url + query, {
-        method: 'POST',
-        headers,
-        body: toBytes(body),
-        redirect: 'manual',
-        signal: AbortSignal.any([signal, late.signal]),
-      });
+      const response = await fetch(request);
       return { status: response.status, headers: Object.fromEntries(response.headers), body: read(response) };
     } catch (error) {
-      throw broke(error, 'refused');
+      throw broke(error);
     } finally {
       cancel();
     }
@@ -51,7 +53,7 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
           yield value;
         }
       } catch (error) {
-        throw broke(error, 'broken');
+        throw broke(error);
       } finally {
         cancel();
         // Harmless after the end; before it, this stops the provider.
@@ -60,4 +62,22 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
     }
   };
   return withSigning(send, { fetch, now });
+}
+
+/** An address or a header that cannot be sent, as configured. */
+function toRequest(url: string, init: RequestInit): Request {
+  try {
+    return new Request(url, init);
+  } catch (cause) {
+    throw new UpstreamBroke('refused', 'the request cannot be sent', { cause });
+  }
+}
+
+const UNREACHED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ERR_(TLS|SSL)_.*|UND_ERR_CONNECT.*)$|CERT|VERIFY/;
+
+/** Whether the platform tells that there was no connection. Workers do not: what fails there may have been read (port: `Breach`). */
+function isUnreached(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
+  return typeof cause?.code === 'string' && UNREACHED.test(cause.code);
 }

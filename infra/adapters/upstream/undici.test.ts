@@ -85,6 +85,27 @@ describe('an upstream over undici', () => {
     mute.close();
   });
 
+  test.each([
+    ['resets the connection while it shakes hands', 'https', (socket: Socket) => void socket.resetAndDestroy()],
+    ['closes the connection while it shakes hands', 'https', (socket: Socket) => void socket.end()],
+    ['speaks another protocol', 'http', (socket: Socket) => void socket.write('SSH-2.0-OpenSSH_9.2\r\n')],
+    ['speaks HTTP/2 only', 'http', (socket: Socket) => void socket.write(Buffer.from('00000004000000000007', 'hex'))],
+  ])('that %s never took the request: it is refused', async (_, scheme, onData) => {
+    const server = createSocketServer((socket) =>
+      socket.on('error', () => undefined).once('data', () => onData(socket)),
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    const url = `${scheme}://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`;
+    const upstream = createUpstream();
+    const timeouts = { connect: 1000, firstByte: 2000, idle: 2000 };
+    const signal = new AbortController().signal;
+    const asked = upstream({ url, headers: {}, body: ['x'], timeouts, signal });
+    expect(await asked.catch((error: unknown) => error)).toMatchObject({ how: 'refused' });
+    await upstream.close();
+    server.close();
+  });
+
   test('delivers the chunks of one packet as one piece', async () => {
     let say: (text: string) => void = () => {};
     const { body } = await ask((_, response) => {

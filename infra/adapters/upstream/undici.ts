@@ -40,7 +40,7 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, 
       const { query = '' } = request;
       return ask({ pool: poolFor(pool, connect), path: path + query }, request, turn);
     } catch (error) {
-      return Promise.reject(toBroken(error));
+      return Promise.reject(toBroken(error, false));
     }
   };
 

@@ -1,18 +1,34 @@
 // Promises of all upstreams, whichever library speaks HTTP, tested against real servers.
 import { randomBytes } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { createServer as createSocketServer, type Socket } from 'node:net';
 import { constants, createGzip, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+import { issue, issueAuthority } from '../issue.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 2000, idle: 2000 };
 
 export function promisesOfUpstream(name: string, upstream: Upstream): void {
   const servers: Server[] = [];
+  const sockets: ReturnType<typeof createSocketServer>[] = [];
 
-  async function serve(listener: RequestListener): Promise<string> {
-    const server = createServer(listener);
+  const serve = (listener: RequestListener): Promise<string> => listen(createServer(listener), 'http');
+
+  async function listen(server: Server, scheme: string): Promise<string> {
     servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    return `${scheme}://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1/chat`;
+  }
+
+  /** A server without a protocol, which does this with the first bytes of a connection. */
+  async function serveBytes(onData: (socket: Socket) => void): Promise<string> {
+    const server = createSocketServer((socket) =>
+      socket.on('error', () => undefined).once('data', () => onData(socket)),
+    );
+    sockets.push(server);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();
     return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1/chat`;
@@ -44,6 +60,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
   }
 
   afterEach(async () => {
+    for (const server of sockets.splice(0)) server.close();
     for (const server of servers.splice(0)) {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -161,6 +178,29 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       const [server] = servers.splice(0);
       await new Promise((resolve) => server?.close(resolve));
       expect((await failure(ask(url))).how).toBe('refused');
+    });
+
+    test('with a certificate that nobody trusts is refused: nothing was sent', async () => {
+      const [from, until] = [Date.now() - 1000, Date.now() + 3_600_000];
+      const authority = await issueAuthority({ name: 'nobody', from, until });
+      const { key, cert } = await issue({ authority, names: ['127.0.0.1'], from, until });
+      let called = 0;
+      const server = createTlsServer({ key, cert }, (_, response) => {
+        called += 1;
+        response.end();
+      });
+      expect((await failure(ask(await listen(server, 'https')))).how).toBe('refused');
+      expect(called).toBe(0);
+    });
+
+    test('that speaks no TLS where its address says so is refused', async () => {
+      const url = await serve((_, response) => void response.end());
+      expect((await failure(ask(url.replace('http:', 'https:')))).how).toBe('refused');
+    });
+
+    test('that takes the request and closes without an answer is broken', async () => {
+      for (const end of [(socket: Socket) => void socket.end(), (socket: Socket) => void socket.resetAndDestroy()])
+        expect((await failure(ask(await serveBytes(end)))).how).toBe('broken');
     });
 
     test('that takes too long to start is a timeout', async () => {
