@@ -1,7 +1,7 @@
 // Routes of a gateway: one instance at its root, and the same under /v1 for clients that insist on it.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
-import { reasonOf } from '#core/reason.ts';
+import { reasonAndCausesOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { RequestMemory } from './admit.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
@@ -67,7 +67,7 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
     } catch (error) {
       const { requestId } = context;
       const stack = error instanceof Error ? error.stack : undefined;
-      deps.log.error('a request failed for a reason of ours', { requestId, why: reasonOf(error), stack });
+      deps.log.error('a request failed for a reason of ours', { requestId, why: reasonAndCausesOf(error), stack });
       // A reply that has begun cannot become a refusal any more.
       if (client.hasBegun()) client.destroy();
       else refuse(client, { code: 'internal_error' }, context);

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { UpstreamBroke } from '#core/ports/serving.ts';
 import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, textOf } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
@@ -18,6 +19,8 @@ function open({ provider, path, body }: Way, script: Script) {
   return { ...world, ask };
 }
 
+/** Statuses of a proxy whose provider took the request and did not answer. */
+const UNANSWERED = [408, 502, 504, 520, 524];
 const IN_PART = { estimated: true, tokens: { output: expect.any(Number) } };
 const PROMPT = { estimated: true, tokens: { output: 0 } };
 const stream = { stream: true };
@@ -59,15 +62,26 @@ const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
     expect(fake.requests[0]?.signal.aborted).toBe(false);
     expect(ledger.settled).toMatchObject([{ cost: way.cost, estimated: false }]);
   },
-  async 'an upstream that rejected the request, or never received it'(way) {
-    for (const more of kindsOf(way)) {
-      const { ask, ledger } = open(way, () => ({ status: 400, body: way.refusal }));
-      expect((await ask(more)).status).toBe(400);
+  async 'an upstream that rejected the request in its own words, or never received it (not resolved, refused, TLS failed, wrong protocol)'(
+    way,
+  ) {
+    const scripts: readonly Script[] = [
+      ...[400, ...UNANSWERED].map((status) => () => ({ status, body: way.refusal })),
+      ...(['refused', 'unsent'] as const).map((how) => () => Promise.reject(new UpstreamBroke(how, 'not reached'))),
+    ];
+    for (const [script, more] of scripts.flatMap((one) => kindsOf(way).map((kind) => [one, kind] as const))) {
+      const { ask, ledger } = open(way, script);
+      expect((await ask(more)).status).toBeGreaterThanOrEqual(400);
       expect([ledger.settled.length, ledger.released.length, ledger.held()]).toEqual([0, 1, 0]);
     }
   },
-  async 'an upstream that received the request and fell silent or broke off before any reply'(way) {
-    const scripts: readonly Script[] = [() => new Promise(() => {}), () => ({ body: breaksAfter() })];
+  async "an attempt that the upstream received and that timed out or broke off before anything came; a 408, 502, 504, 520 or 524 without the provider's own error (a JSON object with a member `error`)"(
+    way,
+  ) {
+    const scripts: readonly Script[] = [
+      ...[() => new Promise<never>(() => {}), () => ({ body: breaksAfter() })],
+      ...UNANSWERED.map((status) => () => ({ status, body: '<html>' })),
+    ];
     for (const [script, more] of scripts.flatMap((one) => kindsOf(way).map((kind) => [one, kind] as const))) {
       const { ask, ledger, clock } = open(way, script);
       const response = ask(more);
@@ -76,6 +90,16 @@ const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
       expect((await response).status).toBeGreaterThanOrEqual(502);
       expect(ledger.settled).toMatchObject([PROMPT]);
       expect(ledger.settled[0]?.cost).toBeGreaterThan(0n);
+    }
+  },
+  async 'a plain 200 that broke off before its end'(way) {
+    const half = way.whole.slice(0, way.whole.length / 2);
+    for (const body of [half, breaksAfter(half)]) {
+      const { ask, ledger } = open(way, () => ({ body }));
+      expect((await ask()).status).toBe(502);
+      expect(ledger.settled).toMatchObject([IN_PART]);
+      const hasOutput = way.path.endsWith('embeddings') === false;
+      expect((ledger.settled[0]?.tokens.output ?? 0) > 0).toBe(hasOutput);
     }
   },
   async 'an upstream that died in the middle of a stream'(way) {

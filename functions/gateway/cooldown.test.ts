@@ -1,9 +1,11 @@
 // Cooldowns: an entry that fails gets no requests for a while, and the gateway goes on without it.
 import { describe, expect, test } from 'vitest';
-import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { UpstreamBroke } from '#core/ports/serving.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, textOf } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import {
+  breaksAfter,
   chunk,
   completion,
   DONE,
@@ -61,7 +63,7 @@ describe('an entry that fails', () => {
     expect(world.lines).toContainEqual({
       level: 'warn',
       message: 'a model entry cools down',
-      fields: { identifier: 'first', seconds: 30, rateLimited: false },
+      fields: { identifier: 'first', seconds: 30, rateLimited: false, onlyFor: 'key-scope' },
     });
   });
 
@@ -136,6 +138,112 @@ describe('an entry that fails', () => {
     expect(await textOf(await world.chat(stream))).toContain('upstream_error');
     expect(await textOf(await world.chat(stream))).toContain(DONE);
     expect(asked(world)).toEqual(['first', 'spare']);
+  });
+});
+
+describe('failures that a request may have caused', () => {
+  const KEYS = { [KEY]: keyRecord(), 'sk-other': keyRecord({ scopeId: 'other-scope', name: 'other' }) };
+  const open = (script: Script, routing: object = {}) =>
+    stage({
+      snapshot: snapshotOf([named('first'), named('spare', { priority: 1 })], {
+        strategy: 'Priority',
+        retries: 1,
+        cooldown: COOLDOWN,
+        ...routing,
+      }),
+      script,
+      keys: KEYS,
+    });
+  /** The entry that these requests came to first, one after the other. */
+  const firstOf = async (world: ReturnType<typeof open>, key: string, times: number): Promise<unknown[]> => {
+    const entries: unknown[] = [];
+    for (let request = 0; request < times; request += 1) {
+      const before = world.fake.requests.length;
+      await world.chat(CHAT, { key });
+      entries.push(asked(world)[before]);
+    }
+    return entries;
+  };
+  test.each<[string, () => WireReply]>([
+    ['402', () => status(402)],
+    ['403', () => status(403)],
+    ['500', () => status(500)],
+    ['503', () => status(503)],
+    ['504 of a proxy', () => status(504)],
+    ['a broken connection', () => ({ body: breaksAfter() })],
+    ['429 without a date', () => status(429)],
+    ['a page in place of a reply', () => ({ body: '<html>' })],
+  ])('(%s) of one key keep that key from an entry, and no other', async (_, failure) => {
+    const world = open((request) => {
+      const { model, max_tokens } = JSON.parse(sentText(request));
+      return model === 'first' && max_tokens === 5 ? failure() : OK;
+    });
+    expect(await firstOf(world, KEY, 4)).toEqual(['first', 'first', 'first', 'spare']);
+    const before = world.fake.requests.length;
+    await world.chat({ ...CHAT, max_tokens: 6 }, { key: 'sk-other' });
+    expect(asked(world)[before]).toBe('first');
+    await world.clock.pass(30_000);
+    expect(await firstOf(world, KEY, 1)).toEqual(['first']);
+  });
+
+  test('of two keys keep all from it', async () => {
+    const world = open(by({ first: [status(500)] }));
+    expect(await firstOf(world, KEY, 2)).toEqual(['first', 'first']);
+    expect(await firstOf(world, 'sk-other', 2)).toEqual(['first', 'spare']);
+    expect(await firstOf(world, KEY, 1)).toEqual(['spare']);
+  });
+
+  test('of one key still count once when those of another follow: an entry that is down is found by few requests', async () => {
+    const world = open(by({ first: [status(500)] }));
+    expect(await firstOf(world, KEY, 4)).toEqual(['first', 'first', 'first', 'spare']);
+    expect(await firstOf(world, 'sk-other', 3)).toEqual(['first', 'first', 'spare']);
+  });
+
+  test.each<[string, Script]>([
+    ['an entry that cannot be reached', () => Promise.reject(new UpstreamBroke('refused', 'nobody listens'))],
+    ["an entry's own key that is wrong", () => status(401)],
+    ['429 with retry-after', () => status(429, { 'retry-after': '30' })],
+  ])('are not those of %s, which keep all from it', async (_, failure) => {
+    const script: Script = (request, call) =>
+      JSON.parse(sentText(request)).model === 'first' ? failure(request, call) : OK;
+    const world = open(script, { cooldown: { ...COOLDOWN, failures: 1 } });
+    expect(await firstOf(world, KEY, 2)).toEqual(['first', 'spare']);
+    expect(await firstOf(world, 'sk-other', 1)).toEqual(['spare']);
+  });
+});
+
+describe('our own error', () => {
+  const bug = (): never => {
+    throw new TypeError('a bug of ours');
+  };
+  const once = snapshotOf([named('first'), named('spare', { priority: 1 })], {
+    strategy: 'Priority',
+    cooldown: { ...COOLDOWN, failures: 1 },
+  });
+  async function* breaking(): AsyncGenerator<Uint8Array> {
+    yield new TextEncoder().encode(chunk({ content: 'half' }));
+    bug();
+  }
+
+  test.each<[string, boolean, Script]>([
+    ['when a provider is called', false, bug],
+    ['when its reply is read', false, () => ({ body: breaking() })],
+    ['when the beginning of its stream is read', true, () => ({ headers: SSE, body: { [Symbol.asyncIterator]: bug } })],
+    ['in the middle of its stream', true, () => ({ headers: SSE, body: breaking() })],
+  ])('%s begins no cooldown, is no failed attempt, and is logged with its cause', async (_, isStream, script) => {
+    const world = stage({ snapshot: once, script: (request, call) => (call === 1 ? script(request, call) : OK) });
+    const response = await world.chat({ ...CHAT, stream: isStream });
+    await response.text().catch(() => undefined);
+    await settleDown();
+    if (!isStream) expect(response.status).toBe(500);
+    expect(world.lines).toContainEqual(
+      expect.objectContaining({ level: 'error', fields: expect.objectContaining({ why: 'a bug of ours' }) }),
+    );
+    expect(asked(world)).toEqual(['first']);
+    await world.chat(CHAT);
+    expect(asked(world)).toEqual(['first', 'first']);
+    expect(world.counted.map(([name]) => name)).not.toContain('gateway_operator_cooldowns_total');
+    expect(world.ledger.held()).toBe(0);
   });
 });
 
@@ -264,12 +372,12 @@ test('states of entries are bounded: those of edited instances are forgotten, an
   for (let at = 0; at < 5_000; at += 1) {
     cooldowns.failed(called(at), COOLDOWN, { isFirst: true, retryAfter: 60 });
   }
-  const known = Array.from({ length: 5_000 }, (_, at) => cooldowns.of(called(at))).filter(
+  const known = Array.from({ length: 5_000 }, (_, at) => cooldowns.of(called(at), 'a key')).filter(
     (until) => until !== undefined,
   );
   expect(known.length).toBeGreaterThan(512);
   expect(known.length).toBeLessThan(2_000);
-  expect(cooldowns.of(called(4_999))).toBeDefined();
+  expect(cooldowns.of(called(4_999), 'a key')).toBeDefined();
   cooldowns.enter('entry 0');
   leave();
   expect(cooldowns.inFlight('entry 0')).toBe(1);

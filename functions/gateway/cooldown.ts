@@ -9,6 +9,8 @@ import type { Address } from './wire/codec.ts';
 interface Failed {
   /** The first failure of this request at this entry. Later ones of the same request do not count. */
   readonly isFirst: boolean;
+  /** The VirtualKey (its scope) whose request may have caused the failure; absent: no request can. */
+  readonly key?: string | undefined;
   /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
   readonly isRateLimited?: boolean;
@@ -21,22 +23,29 @@ type Called = Pick<Address, 'base' | 'credentials'> & {
 
 export type Cooldowns = ReturnType<typeof createCooldowns>;
 
+/** `called`: fingerprint of the address, model and credentials that failed. */
+interface Cooldown {
+  readonly until: Millis;
+  readonly called: string;
+}
+
 interface State {
-  failures: Millis[];
-  /** `called`: fingerprint of the address, model and credentials that failed. */
-  cooldown: { readonly until: Millis; readonly called: string } | undefined;
+  failures: ReadonlyArray<{ readonly at: Millis; readonly key: string | undefined }>;
+  /** By VirtualKey; that of all under `ALL`. */
+  readonly cooldowns: Map<string, Cooldown>;
   inFlight: number;
 }
 
 /** Entries that are remembered: twice as many as an instance has, because edited ones leave theirs behind. */
 const MAX_STATES = 1_024;
+const ALL = '';
 /** The longest cooldown, even where the provider asks for a longer wait. */
 const MAX_COOLDOWN: Millis = 3_600_000;
 
 export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>) {
   const states = createLru<State>(MAX_STATES);
   const stateOf = (identifier: string): State => {
-    const state = states.get(identifier) ?? { failures: [], cooldown: undefined, inFlight: 0 };
+    const state = states.get(identifier) ?? { failures: [], cooldowns: new Map(), inFlight: 0 };
     states.set(identifier, state);
     return state;
   };
@@ -55,23 +64,28 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
         isIn = false;
       };
     },
-    /** The target whose cooldown ends first, or the first without one; undefined where there is no target. */
-    soonest: <T extends { readonly endpoint: Called }>(targets: ReadonlyArray<T>): T | undefined => {
+    /** The target whose cooldown ends first for this VirtualKey, or the first without one; undefined where there is no target. */
+    soonest: <T extends { readonly endpoint: Called }>(targets: ReadonlyArray<T>, key: string): T | undefined => {
       const [first, ...others] = targets;
-      const until = ({ endpoint }: T) => of(endpoint) ?? 0;
+      const until = ({ endpoint }: T) => of(endpoint, key) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
-    /** Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown; one `retry-after` does too. */
+    /**
+     * Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown: for one VirtualKey where its
+     * requests alone may have caused them all, else for all. One `retry-after` begins one for all.
+     */
     failed: (
       target: Called,
       { failures, within, duration }: Snapshot['routing']['cooldown'],
-      { isFirst, retryAfter, isRateLimited = false }: Failed,
+      { isFirst, key, retryAfter, isRateLimited = false }: Failed,
     ) => {
       const state = stateOf(target.entry.identifier);
       const now = clock.now();
-      if (isFirst) state.failures = [...state.failures.filter((at) => at > now - within), now];
-      if (retryAfter !== undefined) begin(target, Math.min(retryAfter * 1000, MAX_COOLDOWN), true);
-      else if (state.failures.length >= failures) begin(target, duration, isRateLimited);
+      if (isFirst) state.failures = [...state.failures.filter(({ at }) => at > now - within), { at: now, key }];
+      const isShared = key === undefined || state.failures.some((failure) => failure.key !== key);
+      if (retryAfter !== undefined) begin(target, Math.min(retryAfter * 1000, MAX_COOLDOWN), { isRateLimited: true });
+      else if (state.failures.length < failures) return;
+      else begin(target, duration, { isRateLimited, ...(isShared ? {} : { key }) });
     },
     succeeded: (identifier: string) => {
       const state = states.get(identifier);
@@ -79,23 +93,38 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
     },
   };
 
-  /** The end of the entry's cooldown; undefined where it has none. A new address, model or credential ends the cooldown. */
-  function of(target: Called): Millis | undefined {
-    const cooldown = states.get(target.entry.identifier)?.cooldown;
+  /** The end of the entry's cooldown for this VirtualKey; undefined where it has none. A new address, model or credential ends the cooldown. */
+  function of(target: Called, key: string): Millis | undefined {
+    const cooldowns = states.get(target.entry.identifier)?.cooldowns;
+    if (cooldowns === undefined || cooldowns.size === 0) return undefined;
+    const [shared, own] = [endOf(target, cooldowns.get(ALL)), endOf(target, cooldowns.get(key))];
+    return shared === undefined || (own !== undefined && own > shared) ? own : shared;
+  }
+
+  function endOf(target: Called, cooldown: Cooldown | undefined): Millis | undefined {
     if (cooldown === undefined || cooldown.until <= clock.now()) return undefined;
     return cooldown.called === fingerprint(target) ? cooldown.until : undefined;
   }
 
-  function begin(target: Called, duration: Millis, rateLimited: boolean): void {
+  /** `key`: for this VirtualKey only; one of its failures then still counts for all. */
+  function begin(
+    target: Called,
+    duration: Millis,
+    { isRateLimited, key }: Pick<Failed, 'isRateLimited' | 'key'>,
+  ): void {
     const { identifier } = target.entry;
     const state = stateOf(identifier);
-    const until = clock.now() + duration;
-    state.failures = [];
+    const { cooldowns } = state;
+    const now = clock.now();
+    const until = now + duration;
+    state.failures = key === undefined ? [] : state.failures.slice(-1);
     // Requests that were under way end one by one: the longest cooldown counts.
-    if ((of(target) ?? 0) >= until) return;
-    state.cooldown = { until, called: fingerprint(target) };
+    if ((endOf(target, cooldowns.get(key ?? ALL)) ?? 0) >= until) return;
+    for (const [whose, cooldown] of cooldowns) if (cooldown.until <= now) cooldowns.delete(whose);
+    cooldowns.set(key ?? ALL, { until, called: fingerprint(target) });
     metrics.add('gateway_operator_cooldowns_total', { identifier });
-    log.warn('a model entry cools down', { identifier, seconds: duration / 1000, rateLimited });
+    const fields = { identifier, seconds: duration / 1000, rateLimited: isRateLimited };
+    log.warn('a model entry cools down', key === undefined ? fields : { ...fields, onlyFor: key });
   }
 }
 

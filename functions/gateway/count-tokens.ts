@@ -7,6 +7,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import type { Grant } from './access.ts';
 import { createAdmit, type Shared } from './admit.ts';
 import { markOf } from './affinity.ts';
+import { failureOf } from './attempt-failure.ts';
 import type { Body } from './body.ts';
 import { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -14,7 +15,7 @@ import { createEndpoints } from './endpoints.ts';
 import { createRequestLogs, type RequestLog } from './request-log.ts';
 import { answerHeaders, type RequestContext, refuse } from './respond.ts';
 import { inOrder } from './targets.ts';
-import { failureOf, openReply } from './upstream-reply.ts';
+import { openReply } from './upstream-reply.ts';
 import type { Api } from './wire/api.ts';
 import type { Codec, Endpoint, Recipient } from './wire/codec.ts';
 
@@ -68,7 +69,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
     return ok({ headers: undefined, body: JSON.stringify(estimate) });
   }
 
-  function chooseEndpoint({ request, candidates, routing }: Grant): Endpoint | undefined {
+  function chooseEndpoint({ caller, request, candidates, routing }: Grant): Endpoint | undefined {
     const { madeBy } = request.affinity ?? {};
     const counting = candidates.filter(
       ({ codec, provider, entry }) =>
@@ -76,7 +77,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
     );
     const reachable = counting.flatMap((candidate) => {
       const endpoint = endpointOf(candidate);
-      return endpoint.ok && cooldowns.of(endpoint.value) === undefined ? [endpoint.value] : [];
+      return endpoint.ok && cooldowns.of(endpoint.value, caller.key.scopeId) === undefined ? [endpoint.value] : [];
     });
     return inOrder(reachable, routing.strategy, { random: deps.random, inFlight: cooldowns.inFlight })[0];
   }
@@ -101,6 +102,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
         endpoint: { ...endpoint, codec: countingCodec(endpoint.codec) },
         stream: false,
         clock: deps.clock,
+        signal: controller.signal,
       };
       const opened = await openReply(response, origin);
       log.attempt(identifier, opened.ok ? undefined : opened.failure);

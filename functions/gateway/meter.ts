@@ -1,6 +1,6 @@
 // Costs of replies: counted while they stream, decided when they end (LEDGER 9 and 10).
 import type { Failure } from '#core/failure.ts';
-import { smaller } from '#core/money.ts';
+import { larger, smaller } from '#core/money.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import { costOf, MAX_COST } from '#core/price.ts';
 import { laterUsage, NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
@@ -179,13 +179,14 @@ function estimateOf({ outputBytes, sound }: OutputSize, min: number): Pick<Usage
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 
-/** A charge together with that of earlier attempts that failed. An estimated charge is at most the hold. */
+/** A charge together with that of earlier attempts that failed. An estimated charge is at most the rest of the hold. */
 function withLost({ hold, lost }: Reservation, settlement: Settlement): Settlement {
   if (lost === undefined) return settlement;
   const [tokens, more] = [settlement.tokens, lost.tokens];
+  const rest = larger(hold.amount - lost.cost, 0n);
   return {
     ...settlement,
-    cost: smaller(settlement.cost + lost.cost, settlement.estimated ? hold.amount : MAX_COST),
+    cost: lost.cost + smaller(settlement.cost, settlement.estimated ? rest : MAX_COST),
     tokens: {
       input: tokens.input + more.input,
       output: tokens.output + more.output,

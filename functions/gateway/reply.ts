@@ -3,6 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { UpstreamBroke } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -131,7 +132,7 @@ export function createReply(
     const settlement = meter.settlement();
     const durable = await settle.durably(reservation, settlement, log);
     deadline.close();
-    exchange.over(failure !== undefined && isOfRequest(failure) ? 'complete' : end);
+    exchange.over(end === 'broken' || (failure !== undefined && !isOfRequest(failure)));
     if (failure !== undefined) log.streamFailed(failure);
     log.answered(200, durable ? end : 'broken');
     if (!durable) client.destroy([meter.fail(UNSETTLED)]);
@@ -149,7 +150,7 @@ export function createReply(
     running.cancelKeepAlive();
     stop(running);
     exchange.deadline.close();
-    exchange.over('broken');
+    exchange.over(false);
     await deps.ledger.settle(exchange.reservation.hold, meter.settlement());
   }
 
@@ -162,8 +163,9 @@ export function createReply(
         countLate(running.meter, reader.push(next.value));
       }
       countLate(running.meter, reader.end());
-    } catch {
+    } catch (error) {
       // The reply is complete without the rest.
+      if (!(error instanceof UpstreamBroke)) throw error;
     } finally {
       cancel();
     }
@@ -199,15 +201,16 @@ function roomIn(running: Running): Promise<void> {
   });
 }
 
-/** The next pieces; undefined where the upstream has ended or broken off. */
+/** The next pieces; undefined where the upstream has ended or broken off. Throws an error of our own. */
 async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Piece> | undefined> {
   try {
     const chunk = await rest.next();
     if (!chunk.done) return reader.push(chunk.value);
     const left = reader.end();
     return left.length === 0 ? undefined : left;
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (error instanceof UpstreamBroke) return undefined;
+    throw error;
   }
 }
 

@@ -4,9 +4,9 @@ import { formatMoney } from '#core/money.ts';
 import type { Hold, Settlement } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
+import type { AttemptFailure } from './attempt-failure.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestContext } from './respond.ts';
-import type { AttemptFailure } from './upstream-reply.ts';
 import type { WireError } from './wire/codec.ts';
 
 /** The end of a reply. `failed`: the provider has ended its stream by an error. */

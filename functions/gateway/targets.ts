@@ -32,6 +32,7 @@ export function createChooseTargets(
   const endpointOf = createEndpoints(credentials);
   return function chooseTargets(reservation: Reservation, log: RequestLog): Result<Targets, Failure> {
     const { grant, options } = reservation;
+    const key = grant.caller.key.scopeId;
     const reachable: Target[] = [];
     const ready: Target[] = [];
     for (const option of options) {
@@ -43,11 +44,11 @@ export function createChooseTargets(
       }
       const target = { ...option, endpoint: endpoint.value, limit: outputLimit(reservation, option) };
       reachable.push(target);
-      if (cooldowns.of(endpoint.value) === undefined) ready.push(target);
+      if (cooldowns.of(endpoint.value, key) === undefined) ready.push(target);
       else log.skipped(entry.identifier, 'cooling down: it failed lately');
     }
     // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN 10).
-    const soonest = cooldowns.soonest(reachable);
+    const soonest = cooldowns.soonest(reachable, key);
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
     const { inFlight } = cooldowns;
     const { strategy } = grant.routing;

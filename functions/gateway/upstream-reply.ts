@@ -1,17 +1,15 @@
-// Replies of upstreams: read to their end, or to the first content of a stream; and the meaning of a failed attempt.
-
+// Replies of upstreams: read to their end, or to the first content of a stream.
 import { concat } from '#core/concat.ts';
 import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
-import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Usage } from '#core/usage.ts';
+import { type AttemptFailure, BROKEN, failureOf, invalidReply, isOwnError, refusalOf } from './attempt-failure.ts';
 import type { Body } from './body.ts';
 import { toSse } from './wire/aws-event-stream.ts';
-import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader, WireError } from './wire/codec.ts';
+import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader } from './wire/codec.ts';
 import { withoutSecrets } from './wire/secrets.ts';
 
 export interface PlainReply {
@@ -30,41 +28,13 @@ export interface StreamReply {
   readonly hasEnded: UpstreamResponse['hasEnded'];
 }
 
-export interface AttemptFailure {
-  /** The failure that the client sees if this attempt was the last. */
-  readonly failure: Failure;
-  /** Another attempt is of use at another target only (`elsewhere`), at any (`anywhere`), at none (`never`). */
-  readonly again: 'never' | 'elsewhere' | 'anywhere';
-  /** The entry is not to blame: a request of another client may succeed. */
-  readonly blameless?: boolean;
-  /** Surely nothing of the request has reached the provider. */
-  readonly unsent?: true;
-  /** Bytes of the reply to a request that the provider took, and bills. Absent: the provider refused the request, or never took it. */
-  readonly outputBytes?: number;
-  /** The provider's count of a request that it took and failed. */
-  readonly usage?: Usage | undefined;
-  /** Seconds that the provider asks clients to wait. */
-  readonly retryAfter?: number | undefined;
-  /** For the log: the upstream's status and its own code, or the system's where there was no reply; never its message. */
-  readonly status?: number;
-  readonly upstreamCode?: string | undefined;
-}
-
-const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
-/** The provider took the request; the connection broke or ended before any reply. */
-const BROKEN: AttemptFailure = { ...UNREACHABLE, outputBytes: 0 };
-const LATE: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
-/** The provider took the request and sent nothing within its time. */
-const TIMED_OUT: AttemptFailure = { ...LATE, outputBytes: 0 };
-
-const UNSENT: AttemptFailure = { ...LATE, unsent: true };
-const UNSIGNED: AttemptFailure = { ...UNREACHABLE, again: 'elsewhere', unsent: true };
-
 /** The entry that replies, and whether the request is for a stream. */
 interface Origin {
   readonly endpoint: Endpoint;
   readonly stream: boolean;
   readonly clock: Clock;
+  /** Ends the call. */
+  readonly signal: AbortSignal;
   readonly marks?: Pick<Made, 'by' | 'markId'>;
   /** Room for a plain reply, which all of the process share; absent: the reply is short. */
   readonly room?: Pick<Body, 'accept'>;
@@ -86,20 +56,25 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
     return isStreamed ? openStream(response, origin, streams) : readPlain(response, origin);
   }
   const { pieces } = await read(response, MAX_ERROR);
-  return err(refusalOf(response, readError(concat(pieces)), origin.endpoint));
+  const bytes = concat(pieces);
+  const { status, headers } = response;
+  return err(refusalOf({ status, headers, error: readError(bytes), isOwn: isOwnError(bytes) }, origin.endpoint));
 }
 
 async function readPlain(response: UpstreamResponse, origin: Origin): Opened {
   const { codec } = origin.endpoint;
-  const { pieces, length, refused } = await read(response, MAX_REPLY, origin.room);
+  const { pieces, length, refused, broken } = await read(response, MAX_REPLY, origin.room);
   // A second attempt would be as long.
   if (refused !== undefined) {
     const failure: Failure = { code: refused === 'no room' ? 'overloaded' : 'upstream_error' };
-    return err({ failure, again: 'never', blameless: true, outputBytes: length });
+    return err({ failure, again: 'never', fault: 'none', outputBytes: length });
   }
+  if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
   const bytes = concat(pieces);
   const reply = codec.readReply(bytes, madeBy(origin));
-  return reply === undefined ? err(invalidReply(response, codec.readError(bytes))) : ok({ type: 'plain', reply });
+  return reply === undefined
+    ? err(invalidReply(response.status, bytes, codec.readError(bytes)))
+    : ok({ type: 'plain', reply });
 }
 
 async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): Opened {
@@ -119,7 +94,8 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
   if (refused !== undefined) {
     await rest.return?.();
     const { usage } = first.find((piece) => piece.usage !== undefined) ?? {};
-    return err({ ...refusalOf({ ...response, status: refused.status ?? 502 }, refused, endpoint), usage });
+    const refusal = { headers: response.headers, status: refused.status ?? 502, error: refused, isOwn: true };
+    return err({ ...refusalOf(refusal, endpoint), usage });
   }
   return ok({ type: 'stream', first, reader, format, rest, hasEnded: response.hasEnded });
 }
@@ -168,79 +144,26 @@ interface Read {
   readonly pieces: ReadonlyArray<Uint8Array>;
   readonly length: number;
   readonly refused: BodyRefusal | undefined;
+  /** Why the body ended too early. */
+  readonly broken: UpstreamBroke | undefined;
 }
 
-/** The body, or its beginning where it has more than `max` bytes or finds no room: then no more is read. */
+/** The body, or its beginning where it breaks off, has more than `max` bytes or finds no room: then no more is read. */
 async function read({ body }: UpstreamResponse, max: number, room?: Origin['room']): Promise<Read> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   let refused: BodyRefusal | undefined;
-  for await (const piece of body) {
-    pieces.push(piece);
-    length += piece.length;
-    refused = length > max ? 'too large' : room?.accept(piece.length);
-    if (refused !== undefined) break;
+  let broken: UpstreamBroke | undefined;
+  try {
+    for await (const piece of body) {
+      pieces.push(piece);
+      length += piece.length;
+      refused = length > max ? 'too large' : room?.accept(piece.length);
+      if (refused !== undefined) break;
+    }
+  } catch (error) {
+    if (!(error instanceof UpstreamBroke)) throw error;
+    broken = error;
   }
-  return { pieces, length, refused };
-}
-
-/** A 2xx that carries no reply: an error in its body, or the page of a proxy. */
-function invalidReply(response: UpstreamResponse, error: WireError): AttemptFailure {
-  return { failure: { code: 'upstream_error' }, again: 'anywhere', ...reported(response.status, error) };
-}
-
-/** Reads a refusal by its status. A wrong key or address is our failure, not the client's. */
-function refusalOf(
-  response: Pick<UpstreamResponse, 'status' | 'headers'>,
-  error: WireError,
-  target: Endpoint,
-): AttemptFailure {
-  const { status } = response;
-  const about = reported(status, error);
-  if (status === 400 || status === 413 || status === 422) {
-    const message = withoutSecrets(error.message ?? 'The provider refused the request.', target).slice(0, MAX_MESSAGE);
-    const body = error.body === undefined ? undefined : withoutSecrets(error.body, target);
-    const param = error.param === undefined ? undefined : withoutSecrets(error.param, target);
-    const failure: Failure = { code: 'upstream_refused', status, message, param, body };
-    return { failure, again: 'never', blameless: true, ...about };
-  }
-  if (status === 429) {
-    const retryAfter = retryAfterOf(response.headers['retry-after']);
-    const failure: Failure = { code: 'upstream_rate_limited', retryAfter: retryAfter ?? 1 };
-    return { failure, again: 'elsewhere', retryAfter, ...about };
-  }
-  if (status === 408) return { ...LATE, ...about };
-  // A client may name a file or a response that is not there: its 404 must not keep others from the entry.
-  const blameless = status === 404;
-  const failure: Failure = { code: 'upstream_error', refusesUs: status === 401 || status === 403 };
-  return { failure, again: status >= 500 ? 'anywhere' : 'elsewhere', blameless, ...about };
-}
-
-function reported(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
-  return { status, upstreamCode: error.code?.slice(0, 64) };
-}
-
-const MAX_MESSAGE = 4096;
-/** Whole seconds of a retry-after. A date is not parsed: a provider that sends one is called again in a minute. */
-function retryAfterOf(header: string | undefined): number | undefined {
-  if (header === undefined) return undefined;
-  const seconds = Number(header);
-  if (!Number.isFinite(seconds)) return 60;
-  return Math.max(1, Math.ceil(seconds));
-}
-
-/** The failure of a call that broke before there was a reply. */
-export function failureOf(error: unknown, signal: AbortSignal): AttemptFailure {
-  const how = error instanceof UpstreamBroke ? error.how : undefined;
-  if (how === 'unsent' || (how === 'unsigned' && signal.aborted)) return UNSENT;
-  if (how === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
-  if (signal.aborted || how === 'timeout') return TIMED_OUT;
-  return { ...(how === 'refused' ? UNREACHABLE : BROKEN), upstreamCode: systemCodeOf(error) };
-}
-
-/** The system's name of why a connection failed, such as ENOTFOUND; where the platform tells it. */
-function systemCodeOf(error: unknown): string | undefined {
-  const { cause } = error instanceof UpstreamBroke ? error : {};
-  const code = (cause as { readonly code?: unknown } | undefined)?.code;
-  return typeof code === 'string' ? code.slice(0, 64) : undefined;
+  return { pieces, length, refused, broken };
 }

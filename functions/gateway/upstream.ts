@@ -2,19 +2,19 @@
 import type { Failure } from '#core/failure.ts';
 import { MAX_REQUEST } from '#core/ledger/ends.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { markOf } from './affinity.ts';
+import { type AttemptFailure, failureOf } from './attempt-failure.ts';
+import { type Attempts, createNextAttempt, lastFailure, noAttempts, passOver } from './attempts.ts';
 import type { Body } from './body.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { Deadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
-import { settlementOfUnheard } from './meter.ts';
-import type { ReplyEnd, RequestLog } from './request-log.ts';
+import type { RequestLog } from './request-log.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
 import { toMarkedId } from './stored-responses.ts';
 import type { Target, Targets } from './targets.ts';
-import { type AttemptFailure, failureOf, openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
+import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
 import type { Made } from './wire/codec.ts';
 
 const made: unique symbol = Symbol('Exchange');
@@ -35,26 +35,13 @@ export interface StreamExchange extends Answered, StreamReply {
   readonly deadline: Deadline;
   /** Stops the call of the upstream. */
   stop(): void;
-  /** Records how the stream ended. Called once. */
-  over(end: ReplyEnd): void;
+  /** The stream has ended; `hasFailed`: its provider broke it off, or ended it by an error that is not the request's. Called once. */
+  over(hasFailed: boolean): void;
 }
 
 /** The pause before an upstream is called again; twice as long each time. */
 const PAUSE = 100;
 const UNLIMITED = ok(undefined);
-const FULL = 'full: its requests or tokens per minute are used up';
-
-/** The attempts of a request so far. */
-interface Attempts {
-  left: ReadonlyArray<Target>;
-  /** Failures of each target. */
-  readonly failures: Map<Target, number>;
-  last: Failure | undefined;
-  /** The refusal of the passed-over entry that has room first. */
-  full: HoldRefusal | undefined;
-  /** Ends the count of the latest attempt at its entry, unless it has ended. */
-  leave(): void;
-}
 
 /** One attempt. `leave`: ends the attempt's count at the entry. */
 interface Attempt {
@@ -76,6 +63,8 @@ export function createCallUpstream(
   deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger' | 'mac'>,
   cooldowns: Cooldowns,
 ) {
+  const { nextOf, note, covers } = createNextAttempt(deps, cooldowns);
+
   return async function callUpstream(
     { reservation, order }: Targets,
     asking: Asking,
@@ -85,7 +74,7 @@ export function createCallUpstream(
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = request.stream ? client : undefined;
     const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
-    const attempts: Attempts = { left: order, failures: new Map(), last: undefined, full: undefined, leave: () => {} };
+    const attempts = noAttempts(order);
     try {
       return await callInTurn({ reservation, deadline }, attempts, asking);
     } catch (error) {
@@ -102,14 +91,14 @@ export function createCallUpstream(
   ): Promise<Result<Exchange, Failure>> {
     const { request, routing } = reservation.grant;
     for (let tries = 0; tries <= routing.retries; ) {
-      const next = nextOf(attempts);
+      const next = nextOf(attempts, reservation);
       if (next === undefined) break;
       const failed = attempts.failures.get(next) ?? 0;
       if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
       if (client.hasLeft() || deadline.ended !== undefined) break;
-      const { identifier } = next.entry;
+      if (attempts.uncovered > 0n && !(await covers(attempts, reservation, next))) continue;
       // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
-      const leave = cooldowns.enter(identifier);
+      const leave = cooldowns.enter(next.entry.identifier);
       attempts.leave = leave;
       const moved = reservation.grant.isLimited ? await deps.ledger.move(reservation.hold, next.rate) : UNLIMITED;
       if (!moved.ok) {
@@ -118,55 +107,34 @@ export function createCallUpstream(
         continue;
       }
       tries += 1;
-      const { isCalled, lost } = reservation;
-      const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
-      const attempt = { reservation, target, deadline, room, leave };
-      const result = await exchange(attempt);
-      log.attempt(identifier, result.ok ? undefined : result.failure);
-      if (result.ok) {
-        cooldowns.succeeded(identifier);
-        return result;
-      }
-      leave();
-      if (result.failure.unsent === true) reservation.isCalled = isCalled;
-      note(attempts, next, { ...attempt, failed: result.failure });
-      if (deadline.ended !== undefined || result.failure.again === 'never') break;
+      const result = await attemptAt(next, { reservation, deadline, room, leave }, log);
+      if (result.ok) return result;
+      note(attempts, next, { ...result.failure, reservation, deadline });
+      if (deadline.ended !== undefined || result.failure.failed.again === 'never') break;
     }
     deadline.close();
-    if (client.hasLeft()) return err({ code: 'client_left' });
-    return err(attempts.last ?? uncalled(attempts.full, request.model));
+    return err(client.hasLeft() ? { code: 'client_left' } : lastFailure(attempts, request.model));
   }
 
-  /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
-  function nextOf({ left, failures }: Attempts): Target | undefined {
-    const ready = left.filter(({ endpoint }) => cooldowns.of(endpoint) === undefined);
-    if (ready.length === 0) return cooldowns.soonest(left);
-    const tried = (target: Target) => failures.get(target) ?? 0;
-    return ready.reduce((least, target) => (tried(target) < tried(least) ? target : least));
-  }
-
-  function note(
-    attempts: Attempts,
+  /** Calls the entry, with the output limit that the rest of the hold allows. */
+  async function attemptAt(
     next: Target,
-    { reservation, target, deadline, failed }: Attempt & { readonly failed: AttemptFailure },
-  ): void {
-    const { failure, outputBytes, usage, again, retryAfter, blameless } = failed;
-    const { grant, hold } = reservation;
-    const failures = attempts.failures.get(next) ?? 0;
-    attempts.last = failure;
-    attempts.failures.set(next, failures + 1);
-    if (again === 'elsewhere') attempts.left = attempts.left.filter((other) => other !== next);
-    // An attempt whose client has left before the answer has not failed.
-    if (blameless !== true && deadline.ended !== 'left') {
-      const isRateLimited = failure.code === 'upstream_rate_limited';
-      cooldowns.failed(target.endpoint, grant.routing.cooldown, { isFirst: failures === 0, retryAfter, isRateLimited });
+    of: Omit<Attempt, 'target'>,
+    log: RequestLog,
+  ): Promise<Result<Exchange, { readonly target: Target; readonly failed: AttemptFailure }>> {
+    const { reservation, leave } = of;
+    const { isCalled, lost } = reservation;
+    const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
+    const { identifier } = next.entry;
+    const result = await exchange({ ...of, target });
+    log.attempt(identifier, result.ok ? undefined : result.failure);
+    if (result.ok) {
+      cooldowns.succeeded(identifier);
+      return result;
     }
-    const heard = usage ?? outputBytes;
-    if (heard === undefined) return;
-    reservation.lost = settlementOfUnheard(reservation, target, heard);
-    // An attempt that the provider took is charged: only targets that the rest of the hold covers whole may follow (LEDGER 10).
-    const { cost } = reservation.lost;
-    if (cost > 0n) attempts.left = attempts.left.filter(({ maxCost }) => cost + maxCost <= hold.amount);
+    leave();
+    if (result.failure.unsent === true) reservation.isCalled = isCalled;
+    return err({ target, failed: result.failure });
   }
 
   function marksOf({ grant, options }: Reservation, { entry }: Target): Pick<Made, 'by' | 'markId'> {
@@ -181,7 +149,7 @@ export function createCallUpstream(
     const { endpoint } = target;
     const call = endpoint.codec.toCall(request, target);
     // The dialect of the entry cannot express this request.
-    if (!call.ok) return err({ failure: call.failure, again: 'elsewhere', blameless: true });
+    if (!call.ok) return err({ failure: call.failure, again: 'elsewhere', fault: 'none' });
     reservation.isCalled = true;
     const controller = new AbortController();
     const stop = () => controller.abort();
@@ -195,14 +163,14 @@ export function createCallUpstream(
       const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
       const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
       const opened = await openReply(response, {
-        ...{ endpoint, stream: request.stream, clock: deps.clock, room },
+        ...{ endpoint, stream: request.stream, clock: deps.clock, signal: controller.signal, room },
         marks: marksOf(reservation, target),
       });
       if (!opened.ok) return opened;
       isOpen = true;
       const { headers } = response;
       if (opened.value.type === 'stream') {
-        const ends = { deadline, stop, over: (end: ReplyEnd) => over(end, attempt) };
+        const ends = { deadline, stop, over: (hasFailed: boolean) => over(hasFailed, attempt) };
         return ok({ [made]: true, reservation, target, headers, ...opened.value, ...ends });
       }
       deadline.close();
@@ -221,26 +189,9 @@ export function createCallUpstream(
     }
   }
 
-  function over(end: ReplyEnd, { reservation, target, leave }: Attempt): void {
+  function over(hasFailed: boolean, { reservation, target, leave }: Attempt): void {
     leave();
-    if (end === 'broken' || end === 'failed')
-      cooldowns.failed(target.endpoint, reservation.grant.routing.cooldown, { isFirst: true });
+    const { caller, routing } = reservation.grant;
+    if (hasFailed) cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: true, key: caller.key.scopeId });
   }
-}
-
-/** Passes over an entry that is full. That does not count as an attempt. */
-function passOver(attempts: Attempts, target: Target, full: HoldRefusal, log: RequestLog): void {
-  const known = attempts.full;
-  const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
-  if (!isLater) attempts.full = full;
-  log.skipped(target.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
-  attempts.left = attempts.left.filter((other) => other !== target);
-}
-
-/** The failure of a request for which no provider was called. */
-function uncalled(full: HoldRefusal | undefined, model: string): Failure {
-  if (full?.reason === 'unavailable') return { code: 'ledger_unavailable', why: full.why };
-  if (full?.reason !== 'limited') return { code: 'upstream_timeout' };
-  const { rate, limit, retryIn } = full;
-  return { code: 'rate_limit_exceeded', model, rate, limit, retryIn };
 }

@@ -36,6 +36,10 @@ export function createUpstreamFake(script: Script) {
         if (next.done) return;
         yield typeof next.value === 'string' ? new TextEncoder().encode(next.value) : next.value;
       }
+    } catch (error) {
+      // As adapters do: what is no failure of the network is our own error.
+      if (error instanceof UpstreamBroke || error instanceof TypeError) throw error;
+      throw new UpstreamBroke('broken', 'the body broke off', { cause: error });
     } finally {
       returned += 1;
     }

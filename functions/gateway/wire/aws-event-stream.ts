@@ -1,6 +1,7 @@
 // AWS's framing of streams (application/vnd.amazon.eventstream), as the server-sent events that Anthropic sends itself.
 import { concat } from '#core/concat.ts';
 import { member, parseJson, textOf } from '#core/json.ts';
+import { UpstreamBroke } from '#core/ports/serving.ts';
 import { toNamedEvent } from './sse.ts';
 
 /** Lengths of message and headers, and their checksum. */
@@ -58,11 +59,12 @@ export async function* toSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
 function lengthOf(bytes: Uint8Array): number {
   if (bytes.length < PRELUDE) return PRELUDE;
   const view = viewOf(bytes);
-  if (view.getUint32(8) !== crc32(bytes.subarray(0, 8))) throw new Error('an event stream of AWS has a wrong checksum');
+  if (view.getUint32(8) !== crc32(bytes.subarray(0, 8)))
+    throw new UpstreamBroke('broken', 'an event stream of AWS has a wrong checksum');
   const length = view.getUint32(0);
   const headers = view.getUint32(4);
   if (length > MAX_MESSAGE || headers > length - PRELUDE - CHECKSUM)
-    throw new Error('an event stream of AWS has wrong lengths');
+    throw new UpstreamBroke('broken', 'an event stream of AWS has wrong lengths');
   return length;
 }
 
@@ -70,7 +72,7 @@ function toEvent(message: Uint8Array): Uint8Array {
   const end = message.length - CHECKSUM;
   const view = viewOf(message);
   if (view.getUint32(end) !== crc32(message.subarray(0, end)))
-    throw new Error('an event stream of AWS has a wrong checksum');
+    throw new UpstreamBroke('broken', 'an event stream of AWS has a wrong checksum');
   const payload = PRELUDE + view.getUint32(4);
   const headers = headersIn(message.subarray(PRELUDE, payload));
   const body = parseJson(decoder.decode(message.subarray(payload, end)));

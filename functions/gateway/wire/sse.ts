@@ -1,5 +1,6 @@
 // Events of an event stream in their original bytes, whatever the packets (WHATWG HTML, 9.2).
 import { concat } from '#core/concat.ts';
+import { UpstreamBroke } from '#core/ports/serving.ts';
 
 /** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
 const MAX_EVENT = 32 * 1024 * 1024;
@@ -92,6 +93,7 @@ export class SseSplitter {
     if (rest.length === 0) return;
     this.#pending.push(rest);
     this.#pendingLength += rest.length;
-    if (this.#pendingLength > MAX_EVENT) throw new Error(`an event of the upstream is larger than ${MAX_EVENT} bytes`);
+    if (this.#pendingLength > MAX_EVENT)
+      throw new UpstreamBroke('broken', `an event of the upstream is larger than ${MAX_EVENT} bytes`);
   }
 }
