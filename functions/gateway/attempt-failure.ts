@@ -75,6 +75,11 @@ export function invalidReply(status: number, bytes: Uint8Array, error: WireError
   return { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'unclear', ...reported(status, error) };
 }
 
+/** A whole reply of so many bytes that the gateway cannot pass on: too long, or nested too deeply. A second one would be as long. */
+export const unreadable = (code: 'overloaded' | 'upstream_error', outputBytes: number): AttemptFailure => ({
+  ...{ failure: { code }, again: 'never', fault: 'none', outputBytes },
+});
+
 /** Whether these are the words of a provider, not of a proxy before it. */
 export function isOwnError(bytes: Uint8Array): boolean {
   const error = member(parseJson(decoder.decode(bytes)), 'error');

@@ -1,7 +1,7 @@
 // Cooldowns: an entry that fails gets no requests for a while, and the gateway goes on without it.
 import { describe, expect, test } from 'vitest';
 import { UpstreamBroke } from '#core/ports/serving.ts';
-import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, textOf } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import {
@@ -141,8 +141,10 @@ describe('an entry that fails', () => {
   });
 });
 
+const OTHER_KEY = keyValueOf('another');
+
 describe('failures that a request may have caused', () => {
-  const KEYS = { [KEY]: keyRecord(), 'sk-other': keyRecord({ scopeId: 'other-scope', name: 'other' }) };
+  const KEYS = { [KEY]: keyRecord(), [OTHER_KEY]: keyRecord({ scopeId: 'other-scope', name: 'other' }) };
   const open = (script: Script, routing: object = {}) =>
     stage({
       snapshot: snapshotOf([named('first'), named('spare', { priority: 1 })], {
@@ -180,7 +182,7 @@ describe('failures that a request may have caused', () => {
     });
     expect(await firstOf(world, KEY, 4)).toEqual(['first', 'first', 'first', 'spare']);
     const before = world.fake.requests.length;
-    await world.chat({ ...CHAT, max_tokens: 6 }, { key: 'sk-other' });
+    await world.chat({ ...CHAT, max_tokens: 6 }, { key: OTHER_KEY });
     expect(asked(world)[before]).toBe('first');
     await world.clock.pass(30_000);
     expect(await firstOf(world, KEY, 1)).toEqual(['first']);
@@ -189,14 +191,14 @@ describe('failures that a request may have caused', () => {
   test('of two keys keep all from it', async () => {
     const world = open(by({ first: [status(500)] }));
     expect(await firstOf(world, KEY, 2)).toEqual(['first', 'first']);
-    expect(await firstOf(world, 'sk-other', 2)).toEqual(['first', 'spare']);
+    expect(await firstOf(world, OTHER_KEY, 2)).toEqual(['first', 'spare']);
     expect(await firstOf(world, KEY, 1)).toEqual(['spare']);
   });
 
   test('of one key still count once when those of another follow: an entry that is down is found by few requests', async () => {
     const world = open(by({ first: [status(500)] }));
     expect(await firstOf(world, KEY, 4)).toEqual(['first', 'first', 'first', 'spare']);
-    expect(await firstOf(world, 'sk-other', 3)).toEqual(['first', 'first', 'spare']);
+    expect(await firstOf(world, OTHER_KEY, 3)).toEqual(['first', 'first', 'spare']);
   });
 
   test.each<[string, Script]>([
@@ -208,7 +210,7 @@ describe('failures that a request may have caused', () => {
       JSON.parse(sentText(request)).model === 'first' ? failure(request, call) : OK;
     const world = open(script, { cooldown: { ...COOLDOWN, failures: 1 } });
     expect(await firstOf(world, KEY, 2)).toEqual(['first', 'spare']);
-    expect(await firstOf(world, 'sk-other', 1)).toEqual(['spare']);
+    expect(await firstOf(world, OTHER_KEY, 1)).toEqual(['spare']);
   });
 });
 

@@ -1,12 +1,19 @@
 // Replies of upstreams: read to their end, or to the first content of a stream.
 import { concat } from '#core/concat.ts';
-import type { Failure } from '#core/failure.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type AttemptFailure, BROKEN, failureOf, invalidReply, isOwnError, refusalOf } from './attempt-failure.ts';
+import {
+  type AttemptFailure,
+  BROKEN,
+  failureOf,
+  invalidReply,
+  isOwnError,
+  refusalOf,
+  unreadable,
+} from './attempt-failure.ts';
 import type { Body } from './body.ts';
 import { toSse } from './wire/aws-event-stream.ts';
 import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader } from './wire/codec.ts';
@@ -64,17 +71,18 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
 async function readPlain(response: UpstreamResponse, origin: Origin): Opened {
   const { codec } = origin.endpoint;
   const { pieces, length, refused, broken } = await read(response, MAX_REPLY, origin.room);
-  // A second attempt would be as long.
-  if (refused !== undefined) {
-    const failure: Failure = { code: refused === 'no room' ? 'overloaded' : 'upstream_error' };
-    return err({ failure, again: 'never', fault: 'none', outputBytes: length });
-  }
+  if (refused !== undefined) return err(unreadable(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
   if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
   const bytes = concat(pieces);
-  const reply = codec.readReply(bytes, madeBy(origin));
-  return reply === undefined
-    ? err(invalidReply(response.status, bytes, codec.readError(bytes)))
-    : ok({ type: 'plain', reply });
+  try {
+    const reply = codec.readReply(bytes, madeBy(origin));
+    if (reply !== undefined) return ok({ type: 'plain', reply });
+  } catch (error) {
+    // The stack is used up: JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
+    if (error instanceof RangeError) return err(unreadable('upstream_error', length));
+    throw error;
+  }
+  return err(invalidReply(response.status, bytes, codec.readError(bytes)));
 }
 
 async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): Opened {
