@@ -21,6 +21,14 @@ test.each([
     whole: `connect ECONNREFUSED ::1:1; ${refused.message}`,
   },
   {
+    of: 'several parts that cannot be closed',
+    thrown: Object.assign(new Error('An error was suppressed during disposal.'), {
+      ...{ name: 'SuppressedError', error: refused, suppressed: opening },
+    }),
+    alone: `opening the books: ${refused.message}; ${refused.message}`,
+    whole: `opening the books: ${refused.message}; ${refused.message}`,
+  },
+  {
     of: 'a fetch of such a name',
     thrown: new TypeError('fetch failed', { cause: new AggregateError([refused]) }),
     alone: 'fetch failed',

@@ -6,8 +6,13 @@
  */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ');
+  if (isSuppressed(error)) return `${reasonAndCausesOf(error.suppressed)}; ${reasonAndCausesOf(error.error)}`;
   return error instanceof Error ? error.message : String(error);
 }
+
+/** Errors of several parts that were closed one after the other: the last one, and those before it. Not each platform has the class. */
+const isSuppressed = (error: unknown): error is { readonly error: unknown; readonly suppressed: unknown } =>
+  error instanceof Error && error.name === 'SuppressedError' && 'error' in error && 'suppressed' in error;
 
 /** The same with what caused it, in one line: `opening the books: connect ECONNREFUSED 127.0.0.1:5432`. */
 export function reasonAndCausesOf(error: unknown): string {

@@ -46,6 +46,24 @@ test('reconcile is a fetch handler that answers nobody without its token', async
   expect((await fetch(new Request('https://reconcile/', { method: 'POST' }))).status).toBe(401);
 });
 
+test('a gateway as a fetch handler leaves no timer behind its answers, also where no key was asked for', async () => {
+  const { fetch } = createGatewayFetch({
+    SNAPSHOTS: { get: async () => null, put: async () => {}, delete: async () => {} },
+    INSTANCE: 'default/sample',
+    HYPERDRIVE: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', database: 'd' },
+    UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1',
+    UPSTASH_REDIS_REST_TOKEN: 'x',
+  });
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  const ended: unknown[] = [];
+  const execution = { waitUntil: (promise: Promise<unknown>) => void ended.push(promise) };
+  for (let at = 0; at < 50; at += 1) await fetch(new Request('https://gateway/models'), undefined, execution);
+  await Promise.all(ended);
+  // Other tests of this process have timers too.
+  expect(timers()).toBeLessThan(before + 25);
+});
+
 test('a gateway is a fetch handler: without a snapshot no key is known, and the store is not asked', async () => {
   const asked: string[] = [];
   const SNAPSHOTS = {

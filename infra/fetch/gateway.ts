@@ -66,9 +66,11 @@ async function answer(
   );
   const { exchange, response } = toExchange(request);
   const over = async (): Promise<void> => {
-    await handle(exchange);
-    await ledger.close();
-    await database.close();
+    try {
+      await handle(exchange);
+    } finally {
+      await ledger.close().finally(database.close);
+    }
   };
   const ended = over().catch((error) => log.error('not closed', { why: reasonOf(error) }));
   // A process goes on behind its answer by itself.
@@ -109,8 +111,5 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
     ...ledger,
     hold: (request) => started().hold(request),
     spend: (scopes, waited) => started().spend(scopes, waited),
-    close: async () => {
-      if (starting !== undefined) await ledger.close();
-    },
   };
 }

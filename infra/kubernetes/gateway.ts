@@ -30,7 +30,6 @@ main(async () => {
   await Promise.race([gateway.started, pause(LEDGER_FIRST)]);
   await run(gateway, async (millis) => {
     stopMaintaining();
-    await gateway.close(0, millis);
-    await upstream.close();
+    await gateway.close(0, millis).finally(upstream.close);
   });
 });

@@ -49,8 +49,7 @@ main(async () => {
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),
   });
   return run({ fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch) }, async () => {
-    await backends.close();
-    await api.close();
+    await backends.close().finally(api.close);
   });
 });
 

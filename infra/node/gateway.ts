@@ -1,6 +1,5 @@
 // One instance's gateway on Node: the gateway function with its ledger, store, outbox and database.
 import { openAccounts } from '#adapters/open-accounts.ts';
-import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, InstanceIdentity, StoreConnection } from '#core/ports/backends.ts';
@@ -10,6 +9,7 @@ import { reasonAndCausesOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
 import { metricsOf } from './metrics.ts';
+import { openOutbox } from './outbox.ts';
 import type { NodeDependencies } from './platform.ts';
 
 export interface GatewayParts extends NodeDependencies, Pick<GatewayDeps, 'snapshots' | 'credentials' | 'upstream'> {
@@ -24,15 +24,29 @@ export interface GatewayParts extends NodeDependencies, Pick<GatewayDeps, 'snaps
 
 export type OpenGateway = ReturnType<typeof openGateway>;
 
-/** Starts the ledger in the background: what an earlier process left in the outbox is booked first, and requests wait for that. */
+/**
+ * Starts the ledger in the background: what an earlier process left in the outbox is booked first, and requests wait for that. Whatever fails, what was
+ * opened is closed, in the opposite order.
+ */
 export function openGateway(parts: GatewayParts) {
+  const opened = new AsyncDisposableStack();
+  try {
+    return open(parts, opened);
+  } catch (error) {
+    opened.disposeAsync().catch(() => undefined);
+    throw error;
+  }
+}
+
+function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   const { instance, connection, storeConnection, folder, clock, log } = parts;
   const instanceUid = instance.uid;
-  const files = createOutbox({ folder, log });
   const { accounts, isShared, close: closeStore } = openAccounts(storeConnection, { instanceUid, clock, log });
-  // A store in memory dies with the process and knows nothing of what these files lack: they are better than nothing.
-  const outbox = isShared ? files : { ...files, discard: () => undefined };
+  opened.defer(closeStore);
+  const outbox = openOutbox({ folder, log, isShared });
+  opened.defer(outbox.close);
   const database = createDatabase(connection, { log });
+  opened.defer(database.close);
   const ledger = createLedger({
     ...{ ...parts, instanceUid, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },
     metrics: metricsOf(parts.metrics, instance),
@@ -44,8 +58,18 @@ export function openGateway(parts: GatewayParts) {
     // One process at a time has a store of its own: the one before it is not waited for.
     ...(isShared ? {} : { process: 'memory' }),
   });
+  opened.defer(() => ledger.close());
   const starting = keepStarting(ledger.start, parts);
+  opened.defer(starting.stop);
   const requests = counted(createGateway({ ...parts, policies: database.policies(instanceUid), ledger }));
+  const close = (end: number, graceMs: number): Promise<void> => {
+    starting.stop();
+    opened.defer(() => ledger.close(Math.min(MAX_BOOKING, end - performance.now() - AFTER_BOOKING)));
+    opened.defer(() => ledger.chargeLive().catch((error) => log.warn(UNCHARGED, { why: reasonAndCausesOf(error) })));
+    opened.defer(() => requests.end(graceMs));
+    return opened.disposeAsync();
+  };
+  let closing: Promise<void> | undefined;
   return {
     handle: requests.handle,
     /** Resolves when the ledger has started, or could not for the first time. */
@@ -60,20 +84,14 @@ export function openGateway(parts: GatewayParts) {
      * Closes everything when the last request has ended. After so many milliseconds the rest are cut: streams are charged for what they streamed, plain
      * requests whole, because nobody learns what they cost. All that takes `closingMs` more at most, whatever database and store do.
      */
-    close: async (graceMs = 0, closingMs = CLOSING) => {
-      const end = performance.now() + graceMs + closingMs;
-      starting.stop();
-      await requests.end(graceMs);
-      await ledger
-        .chargeLive()
-        .catch((error) => log.warn('requests were not charged at the stop', { why: reasonAndCausesOf(error) }));
-      await ledger.close(Math.min(MAX_BOOKING, end - performance.now() - AFTER_BOOKING));
-      await outbox.close();
-      await closeStore();
-      await database.close();
+    close: (graceMs = 0, closingMs = CLOSING): Promise<void> => {
+      closing ??= close(performance.now() + graceMs + closingMs, graceMs);
+      return closing;
     },
   };
 }
+
+const UNCHARGED = 'requests were not charged at the stop';
 
 /** Milliseconds that a stream needs to settle after its connection was cut. */
 const AFTER_CUT = 500;
@@ -130,7 +148,7 @@ function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayPa
       if (!isOver) await start();
     } catch (error) {
       if (isOver) return;
-      if (!isReported) log.warn('the ledger waits for the database', { why: reasonAndCausesOf(error) });
+      if (!isReported) log.warn('the ledger does not start yet, and tries again', { why: reasonAndCausesOf(error) });
       timer(TRY_AGAIN_AFTER, () => void attempt(true));
     }
   };

@@ -57,10 +57,13 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
         log.error(`the stop did not end within ${all} ms`);
         process.exit(1);
       }, all);
-      await served.close(requests, drain);
-      await close(end - performance.now());
-      await traces.close();
-      await scraped.close(0);
+      // In the opposite order of their lines here, and all of them whatever fails.
+      const steps = new AsyncDisposableStack();
+      steps.defer(() => scraped.close(0));
+      steps.defer(traces.close);
+      steps.defer(async () => void (await close(end - performance.now())));
+      steps.defer(() => served.close(requests, drain));
+      await steps.disposeAsync();
       log.info('stopped');
       process.exit(0);
     };

@@ -9,7 +9,8 @@ import type { Timer } from '#core/ports/platform.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startZombie } from '../../../test/zombie.ts';
 import { FolderInUse } from './lock.ts';
-import { createOutbox } from './outbox.ts';
+import { openFile } from './open-segments.ts';
+import { createOutbox, type OutboxOptions } from './outbox.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'outbox-lock-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -76,13 +77,20 @@ describe('a folder', () => {
       return () => undefined;
     };
     const left = await mkdtemp(join(root, 'stolen-'));
-    const paused = createOutbox({ folder: left, log, timer, slack: 0 });
+    const open: OutboxOptions['open'] = async (path) => {
+      const file = await openFile(path);
+      return { fd: file.fd, close: () => file.close(), datasync: async () => undefined };
+    };
+    const paused = createOutbox({ folder: left, log, timer, slack: 0, open });
     await paused.recover();
     await paused.append(holdRecord('before'));
     writeFileSync(join(left, 'lock'), JSON.stringify({ ...owner, host: 'thief' }));
     const files = () => readdirSync(left).map((name) => [name, readFileSync(join(left, name), 'utf8')]);
     const found = files();
-    for (let second = 0; second < 3; second += 1) fire();
+    for (let second = 0; second < 3; second += 1) {
+      fire();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     await expect(paused.append(holdRecord('after'))).rejects.toThrow('process 4194305 on thief has taken over');
     paused.discard();
     paused.done(['before']);

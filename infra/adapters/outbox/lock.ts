@@ -57,8 +57,8 @@ export function lockFolder(folder: string): Lock {
 /** Creates the lock with its content in one step, or not at all. */
 function place(path: string, me: Owner): boolean {
   const draft = `${path}.${me.nonce}`;
-  writeFileSync(draft, JSON.stringify(me));
   try {
+    writeFileSync(draft, JSON.stringify(me));
     linkSync(draft, path);
     return true;
   } catch (error) {

@@ -1,11 +1,11 @@
 // The outbox on disk: append-only files, one write a tick, fsync every second; finished records are compacted away (LEDGER 6).
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
 import type { Log } from '#core/ports/clock.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { createOpenLines, type Line } from './open-lines.ts';
+import { createOpenSegments, type OpenSegment, openFile, type SegmentFile } from './open-segments.ts';
 import { takeFolder } from './ownership.ts';
 import { createPage, idOf } from './record.ts';
 import { copyLines, listSegments, readSegment, removeSegments, segmentPath } from './segments.ts';
@@ -19,6 +19,8 @@ export interface OutboxOptions {
   readonly slack?: number;
   /** The write call; returns how many bytes it wrote. Default: Node's. */
   readonly write?: (descriptor: number, bytes: Uint8Array, from: number) => number;
+  /** Opens a segment to append to it. Default: Node's. */
+  readonly open?: (path: string) => Promise<SegmentFile>;
 }
 
 /** Appends that wait for the page's write: it succeeds for all of them, or for none. */
@@ -29,17 +31,10 @@ interface Waiting {
   readonly written: PromiseWithResolvers<void>;
 }
 
-interface Active {
-  readonly number: number;
-  readonly handle: FileHandle;
-  unsynced: boolean;
-  /** A write failed half way: the next write starts with a line feed. */
-  torn: boolean;
-}
-
 const SLACK = 4 * 1024 * 1024;
 const MAX_SEGMENTS = 8;
-const SYNC_EVERY = 1000;
+/** A disk that does not answer holds a stop no longer. */
+const CLOSE_WITHIN = 1000;
 
 export function createOutbox({
   folder,
@@ -47,6 +42,7 @@ export function createOutbox({
   timer = unrefTimer,
   slack = SLACK,
   write = writeSync,
+  open = openFile,
 }: OutboxOptions): Outbox {
   mkdirSync(folder, { recursive: true });
   const ownership = takeFolder(folder, log);
@@ -57,18 +53,18 @@ export function createOutbox({
   /** Bytes of all segments. */
   let size = 0;
   const earlier = listSegments(folder);
+  // The first append or the recovery reports it.
+  earlier.catch(() => undefined);
   let waiting: Waiting | undefined;
   let draining: Promise<void> | undefined;
-  let active: Active | undefined;
+  let active: OpenSegment | undefined;
   let compacting: Promise<void> | undefined;
   let nextNumber: number | undefined;
   let recovered = false;
   let closed = false;
-  /** Why the outbox cannot be synced; logged once, not every second. */
-  let trouble: string | undefined;
   /** Finished bytes beyond which a compaction is tried. */
   let threshold = slack;
-  let cancelSync = timer(SYNC_EVERY, () => void sync());
+  const files = createOpenSegments({ folder, log, timer, keep: ownership.keep });
 
   const resize = (number: number, bytes: number): void => {
     size += bytes - (segments.get(number) ?? 0);
@@ -80,12 +76,13 @@ export function createOutbox({
     if (why !== undefined) throw new Error(why);
   };
 
-  const activeSegment = async (): Promise<Active> => {
+  const activeSegment = async (): Promise<OpenSegment> => {
     assertOurs();
     if (active !== undefined) return active;
     nextNumber ??= ((await earlier).at(-1) ?? 0) + 1;
-    const handle = await open(segmentPath(folder, nextNumber), 'a');
-    active = { number: nextNumber, handle, unsynced: false, torn: false };
+    const file = await open(segmentPath(folder, nextNumber));
+    active = { number: nextNumber, file, unsynced: false, torn: false };
+    files.add(active);
     resize(nextNumber, 0);
     nextNumber += 1;
     return active;
@@ -112,14 +109,14 @@ export function createOutbox({
   };
 
   /** A synchronous write: the page cache takes it within microseconds, and a thread pool would cost several times that. */
-  const writePage = (to: Active, { ids, lines: written }: Waiting): void => {
+  const writePage = (to: OpenSegment, { ids, lines: written }: Waiting): void => {
     assertOurs();
     // The length of a torn write is unknown until the file is asked.
-    if (to.torn) resize(to.number, fstatSync(to.handle.fd).size + 1);
+    if (to.torn) resize(to.number, fstatSync(to.file.fd).size + 1);
     let end = segments.get(to.number) ?? 0;
     const bytes = page.bytes(to.torn);
     to.unsynced = true;
-    for (let at = 0; at < bytes.length; ) at += write(to.handle.fd, bytes, at);
+    for (let at = 0; at < bytes.length; ) at += write(to.file.fd, bytes, at);
     to.torn = false;
     written.forEach((line, place) => {
       line.segment = to.number;
@@ -128,23 +125,6 @@ export function createOutbox({
       lines.add(ids[place] ?? '', line);
     });
     resize(to.number, end);
-  };
-
-  const sync = async (): Promise<void> => {
-    try {
-      ownership.keep();
-      if (active?.unsynced) {
-        active.unsynced = false;
-        await active.handle.datasync();
-      }
-      if (trouble !== undefined) log?.info('the outbox is synced again', { folder });
-      trouble = undefined;
-    } catch (error) {
-      const why = reasonAndCausesOf(error);
-      if (why !== trouble) log?.error(UNSYNCED, { folder, why });
-      trouble = why;
-    }
-    if (!closed) cancelSync = timer(SYNC_EVERY, () => void sync());
   };
 
   /** Compacts: open records are copied to a new segment and the old segments removed; writes continue in the next segment. */
@@ -170,25 +150,32 @@ export function createOutbox({
       });
   };
 
-  const compact = async (last: Active): Promise<void> => {
-    const target = last.number + 1;
-    const bytes = await copyLines(folder, lines.upTo(last.number), target).finally(() => last.handle.close());
-    const old = [...segments.keys()].filter((number) => number <= last.number);
-    await removeSegments(folder, old);
-    for (const number of old) {
-      resize(number, 0);
-      segments.delete(number);
+  const compact = async (last: OpenSegment): Promise<void> => {
+    let isCopied = false;
+    try {
+      const target = last.number + 1;
+      const bytes = await copyLines(folder, lines.upTo(last.number), target);
+      isCopied = true;
+      const old = [...segments.keys()].filter((number) => number <= last.number);
+      if (bytes > 0) resize(target, bytes);
+      await removeSegments(folder, old);
+      for (const number of old) {
+        resize(number, 0);
+        segments.delete(number);
+      }
+    } finally {
+      files.retire(last, isCopied);
     }
-    if (bytes > 0) resize(target, bytes);
   };
 
   return {
     append(record) {
       const why = closed ? `the outbox in ${folder} is closed` : ownership.ended();
       if (why !== undefined) return Promise.reject(new Error(why));
+      const bytes = page.add(record);
       waiting ??= { ids: [], lines: [], written: Promise.withResolvers<void>() };
       waiting.ids.push(idOf(record));
-      waiting.lines.push({ segment: 0, at: 0, bytes: page.add(record), next: undefined });
+      waiting.lines.push({ segment: 0, at: 0, bytes, next: undefined });
       draining ??= new Promise((tick) => setImmediate(tick)).then(drain);
       return waiting.written.promise;
     },
@@ -222,27 +209,33 @@ export function createOutbox({
       }
     },
 
+    /** Whatever fails, all files are closed and the folder is released; then it rejects with what failed. */
     async close() {
       if (closed) return;
       closed = true;
-      cancelSync();
-      await draining;
-      await compacting;
-      await active?.handle.datasync();
-      await active?.handle.close();
-      if (recovered && lines.isEmpty() && ownership.isOurs()) await removeSegments(folder, [...segments.keys()]);
-      ownership.release();
+      files.stop();
+      const steps = new AsyncDisposableStack();
+      steps.defer(ownership.release);
+      steps.defer(async () => {
+        if (recovered && lines.isEmpty() && ownership.isOurs()) await removeSegments(folder, [...segments.keys()]);
+      });
+      steps.defer(() => within(timer, folder, files.close()));
+      steps.defer(() => within(timer, folder, Promise.all([draining, compacting]).then(files.sync)));
+      await steps.disposeAsync();
     },
   };
 }
-
-const UNSYNCED =
-  'the outbox cannot be synced: kills of the process lose nothing, a power loss may cost everything since the last sync; look at the disk';
 
 const UNDELETED =
   'the discarded outbox cannot be deleted: while it is there, a kill of the process charges its requests less than they cost; look at the disk';
 const DAMAGED =
   'the outbox has damaged lines, which were skipped: a hold without its settlement is charged at its size, a request without any line is not charged';
+
+function within(timer: Timer, folder: string, work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const cancel = timer(CLOSE_WITHIN, () => late.reject(new Error(`the disk of ${folder} did not answer in time`)));
+  return Promise.race([work, late.promise]).finally(cancel);
+}
 
 const unrefTimer: Timer = (millis, callback) => {
   const timeout = setTimeout(callback, millis);
