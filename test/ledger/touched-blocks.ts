@@ -35,8 +35,6 @@ interface Asked {
   readonly values: ReadonlyArray<unknown>;
   /** Index look-ups by the size of the query: an index with one more level may add as many blocks. */
   readonly lookups: number;
-  /** Whether it is prepared, so planned for any values after some executions. */
-  readonly isPrepared: boolean;
 }
 
 /** In a small index some ids share a block. */
@@ -61,59 +59,58 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
   const hash = createHash('sha256')
     .update(aliasOf(Math.floor(keys / 2)))
     .digest('hex');
-  const named = ({ text }: { readonly text: string }) => ({ text, isPrepared: true });
   return [
-    { lookups: 6, name: 'find a key with its policy', ...named(FIND), values: [[hash], INSTANCE] },
-    { lookups: 1, name: 'find an unknown key', ...named(FIND), values: [['0'.repeat(64)], INSTANCE] },
-    { lookups: 3, name: 'load three counters', ...named(SUMS), values: sums([...scopes(2), BUSY]) },
-    { lookups: 500, name: 'sums of 500 counters: a page of an audit', ...named(SUMS), values: sums(scopes(500)) },
+    { lookups: 6, name: 'find a key with its policy', text: FIND, values: [[hash], INSTANCE] },
+    { lookups: 1, name: 'find an unknown key', text: FIND, values: [['0'.repeat(64)], INSTANCE] },
+    { lookups: 3, name: 'load three counters', text: SUMS, values: sums([...scopes(2), BUSY]) },
+    { lookups: 500, name: 'sums of 500 counters: a page of an audit', text: SUMS, values: sums(scopes(500)) },
     {
       lookups: 20 + NEIGHBOURS,
       name: 'which of 20 ids are booked: an audit, a recovery',
-      ...named(BOOKED),
+      text: BOOKED,
       values: [ids, ids[0], ids.at(-1)],
     },
     {
       lookups: 2 * 500,
       name: 'insert them once more: all are there',
-      ...named(INSERT),
+      text: INSERT,
       values: [INSTANCE, ...toColumns(booked(entries))],
     },
     {
       lookups: 4,
       name: 'enter a batch of an account',
-      ...named(ENTER),
+      text: ENTER,
       values: [INSTANCE, accounts[9], 2, 20, 1, false],
     },
     {
       lookups: PER_ENTRY * 1000,
       name: 'insert a thousand entries of an account',
-      ...named(INSERT),
+      text: INSERT,
       values: [INSTANCE, ...toColumns(batch(1000))],
     },
     {
       lookups: PER_ENTRY * 1000,
       name: 'add a thousand entries of an account',
-      ...named(ADD),
+      text: ADD,
       values: [...toAdditions(batch(1000)), INSTANCE, 1, 5],
     },
     {
       lookups: 2 * 20 + NEIGHBOURS,
       name: 'rows of 20 accounts',
-      ...named(ROWS),
+      text: ROWS,
       values: [INSTANCE, accounts, accounts[0], accounts.at(-1)],
     },
-    { lookups: 3 * 20 + NEIGHBOURS, name: 'charges of 20 accounts', ...named(CHARGES), values: [INSTANCE, accounts] },
+    { lookups: 3 * 20 + NEIGHBOURS, name: 'charges of 20 accounts', text: CHARGES, values: [INSTANCE, accounts] },
     {
       lookups: 500,
       name: 'sums of 500 counters with what was rejected',
-      ...named(SUMS_WITH_REJECTED),
+      text: SUMS_WITH_REJECTED,
       values: sums(scopes(500)),
     },
     {
       lookups: 30 * 24 + 5,
       name: 'recount 30 days of the busy team',
-      ...named(RECOUNT),
+      text: RECOUNT,
       values: [BUSY, DAYS_30.start, DAYS_30.end, ...edgesOf(DAYS_30), BUSY],
     },
   ];
@@ -135,10 +132,7 @@ interface PlanNode {
   readonly Plans?: ReadonlyArray<PlanNode>;
 }
 
-/**
- * Runs all statements and rolls back. `byIndex` reads tables through indexes even where the planner would scan small ones.
- * A prepared statement counts with its generic or its custom plan, whichever touches more.
- */
+/** Runs all statements and rolls back. `byIndex` reads tables through indexes even where the planner would scan small ones. */
 export async function touchedBy(
   asked: ReadonlyArray<Asked>,
   connection: DatabaseConnection,
@@ -150,14 +144,9 @@ export async function touchedBy(
   try {
     const touched = new Map<string, Touched>();
     for (const each of asked) {
-      const plans = each.isPrepared ? ['force_custom_plan', 'force_generic_plan'] : ['force_custom_plan'];
-      const seen: Touched[] = [];
-      for (const plan of plans)
-        seen.push(await explain(client, each, byIndex ? `${plan}; set local enable_seqscan = off` : plan));
-      touched.set(
-        each.name,
-        seen.reduce((worst, one) => (one.blocks > worst.blocks ? one : worst)),
-      );
+      const plan = 'set local plan_cache_mode = force_custom_plan';
+      const settings = byIndex ? `${plan}; set local enable_seqscan = off` : plan;
+      touched.set(each.name, await explain(client, each, settings));
     }
     return touched;
   } finally {
@@ -165,8 +154,8 @@ export async function touchedBy(
   }
 }
 
-async function explain(client: pg.Client, { text, values }: Asked, plan: string): Promise<Touched> {
-  await client.query(`begin; set local plan_cache_mode = ${plan}; prepare asked as ${text}`);
+async function explain(client: pg.Client, { text, values }: Asked, settings: string): Promise<Touched> {
+  await client.query(`begin; ${settings}; prepare asked as ${text}`);
   const explained = `explain (analyze, buffers, format json) execute asked(${values.map(toLiteral).join(', ')})`;
   // The first run also reads a table's catalog.
   await client.query(`savepoint first; ${explained}; rollback to first`);

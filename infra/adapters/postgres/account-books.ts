@@ -77,17 +77,14 @@ const CURRENT = `
 select epoch::text as epoch, opened_at is not null as "isOpen" from gateway_operator.store_epoch where instance_uid = $1`;
 
 /** A batch that was booked before its account was closed is done again without effect. */
-export const ENTER = {
-  name: 'gateway-operator-enter',
-  text: `
+export const ENTER = `
 insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
 select $1, $2::uuid, $3::bigint, $4::bigint, case when $6::boolean then clock_timestamp() end
 where $6::boolean or exists (select from gateway_operator.store_epoch where instance_uid = $1 and epoch = $5::bigint)
 on conflict (instance_uid, account) do update set booked = greatest(a.booked, excluded.booked),
     number = greatest(a.number, excluded.number), closed_at = coalesce(a.closed_at, excluded.closed_at)
   where a.closed_at is null or a.booked >= excluded.booked
-returning 1`,
-};
+returning 1`;
 
 const ENTER_REQUEST = `
 select 1 where not exists (
@@ -148,9 +145,7 @@ interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged'> {
 }
 
 /** The bounds of the ids leave out the months that cannot have them. */
-export const ROWS = {
-  name: 'gateway-operator-accounts',
-  text: `
+export const ROWS = `
 select account::text, booked::text, number::text, closed_at is not null as "isClosed",
   charged is not null and closed_at >= coalesce(
     (select opened_at from gateway_operator.store_epoch where instance_uid = $1), 'infinity') as "isCharged"
@@ -158,8 +153,7 @@ from gateway_operator.account where instance_uid = $1 and account = any($2::uuid
 union all
 select distinct id::text, '0', '0', true, false from gateway_operator.entry e
 where id = any($2::uuid[]) and id >= $3::uuid and id <= $4::uuid
-  and not exists (select from gateway_operator.account where instance_uid = $1 and account = e.id)`,
-};
+  and not exists (select from gateway_operator.account where instance_uid = $1 and account = e.id)`;
 
 async function chargesOf(
   query: Query,
@@ -181,22 +175,17 @@ interface ChargeRow {
   readonly cost: string;
 }
 
-export const CHARGES = {
-  name: 'gateway-operator-charges',
-  text: `
+export const CHARGES = `
 select e.id::text, e.scope_ids[1]::text as "scopeId", e.window_starts[1]::text as start, e.window_ends[1]::text as "end",
   e.cost::text as cost
 from gateway_operator.account a cross join lateral unnest(a.charged) as charged (id)
   join gateway_operator.entry e on e.id = charged.id and e.kind = 'expired'
 where a.instance_uid = $1 and a.account = any($2::uuid[])
   and not exists (select from gateway_operator.entry c where c.id = charged.id and c.kind = 'correction')
-order by e.id`,
-};
+order by e.id`;
 
 /** With what was rejected: a rejected entry counts as spent until a person decides. */
-export const SUMS = {
-  name: 'gateway-operator-account-sums',
-  text: `
+export const SUMS = `
 with rejected as materialized (
   select charge ->> 'scopeId' as scope_id, charge -> 'window' ->> 'start' as window_start, charge -> 'window' ->> 'end' as window_end,
     sum(cost) as amount
@@ -205,5 +194,4 @@ select t.place, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
   left join gateway_operator.sum s using (scope_id, window_start, window_end)
   left join rejected r on r.scope_id = t.scope_id::text and r.window_start = t.window_start::text and r.window_end = t.window_end::text
-where s.amount is not null or r.amount is not null`,
-};
+where s.amount is not null or r.amount is not null`;

@@ -25,9 +25,7 @@ insert into gateway_operator.gateway_process as p (instance_uid, process, epoch,
 on conflict (instance_uid, process) do update
   set epoch = $3::bigint, seen_at = clock_timestamp(), left_at = null`;
 
-const STATE = {
-  name: 'gateway-operator-epoch',
-  text: `
+const STATE = `
 with state as (
   select coalesce(max(epoch), 0) as epoch, coalesce(bool_and(opened_at is not null), false) as is_open,
     coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age, coalesce(max(calls), 0) as calls
@@ -35,8 +33,7 @@ with state as (
 select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
   (select count(*)::integer from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
     and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as awaited
-from state`,
-};
+from state`;
 
 export function createEpochs(session: Session, instanceUid: string): Epochs {
   return {

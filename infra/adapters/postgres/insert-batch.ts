@@ -60,9 +60,7 @@ async function insertNew(
 }
 
 /** Answers the new entries only where others were there. */
-export const INSERT = {
-  name: 'gateway-operator-insert',
-  text: `
+export const INSERT = `
 with inserted as (
   insert into gateway_operator.entry (instance_uid, id, kind, cost, input_tokens, output_tokens, cached_input_tokens,
       cache_write_tokens, model, identifier, estimated, settled_at, scope_ids, window_starts, window_ends)
@@ -73,16 +71,13 @@ with inserted as (
     as t (id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, model, identifier, estimated,
       settled_at, first, last)
   on conflict (id, kind) do nothing returning id, kind)
-select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as some from inserted`,
-};
+select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as some from inserted`;
 
 /**
  * New entries are added up by scope, window and second; charges, sums and hours are made of that. An entry of a recounted time that names
  * another window counts in both.
  */
-export const ADD = {
-  name: 'gateway-operator-add',
-  text: `
+export const ADD = `
 with added as materialized (
   select scope_id, window_start, window_end, second, hour, sum(amount) as amount
   from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[], $6::numeric[])
@@ -110,8 +105,7 @@ hours as (
   on conflict (scope_id, hour) do update set amount = h.amount + excluded.amount
   returning 1)
 update gateway_operator.store_epoch set calls = $9
-where (select count(*) from hours) >= 0 and instance_uid = $7 and epoch = $8 and calls < $9`,
-};
+where (select count(*) from hours) >= 0 and instance_uid = $7 and epoch = $8 and calls < $9`;
 
 /** One array per column of `INSERT`. Charges of entries that share a list are written once. */
 export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown> {

@@ -122,9 +122,7 @@ async function moveSome(query: Query, uid: string): Promise<number> {
   return Number(row?.moved ?? 0);
 }
 
-const MOVE = {
-  name: 'gateway-operator-adopt',
-  text: `
+const MOVE = `
 with old as (
   select o.uid, o.closed_at from gateway_operator.instance i
     join gateway_operator.instance o on o.uid = i.adopted_from and o.adopted_by = i.uid
@@ -142,8 +140,7 @@ revived as (
   update gateway_operator.key_value v set retired_at = null from moved, old
   where v.scope_id = moved.scope_id and v.retired_at >= old.closed_at and not exists (
     select 1 from gateway_operator.key_value other where other.hash = v.hash and other.retired_at is null))
-select count(*) as moved from moved`,
-};
+select count(*) as moved from moved`;
 
 /** Answers how many it retired. */
 async function retireSome(query: Query, instanceUid: string): Promise<number> {

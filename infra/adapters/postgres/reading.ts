@@ -2,21 +2,21 @@
 import type { QueryResultRow } from 'pg';
 import type { Booked, EntryKind, Reading } from '#core/ports/books.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
-import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session, type Statement } from './session.ts';
+import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
 
 const QUESTION = 10_000;
 /** Windows in one query of sums: all that a sweep asks for, within reason. */
 const SUMS_QUESTION = 200_000;
 
 /** Reading on connections of the session. `sums`: the statement that answers the places of counters and their amounts. */
-export function createReading(session: Session, sums: Statement = SUMS): Reading {
+export function createReading(session: Session, sums: string = SUMS): Reading {
   return readingBy((size, ...call) => session.query(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call), sums);
 }
 
 /** A statement about so many things. */
 type Ask = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
 
-export function readingBy(ask: Ask, sums: Statement = SUMS): Reading {
+export function readingBy(ask: Ask, sums: string = SUMS): Reading {
   const sumsOf = async (of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
     const windows = of.map(({ window }) => window);
     const columns = [
@@ -60,18 +60,12 @@ export async function inPortions<T, A>(
   return answers;
 }
 
-export const SUMS = {
-  name: 'gateway-operator-sums',
-  text: `
+export const SUMS = `
 select t.place, s.amount::text as amount
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
-  join gateway_operator.sum s using (scope_id, window_start, window_end)`,
-};
+  join gateway_operator.sum s using (scope_id, window_start, window_end)`;
 
 /** The bounds of the ids leave out the months that cannot have them. */
-export const BOOKED = {
-  name: 'gateway-operator-booked',
-  text: `
+export const BOOKED = `
 select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by kind) as costs
-from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`,
-};
+from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`;

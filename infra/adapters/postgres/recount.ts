@@ -46,9 +46,7 @@ export function edgesOf({ start, end }: Window, isRounded = false): ReadonlyArra
   return [first, last, from, isRounded ? from : lowestId(first * HOUR), lowestId(last * HOUR), until];
 }
 
-export const RECOUNT = {
-  name: 'gateway-operator-recount',
-  text: `
+export const RECOUNT = `
 with counted as (
   select coalesce((select sum(amount) from gateway_operator.hour_sum
       where scope_id = $10 and hour >= $4::bigint and hour < $5::bigint), 0)
@@ -62,5 +60,4 @@ remembered as (
   on conflict (scope_id) do update set window_start = $2::bigint, window_end = $3::bigint, from_id = $6, until_id = $9)
 insert into gateway_operator.sum (scope_id, window_start, window_end, amount)
 select $1, $2::bigint, $3::bigint, amount from counted
-on conflict (scope_id, window_start, window_end) do update set amount = excluded.amount`,
-};
+on conflict (scope_id, window_start, window_end) do update set amount = excluded.amount`;

@@ -10,9 +10,8 @@ export const GATEWAY_LIMIT: Millis = 1800;
 /** The same of reconcile and bookings: 5 s (DESIGN 10, Time). */
 export const BACKGROUND_LIMIT: Millis = 4500;
 
+/** A statement has no name: a pooler in transaction mode gives its next one to another connection of the server. */
 export interface Statement {
-  /** Prepares it once per connection. */
-  readonly name?: string;
   readonly text: string;
   /** For very many rows: applied to each JSON value as its row arrives. While rows arrive the database is not silent, however long it takes. */
   readonly readJson?: (value: unknown) => unknown;
