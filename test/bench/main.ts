@@ -11,6 +11,7 @@ import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
 import { benchHouse } from './house.ts';
 import { benchLedger } from './ledger.ts';
+import { benchMemory } from './memory.ts';
 import { benchMillion } from './million.ts';
 import { benchFifty } from './sweep/fifty.ts';
 import { benchRealSweep, benchSweep } from './sweep.ts';
@@ -30,6 +31,9 @@ npm run bench -- routes        the same for each route that spends, with the sto
                                six minutes; only by name
 npm run bench -- million       a million requests to the gateway and to the bare pass-through: memory, and stalls of their event loops by cause;
                                about six minutes; only by name (BENCH_REQUESTS=100000: fewer requests; BENCH_PROFILE=DIR)
+npm run bench -- memory        memory of a gateway with its Pod's options and limit, in a cgroup where this machine lets us make one: the largest
+                               bodies and the most streams that it accepts; about ten minutes; only by name (BENCH_LIMITS=512,1024: other limits,
+                               in MiB; BENCH_STREAMS=200,400: other numbers of streams)
 npm run bench -- ledger        hold and settle on each store, against bare round trips; time until a wiped store serves again; entries per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
 npm run bench -- hints         time from apply to a usable key, by each trigger: admission's hint (Node on both clusters, Workers), Knative's
@@ -65,6 +69,7 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['sweep-real', [benchRealSweep]],
   ['fifty', [benchFifty]],
   ['hints', [benchHints]],
+  ['memory', [benchMemory]],
   ['million', [benchMillion]],
   ['ten-million', [benchTenMillion]],
 ]);

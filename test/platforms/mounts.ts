@@ -28,6 +28,8 @@ interface Volume {
 interface Pod {
   readonly volumes: readonly Volume[];
   readonly containers: ReadonlyArray<{
+    readonly command: readonly string[];
+    readonly resources: { readonly limits: { readonly memory: string } };
     readonly env: ReadonlyArray<{ readonly name: string; readonly value: string }>;
     readonly volumeMounts: ReadonlyArray<{ readonly name: string; readonly mountPath: string }>;
   }>;
@@ -47,7 +49,8 @@ export async function mountSample(cluster: Cluster, folder: string): Promise<Mou
   return environment as unknown as Mounts;
 }
 
-async function podOf(cluster: Cluster): Promise<Pod> {
+/** The Pod of the sample's gateway. */
+export async function podOf(cluster: Cluster): Promise<Pod> {
   const found = await cluster.get(resourceOf('GatewayInstance'), 'default', 'sample');
   if (found === undefined) throw new Error('there is no instance');
   const instance = { ...found, spec: GatewayInstanceSpec.parse(found.spec) } as GatewayInstance;

@@ -105,8 +105,8 @@ export async function startPlace(preload?: string) {
   }
 }
 
-/** The sample through reconcile, and its gateway from mounted files. The key is alice's, whose user and team have budgets. */
-async function makeGateways(world: TestWorld, upstream: string, redis: TestRedis | undefined) {
+/** The sample through reconcile, and the files of its gateway. The key is alice's, whose user and team have budgets. */
+export async function mountGateway(world: TestWorld, upstream: string) {
   await writeBundles(
     world.folder,
     DEPLOYABLES.filter(({ output }) => /^node\/(reconcile|gateway)/.test(output)),
@@ -121,6 +121,12 @@ async function makeGateways(world: TestWorld, upstream: string, redis: TestRedis
   for (const model of ['small', 'claude']) {
     writeFileSync(join(mounts.CREDENTIALS_DIR, `sample-model-${model}/apiBase`), `${upstream}/v1`);
   }
+  return { key: keyValue, mounts, bundle: bundle('gateway') };
+}
+
+/** Gateways on a core of their own. */
+async function makeGateways(world: TestWorld, upstream: string, redis: TestRedis | undefined) {
+  const { key, mounts, bundle } = await mountGateway(world, upstream);
   const stores = {
     memory: {},
     Redis: redis === undefined ? {} : { STORE_DIR: mountStore(join(world.folder, 'redis'), redis) },
@@ -133,12 +139,12 @@ async function makeGateways(world: TestWorld, upstream: string, redis: TestRedis
     const outbox = join(mounts.OUTBOX_DIR, `${launched}`);
     mkdirSync(outbox);
     const own = { HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', OUTBOX_DIR: outbox };
-    return spawnPinned(0, [...imports, ...profile, bundle('gateway')], {
+    return spawnPinned(0, [...imports, ...profile, bundle], {
       environment: { ...mounts, ...stores[store], ...own },
       hasChannel: imports.length > 0,
     });
   };
-  return { key: keyValue, launch };
+  return { key, launch };
 }
 
 /** A thousand times the sample's budgets: a million requests and bodies of 300 KB cost more. */
