@@ -12,8 +12,14 @@ import { estimateTokens } from './wire/prompt.ts';
 /** The entry that was called. */
 type Called = Candidate & Pick<Recipient, 'limit'>;
 
-/** Unread pieces are kept up to this many bytes: they are read only where the provider's count does not make that needless. */
-const MAX_UNREAD = 256 * 1024;
+/**
+ * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A ledger asks for the
+ * cost every second, so more would seldom be kept.
+ */
+const MAX_UNREAD = 64 * 1024;
+/** Room for the first of them; it doubles. */
+const FIRST_UNREAD = 4 * 1024;
+const NO_BYTES = new Uint8Array(0);
 /** No delta is shorter: `{"delta":{"images":[1]}}`. */
 const MIN_DELTA_BYTES = 24;
 
@@ -22,8 +28,10 @@ export class Meter {
   readonly #reservation: Reservation;
   readonly #target: Called;
   readonly #end: StreamEnd;
-  #unread: Piece[] = [];
+  /** Unread pieces, joined: each packet of a word or two takes several times its bytes. */
+  #unread = NO_BYTES;
   #unreadBytes = 0;
+  #readEvents: Piece['events'];
   /** Whether each answer has ended, by index. */
   readonly #choices = new Map<number, boolean>();
   #deltas = 0;
@@ -55,7 +63,7 @@ export class Meter {
   count(piece: Piece): void {
     // A count that came before content does not include it: from then on every piece is read as it arrives.
     if (piece.events === undefined) this.#countRead(piece);
-    else if (this.#usage !== undefined) for (const event of piece.events()) this.#countRead(event);
+    else if (this.#usage !== undefined) for (const event of piece.events(piece.bytes)) this.#countRead(event);
     else this.#keep(piece);
   }
 
@@ -67,17 +75,25 @@ export class Meter {
     this.#concluded = piece.usageOnly || (this.#concluded && piece.deltas === 0);
   }
 
-  #keep(piece: Piece): void {
-    this.#unread.push(piece);
-    this.#unreadBytes += piece.bytes.length;
-    if (this.#unreadBytes > MAX_UNREAD) this.#readAll();
+  #keep({ bytes, events }: Piece): void {
+    const length = this.#unreadBytes + bytes.length;
+    if (length > this.#unread.length) {
+      const larger = new Uint8Array(Math.max(FIRST_UNREAD, 2 * this.#unread.length, length));
+      larger.set(this.#unread.subarray(0, this.#unreadBytes));
+      this.#unread = larger;
+    }
+    this.#unread.set(bytes, this.#unreadBytes);
+    this.#unreadBytes = length;
+    this.#readEvents = events;
+    if (length > MAX_UNREAD) this.#readAll();
   }
 
   #readAll(): void {
-    const unread = this.#unread;
-    this.#unread = [];
+    if (this.#unreadBytes === 0) return;
+    const unread = this.#unread.subarray(0, this.#unreadBytes);
+    this.#unread = NO_BYTES;
     this.#unreadBytes = 0;
-    for (const { events } of unread) for (const event of events?.() ?? []) this.#size(event);
+    for (const event of this.#readEvents?.(unread) ?? []) this.#size(event);
   }
 
   #size(piece: Piece): void {

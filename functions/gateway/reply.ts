@@ -227,7 +227,7 @@ function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[
       return 'failed';
     }
     if (meter.exceeds(piece)) {
-      const end = piece.events === undefined ? 'cut' : show(running, piece.events(), shown);
+      const end = piece.events === undefined ? 'cut' : show(running, piece.events(piece.bytes), shown);
       if (end !== undefined) return end;
       continue;
     }

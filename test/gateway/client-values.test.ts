@@ -1,8 +1,6 @@
 // Texts that clients choose: however many different ones come, a gateway process keeps none of them.
 import { Agent, createServer, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGateway } from '../../functions/gateway/app.ts';
 import { createLog } from '../../infra/adapters/log.ts';
@@ -14,15 +12,13 @@ import { policiesOf } from '../doubles/policies.ts';
 import { message } from './anthropic.ts';
 import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from './instance.ts';
 import { createLedgerFake } from './ledger.ts';
+import { memory } from './memory.ts';
 
 /** Characters of one value, and requests before each measurement. */
 const LENGTH = 6_000;
 const REQUESTS = 200;
 /** Bytes that a request may leave behind: far less than a value, which would be kept as part of several texts. */
 const MAX_LEFT = LENGTH / 4;
-
-setFlagsFromString('--expose-gc');
-const collect: () => void = runInNewContext('gc');
 
 interface Sent {
   readonly path?: string;
@@ -124,16 +120,6 @@ describe('a process keeps no memory of different', () => {
     expect((await memory()) - before).toBeLessThan(REQUESTS * MAX_LEFT);
   });
 });
-
-async function memory(): Promise<number> {
-  // Finalizers run between two collections.
-  for (let turn = 0; turn < 2; turn += 1) {
-    collect();
-    await new Promise(setImmediate);
-  }
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
 
 /** The fake keeps whatever it was asked, for tests that look at it. */
 function forgetful(ledger: ReturnType<typeof createLedgerFake>) {

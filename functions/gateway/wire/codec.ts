@@ -136,7 +136,7 @@ export interface Piece extends OutputSize {
    * Reads the events of an unread piece: they continue answers, and none of them contains a count or an error or ends the stream. Until then
    * everything below is as in `NOTHING`.
    */
-  readonly events: (() => ReadonlyArray<Piece>) | undefined;
+  readonly events: ((bytes: Uint8Array) => ReadonlyArray<Piece>) | undefined;
   /** `[DONE]`. */
   readonly done: boolean;
   /** Pieces of content, a lower bound of the tokens. */

@@ -21,7 +21,7 @@ function parsed(bytes: Uint8Array): Piece[] {
   return [...splitter.push(bytes), ...splitter.end()].map(toPiece);
 }
 
-const one = (piece: Piece) => piece.events?.() ?? [piece];
+const one = (piece: Piece) => piece.events?.(piece.bytes) ?? [piece];
 /** What is told of a piece. Blank lines between events, which tell nothing, may stand with the event before or behind them. */
 const tell = (piece: Piece) => ({ ...piece, bytes: decoder.decode(piece.bytes).trim() });
 const isBlank = ({ bytes }: { bytes: string }) => bytes === '';
@@ -31,7 +31,7 @@ function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
   const told = (those: ReadonlyArray<Piece>) => those.map(tell).filter((piece) => !isBlank(piece));
   expect(told(pieces.flatMap(one))).toEqual(told(parsed(bytes)));
   expect(decoder.decode(concat(pieces.map((piece) => piece.bytes)))).toBe(decoder.decode(bytes));
-  const unread = pieces.flatMap((piece) => piece.events?.() ?? []);
+  const unread = pieces.flatMap((piece) => piece.events?.(piece.bytes) ?? []);
   for (const { usage, done, error, usageOnly, prompt } of unread) {
     expect({ usage, done, error, usageOnly, prompt }).toEqual({
       ...{ usage: undefined, done: false, error: undefined, usageOnly: false, prompt: undefined },
@@ -58,7 +58,12 @@ test('events that only go on with an answer come as one piece, unread, and give 
   const sent = ['a', 'bc', 'é', '', '"usage":{', '"error":{}'].map((content) => event(content, ',"usage":null'));
   const pieces = read([encoder.encode(sent.join(''))]);
   expect(isUnread(pieces)).toEqual([true]);
-  expect(pieces[0]?.events?.().map(({ bytes }) => decoder.decode(bytes))).toEqual(sent);
+  expect(
+    pieces
+      .slice(0, 1)
+      .flatMap((piece) => piece.events?.(piece.bytes) ?? [])
+      .map(({ bytes }) => decoder.decode(bytes)),
+  ).toEqual(sent);
 });
 
 test('usage, errors and ends are read wherever they stand', () => {
@@ -66,7 +71,12 @@ test('usage, errors and ends are read wherever they stand', () => {
   const sent = [event('a'), event('b'), event('c', usage), event('d'), event('e', ',"error":{"message":"m"}')];
   const pieces = read([encoder.encode([...sent, 'data: [DONE]\n\n'].join(''))]);
   expect(
-    pieces.map(({ events, usage, error, done }) => [events?.().length, usage?.output, error?.message, done]),
+    pieces.map(({ bytes, events, usage, error, done }) => [
+      events?.(bytes).length,
+      usage?.output,
+      error?.message,
+      done,
+    ]),
   ).toEqual([
     [2, undefined, undefined, false],
     [undefined, 3, undefined, false],

@@ -25,11 +25,16 @@ export function createReader(): StreamReader {
       const length = splitter.isBetween ? lengthUnread(latin1.decode(bytes)) : 0;
       if (length === 0) return splitter.push(bytes).map(toPiece);
       const unread = length === bytes.length ? bytes : bytes.subarray(0, length);
-      const piece = { ...NOTHING, bytes: unread, events: () => new SseSplitter().push(unread).map(toPiece) };
+      const piece = { ...NOTHING, bytes: unread, events: readEvents };
       return length === bytes.length ? [piece] : [piece, ...splitter.push(bytes.subarray(length)).map(toPiece)];
     },
     end: () => splitter.end().map(toPiece),
   };
+}
+
+/** Whole events, parsed. */
+function readEvents(bytes: Uint8Array): ReadonlyArray<Piece> {
+  return new SseSplitter().push(bytes).map(toPiece);
 }
 
 /** The length of the leading whole events that only continue answers and pass as one piece. Comments alone do not begin an answer. */
