@@ -227,6 +227,12 @@ test('a sweep of the function keeps the certificate and says so, a hint does not
   expect(JSON.parse(await harness.post())).toMatchObject({
     certificate: { actions: ['IssueCertificate', 'WriteCertificate'] },
   });
+  const missing = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'];
+  expect(JSON.parse(await harness.post())).toMatchObject({ certificate: { actions: [], missing } });
+  await harness.applyHooks();
+  expect(JSON.parse(await harness.post())).toMatchObject({
+    certificate: { actions: ['TrustAuthorities', 'TrustAuthorities'] },
+  });
   expect(JSON.parse(await harness.post())).not.toHaveProperty('certificate');
 });
 

@@ -60,7 +60,8 @@ export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
     scope.look === 'at' &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
   const underWay = untried + worlds.flatMap(objectsIn).filter(isUnderWay).length + (isAwaited ? 1 : 0);
-  const isQuiet = certificate === undefined || (certificate.actions.length === 0 && certificate.failed === undefined);
+  const { actions = [], failed, missing } = certificate ?? {};
+  const isQuiet = actions.length === 0 && failed === undefined && missing === undefined;
   return {
     observed: count(objectsOf(all).map(({ kind }) => kind)),
     actions: count(ended('done')),

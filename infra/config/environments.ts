@@ -105,6 +105,7 @@ export const ReconcileEnvironment = {
     RETAIN_MONTHS: optional(months),
     ...rules,
     ADMISSION_SERVICE: optional(namespacedName),
+    RESYNC_AT_START: withDefault(oneOf('true', 'false'), 'false'),
     PATH_SECRETS: optional(serviceSegments),
     ...traces,
   },

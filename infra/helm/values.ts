@@ -196,14 +196,6 @@ export const Values = z.strictObject({
     })
     .prefault({}),
   ...monitoring,
-  firstRun: z
-    .strictObject({
-      enabled: z
-        .boolean()
-        .default(true)
-        .describe('Whether a Job calls reconcile right after an install or upgrade, in place of the next minute.'),
-    })
-    .prefault({}),
   uninstall: z
     .strictObject({
       objects: z

@@ -1,4 +1,5 @@
 // The reconcile function as a Node process: plain Kubernetes and Knative.
+import { setTimeout as pause } from 'node:timers/promises';
 import { createBackends } from '#adapters/backends.ts';
 import { createIssuer } from '#adapters/issuer.ts';
 import { openAccounts } from '#adapters/open-accounts.ts';
@@ -14,6 +15,7 @@ import { openApi } from '../node/api-access.ts';
 import { main, openFunction } from '../node/process.ts';
 import { createReadiness } from '../node/readiness.ts';
 import { createStoreMaintenance } from '../node/store-maintenance.ts';
+import { resyncAtStart } from '../triggers/at-start.ts';
 import { requireToken } from '../triggers/token.ts';
 
 main(async () => {
@@ -48,9 +50,10 @@ main(async () => {
     // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),
   });
-  return run({ fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch) }, async () => {
+  await run({ fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch) }, async () => {
     await backends.close().finally(api.close);
   });
+  if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: app.fetch, log, now: Date.now, pause });
 });
 
 /** Entries past their retention go in whole months. */

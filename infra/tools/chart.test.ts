@@ -57,6 +57,12 @@ test('the documented command names the image in every manifest, as often as it i
   expect(globSync('infra/*/*.before', { cwd: copy })).toEqual([]);
 });
 
+test('the chart has no links, of each of which Helm would print a line', () => {
+  const paths = globSync('**/*', { cwd: join(root, CHART), withFileTypes: true });
+  expect(paths.length).toBeGreaterThan(20);
+  expect(paths.filter((path) => path.isSymbolicLink()).map(({ name }) => name)).toEqual([]);
+});
+
 test('chart and app have the version of the release', () => {
   expect(read('Chart.yaml')).toMatchObject({ version: RELEASE_VERSION, appVersion: RELEASE_VERSION });
 });

@@ -6,6 +6,8 @@ export interface SweepDependencies {
   readonly ask: () => Promise<string>;
   readonly now: () => number;
   readonly pause: (millis: number) => Promise<unknown>;
+  /** Whether a report leaves nothing to ask again for. Default: nothing is under way. */
+  readonly isDone?: (report: string) => boolean;
 }
 
 /** Milliseconds between two sweeps. A gateway takes seconds to start. */
@@ -15,14 +17,16 @@ const RETRY = 1_000;
 /** Milliseconds for which further sweeps are begun: then the next minute's run goes on. */
 const LAST = 50_000;
 
+const isQuiet = (report: string): boolean => !readReport(report).underWay;
+
 /** Answers the last report, or rejects with the last failure. A function that is not there yet (an update, an installation) is asked again. */
-export async function sweepUntilDone({ ask, now, pause }: SweepDependencies): Promise<string> {
+export async function sweepUntilDone({ ask, now, pause, isDone = isQuiet }: SweepDependencies): Promise<string> {
   const began = now();
   const isOver = () => now() - began >= LAST;
   for (;;) {
     try {
       const report = await ask();
-      if (isOver() || !readReport(report).underWay) return report;
+      if (isOver() || isDone(report)) return report;
       await pause(PAUSE);
     } catch (error) {
       if (isOver()) throw error;

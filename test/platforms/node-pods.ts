@@ -2,7 +2,7 @@
 import { eventually } from '../eventually.ts';
 import type { Rig } from './rig.ts';
 
-const OURS = /gateway|\/(admission|reconcile|trigger|uninstall|first-run)(-|$)|llm|-key$/;
+const OURS = /gateway|\/(admission|reconcile|trigger|uninstall)(-|$)|llm|-key$/;
 
 interface Pod {
   readonly metadata: { readonly deletionTimestamp?: string };

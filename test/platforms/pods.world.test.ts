@@ -350,6 +350,26 @@ describeUnless(why, 'real Pods', () => {
     },
     2 * LONG,
   );
+
+  test(
+    'after its manifests were deleted first, one command of the page frees a namespace that waits for finalizers',
+    async () => {
+      await install();
+      await rig.kubectl('apply -f -', teamOf(node.database));
+      await rig.kubectl('-n team wait gatewayinstance/team virtualkey/team --for=condition=Ready --timeout=120s');
+      await rig.kubectl('delete -f infra/kubernetes/install.yaml --timeout=120s');
+      await rig.kubectl('delete namespace team --wait=false');
+      const told = () => rig.kubectl('get namespace team -o jsonpath={.status.conditions[*].message}');
+      await eventually(told, (said) => said.includes('finalizers remaining: gateway-operator.dev/cleanup'), LONG);
+      const began = performance.now();
+      await rig.type(documented('docs/operations.md', 'free'), node.desk);
+      await rig.kubectl('wait --for=delete namespace/team --timeout=30s');
+      node.note(
+        `${seconds(began)} s from the command of the page until a namespace that waited for finalizers is gone`,
+      );
+    },
+    2 * LONG,
+  );
 });
 
 interface Instance {

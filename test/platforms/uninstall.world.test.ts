@@ -170,6 +170,25 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     expect(await eventually(left, (names) => !names.includes('gateway-'))).not.toContain('gateway-');
   });
 
+  test('when its manifests went first, one command of the page frees a namespace that waits for finalizers', async () => {
+    await noNamespace();
+    const reconcile = await install();
+    expect(await reconcile.stop()).toBe(0);
+    await kubectl(['delete', '-f', 'infra/kubernetes/install.yaml', '--ignore-not-found', '--timeout=60s']);
+    await kubectl(['create', 'namespace', 'team-a']);
+    const [key] = await admin.list(virtualKeys);
+    const { finalizers } = key?.metadata ?? expect.fail('there is no key');
+    const metadata = { name: 'theirs', namespace: 'team-a', finalizers };
+    await kubectl(['create', '-f', '-'], JSON.stringify({ ...key, metadata, status: undefined }));
+    await kubectl(['delete', 'namespace', 'team-a', '--wait=false']);
+    const told = () => kubectl(['get', 'namespace', 'team-a', '-o', 'jsonpath={.status.conditions[*].message}']);
+    await eventually(told, (said) => said.includes('finalizers remaining: gateway-operator.dev/cleanup'));
+    await type(documented('docs/operations.md', 'free'), ROOT, server.kubeconfig);
+    await kubectl(['wait', '--for=delete', 'namespace/team-a', '--timeout=30s']);
+    for (const { metadata } of await admin.list(virtualKeys)) expect(metadata.finalizers).toBeUndefined();
+    await kubectl(['delete', 'vk,gwuser,gwteam,gwi', '--all', '--all-namespaces', '--timeout=30s']);
+  });
+
   test('people keep their objects where they ask for it: no finalizer holds any, and each can be deleted by hand', async () => {
     await noNamespace();
     const reconcile = await install();

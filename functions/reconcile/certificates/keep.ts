@@ -25,6 +25,8 @@ export type CertificateAction = 'IssueCertificate' | 'TrustAuthorities' | 'Route
 /** Actions that were done; `failed` says why there are no more. */
 export interface CertificateReport {
   readonly actions: ReadonlyArray<CertificateAction>;
+  /** Kinds of the webhook configurations that are not there. Absent: both are. */
+  readonly missing?: ReadonlyArray<string>;
   readonly failed?: string;
 }
 
@@ -54,8 +56,8 @@ export async function keepCertificate(keeper: Keeper, certificates: CertificateD
     log.info(`certificate of admission: ${action}`, { why });
   };
   try {
-    await keep(keeper, certificates, done);
-    return { actions };
+    const missing = await keep(keeper, certificates, done);
+    return { actions, ...(missing.length > 0 && { missing }) };
   } catch (error) {
     metrics.add(COUNTER, FAILED);
     log.error('the certificate of admission could not be kept', { why: reasonOf(error) });
@@ -63,20 +65,17 @@ export async function keepCertificate(keeper: Keeper, certificates: CertificateD
   }
 }
 
-/** Trust comes first, then what is trusted. */
+/** Trust comes first, then what is trusted. Answers the kinds of the configurations that are not there. */
 async function keep(
   keeper: Keeper,
   certificates: CertificateDeps,
   done: (action: CertificateAction, why: string) => void,
-): Promise<void> {
+): Promise<ReadonlyArray<string>> {
   const { cluster, clock } = keeper;
   const view = await observe(cluster, certificates);
   const { secret, hooks } = view;
   watchExpiry(keeper, view, certificates);
-  for (const { kind } of HOOKS.filter(({ kind }) => !hooks.some(({ resource }) => resource.kind === kind)))
-    keeper.log.warn(
-      `there is no ${kind} ${WEBHOOKS}, so admission is not asked: install the operator's manifests again`,
-    );
+  const missing = warnOfMissing(keeper, view);
   const whyFresh = whyIssued(view, clock.now());
   const fresh = whyFresh === undefined ? undefined : await issue(certificates, view, clock.now());
   const { serving, previous = [] } = fresh ?? (secret?.by === 'us' ? secret : {});
@@ -90,12 +89,20 @@ async function keep(
   for (const hook of hooks) {
     const isTrusting = hook.isInjected || hook.bundles.every(isTold);
     if (isTrusting && hook.isRouted) continue;
-    if (!isWritten(await writeHook(cluster, certificates, hook, isTrusting ? undefined : authorities))) return;
+    if (!isWritten(await writeHook(cluster, certificates, hook, isTrusting ? undefined : authorities))) return missing;
     if (isTrusting) done('RouteReviews', 'a configuration calls another path than admission serves');
     else done('TrustAuthorities', why);
   }
   if (fresh !== undefined && isWritten(await writeSecret(cluster, certificates.service, fresh, secret)))
     done('WriteCertificate', why);
+  return missing;
+}
+
+function warnOfMissing({ log }: Keeper, { hooks }: View): ReadonlyArray<string> {
+  const missing = HOOKS.map(({ kind }) => kind).filter((kind) => !hooks.some(({ resource }) => resource.kind === kind));
+  for (const kind of missing)
+    log.warn(`there is no ${kind} ${WEBHOOKS}, so admission is not asked: install the operator's manifests again`);
+  return missing;
 }
 
 /** Whether a sweep would renew, and why: as a row of a dry run. */
