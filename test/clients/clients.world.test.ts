@@ -156,9 +156,16 @@ async function repeat({ url, headers, body }: Asked, to: string): Promise<{ aske
   return { asked, reply };
 }
 
-/** A request as the upstream sees it, without what the gateway may change: a limit where there was none, and the wish for usage. */
+/** A request as the upstream sees it, without what the gateway may change: a limit where there was none, the wish for usage, and that nothing is stored. */
 function sentIn({ url, headers, body }: Asked) {
-  const { max_completion_tokens: _, max_output_tokens: __, stream_options: ___, ...members } = JSON.parse(body);
+  const {
+    max_completion_tokens: _,
+    max_output_tokens: __,
+    stream_options: ___,
+    store = false,
+    ...rest
+  } = JSON.parse(body);
+  const members = { ...rest, store };
   const [, query = ''] = url.split('?');
   const { 'anthropic-beta': beta, 'anthropic-version': version } = headers;
   return { query, beta, version, members };
