@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatMoney, parseMoney } from './money.ts';
+import { formatMoney, nanoOfNumber, parseMoney } from './money.ts';
 
 const NANO_PER_DOLLAR = 1_000_000_000n;
 
@@ -48,6 +48,35 @@ test.each([
 ])('%j is not money', (text) => {
   expect(parseMoney(text)).toBeUndefined();
 });
+
+test.each([
+  [0, 0n],
+  [-0, 0n],
+  [12.5, 12_500_000_000n],
+  [0.000000001, 1n],
+  [0.0000000010001, 2n],
+  [5e-324, 1n],
+  [1e21, 10n ** 30n],
+  [1.5e300, 15n * 10n ** 308n],
+])('a number of %s dollars is %s nano-dollars, rounded up', (dollars, nano) => {
+  expect(nanoOfNumber(dollars)).toBe(nano);
+});
+
+test('a number of dollars that has a written form is what that says', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 10 ** 15 }), (nano) => {
+      const text = formatMoney(BigInt(nano));
+      expect(nanoOfNumber(Number(text))).toBe(BigInt(nano));
+    }),
+  );
+});
+
+test.each([-1, -1e-300, Number.NaN, Number.POSITIVE_INFINITY, '1', null, undefined, 1n, {}, [1], true])(
+  'is no number of dollars: %s',
+  (value) => {
+    expect(nanoOfNumber(value)).toBeUndefined();
+  },
+);
 
 test.each([
   [0n, '0'],

@@ -18,5 +18,17 @@ export function formatMoney(amount: Nano): string {
   return `${sign}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 
+/** Nano-dollars of a JSON number of dollars, rounded up from its shortest decimal; undefined where it is no amount. */
+export function nanoOfNumber(dollars: unknown): Nano | undefined {
+  if (typeof dollars !== 'number' || !Number.isFinite(dollars) || dollars < 0) return undefined;
+  const [digits = '', exponent = '0'] = String(dollars).split('e');
+  const [whole = '', fraction = ''] = digits.split('.');
+  const scale = Number(exponent) - fraction.length + 9;
+  const amount = BigInt(whole + fraction);
+  if (scale >= 0) return amount * 10n ** BigInt(scale);
+  const divisor = 10n ** BigInt(-scale);
+  return (amount + divisor - 1n) / divisor;
+}
+
 export const larger = (a: Nano, b: Nano): Nano => (a > b ? a : b);
 export const smaller = (a: Nano, b: Nano): Nano => (a < b ? a : b);

@@ -36,6 +36,14 @@ describe('a model entry', () => {
     expect(entryPrice({ model: 'openai/gpt-4o-mini', ...half }).price).toBeUndefined();
   });
 
+  test('without a listed price of its model has the listed context window', () => {
+    expect(entryPrice({ model: 'openai/gpt-4o-audio-preview' })).toEqual({ price: undefined, maxInputTokens: 128_000 });
+    const named = { inputCostPerMillionTokens: '40', outputCostPerMillionTokens: '80' };
+    expect(entryPrice({ model: 'openai/gpt-4o-audio-preview', ...named })).toMatchObject({
+      ...{ price: { input: '40', output: '80' }, maxInputTokens: 128_000 },
+    });
+  });
+
   test('keeps the context window of its manifest', () => {
     expect(entryPrice({ model: 'openai/gpt-4o-mini', maxInputTokens: 7 }).maxInputTokens).toBe(7);
   });

@@ -24,7 +24,7 @@ export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 
   const { provider, model } = modelOf(params);
   const { prices } = providerOf(provider);
   const isListed = prices !== undefined && !(isNamed && params.maxInputTokens !== undefined);
-  const listed = isListed ? listingOf(prices, model) : undefined;
+  const listed = isListed ? rowOf(prices, model) : undefined;
   return {
     price: isNamed ? manifestPrice(params) : listed?.price,
     maxInputTokens: params.maxInputTokens ?? listed?.window,
@@ -40,10 +40,14 @@ function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
 
 /** The row of a model in a provider's list; undefined without a row, or where the model cannot be metered. */
 export function listingOf(list: string, model: string): PriceRow | undefined {
+  const row = rowOf(list, model);
+  return row?.price === undefined ? undefined : row;
+}
+
+function rowOf(list: string, model: string): PriceRow | undefined {
   const name = model.trim().toLowerCase();
   const lists = [list, ...(LISTS[list]?.also ?? [])].values();
-  const row = lists.map((id) => rowsOf(id).find(({ means }) => means(name))?.row).find((found) => found !== undefined);
-  return row?.price === undefined ? undefined : row;
+  return lists.map((id) => rowsOf(id).find(({ means }) => means(name))?.row).find((found) => found !== undefined);
 }
 
 interface Matcher {

@@ -25,6 +25,8 @@ export interface Provider {
   readonly storesChats?: true;
   /** False: the provider refuses `stream_options`, and reports usage in streams without it. */
   readonly streamOptions: boolean;
+  /** Usage has the cost in dollars, which is charged where it is more than ours. */
+  readonly reportsCost?: true;
   /** The provider refuses requests with `user`, so that translations leave it out. */
   readonly refusesUser?: true;
 }
@@ -71,9 +73,15 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
     'fireworks_ai',
     at('https://api.fireworks.ai/inference/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, prices: 'fireworks' }),
   ],
-  ['openrouter', at('https://openrouter.ai/api/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, prices: 'openrouter' })],
-  ['xai', at('https://api.x.ai/v1', { apis: ['chat', 'messages', 'responses'], prices: 'x-ai' })],
-  ['perplexity', at('https://api.perplexity.ai', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'perplexity' })],
+  [
+    'openrouter',
+    at('https://openrouter.ai/api/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, prices: 'openrouter', reportsCost: true }),
+  ],
+  ['xai', at('https://api.x.ai/v1', { apis: ['chat', 'messages', 'responses'], prices: 'x-ai', reportsCost: true })],
+  [
+    'perplexity',
+    at('https://api.perplexity.ai', { ...CHAT_ONLY, ...MAX_TOKENS, prices: 'perplexity', reportsCost: true }),
+  ],
   ['cerebras', at('https://api.cerebras.ai/v1', { ...CHAT_ONLY, prices: 'cerebras' })],
   ['deepinfra', at('https://api.deepinfra.com/v1/openai', MAX_TOKENS)],
   ['nvidia_nim', at('https://integrate.api.nvidia.com/v1', MAX_TOKENS)],

@@ -1,6 +1,8 @@
 // Usage: tokens as a provider counts them, from the OpenAI `usage` object in the spellings of several providers.
 import { countIn as count, member } from './json.ts';
+import { larger, nanoOfNumber } from './money.ts';
 import type { Tokens } from './ports/books.ts';
+import type { Nano } from './ports/money.ts';
 
 /** Tokens that are charged, and those of them that have prices of their own. An absent kind was not counted separately. */
 export interface Usage extends Tokens {
@@ -12,6 +14,8 @@ export interface Usage extends Tokens {
   /** The part of `cachedInput`. */
   readonly cachedAudio?: number | undefined;
   readonly cachedImage?: number | undefined;
+  /** The cost of all as the provider reports it. */
+  readonly cost?: Nano | undefined;
   /** Web searches that the provider made and bills beside the tokens. */
   readonly webSearches?: number | undefined;
   /** The part of the output. */
@@ -27,14 +31,22 @@ export function toTokens({ input, output, cachedInput, cacheWrite }: Usage): Tok
 
 /** A later count of the same reply. Counts are cumulative, so neither side of it is less than it was. */
 export function laterUsage(known: Usage | undefined, later: Usage): Usage {
-  if (known === undefined || (later.input >= known.input && later.output >= known.output)) return later;
+  if (known === undefined) return later;
+  const cost = laterCost(known.cost, later.cost);
+  if (later.input >= known.input && later.output >= known.output)
+    return cost === later.cost ? later : { ...later, cost };
   const { input, cachedInput, cacheWrite, cacheWriteLong } = later.input >= known.input ? later : known;
   const { inputAudio, inputImage, cachedAudio, cachedImage } = later.input >= known.input ? later : known;
   const { output, reasoning, outputAudio, outputImage } = later.output >= known.output ? later : known;
   return {
     ...{ input, cachedInput, cacheWrite, cacheWriteLong, inputAudio, inputImage, cachedAudio, cachedImage },
     ...{ output, reasoning, outputAudio, outputImage, webSearches: later.webSearches ?? known.webSearches },
+    cost,
   };
+}
+
+function laterCost(known: Nano | undefined, later: Nano | undefined): Nano | undefined {
+  return known === undefined || later === undefined ? (later ?? known) : larger(known, later);
 }
 
 /**
@@ -64,7 +76,7 @@ export function toUsage(usage: unknown): Usage | undefined {
     output: completed + reasoning,
     cachedInput: cached,
     cacheWrite: Math.min(cacheWrite, input - cached),
-    inputAudio: count(prompt, 'audio_tokens') || undefined,
+    inputAudio: count(prompt, 'audio_tokens'),
     inputImage: count(prompt, 'image_tokens') || undefined,
     cachedAudio: count(cachedDetails, 'audio_tokens') || undefined,
     cachedImage: count(cachedDetails, 'image_tokens') || undefined,
@@ -72,7 +84,16 @@ export function toUsage(usage: unknown): Usage | undefined {
     outputAudio: count(answer, 'audio_tokens') || undefined,
     outputImage: count(answer, 'image_tokens') || undefined,
     webSearches: webSearchesIn(usage),
+    cost: costIn(usage),
   };
+}
+
+/** The cost in a `usage` object: of OpenRouter, Perplexity (`{"total_cost"}`) and xAI (in units of 10^-10 dollars). */
+export function costIn(usage: unknown): Nano | undefined {
+  const cost = member(usage, 'cost');
+  const ticks = count(usage, 'cost_in_usd_ticks');
+  if (ticks !== undefined) return (BigInt(ticks) + 9n) / 10n;
+  return nanoOfNumber(cost) ?? nanoOfNumber(member(cost, 'total_cost'));
 }
 
 /** Web searches as OpenRouter, Perplexity and xAI count them (xAI by the sources that it bills). */

@@ -7,6 +7,7 @@ import { laterUsage, NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import type { Candidate } from './access.ts';
 import type { Reservation } from './reserve.ts';
 import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from './wire/codec.ts';
+import { atHigherRates } from './wire/higher-rates.ts';
 import { estimateTokens } from './wire/prompt.ts';
 
 /** The entry that was called. */
@@ -222,7 +223,7 @@ function settlementAbove(reservation: Reservation, target: Called, counted: Usag
 
 function settlementOf(
   { grant, hold }: Reservation,
-  { entry, price, limit }: Called,
+  { entry, price, provider, limit }: Called,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
@@ -235,8 +236,10 @@ function settlementOf(
   // Searches that were requested and that the provider does not count are charged as one.
   const isUncounted = request.webSearches !== undefined && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
+  const listed = larger(costOf(usage, price), costOf(atHigherRates(usage, request), price));
+  const cost = provider.reportsCost ? larger(listed, usage.cost ?? 0n) : listed;
   return {
-    cost: smaller(costOf(usage, price), counted === undefined ? hold.amount : MAX_COST),
+    cost: smaller(cost, counted === undefined ? hold.amount : MAX_COST),
     tokens: toTokens(usage),
     model: request.model,
     identifier: entry.identifier,

@@ -58,9 +58,12 @@ describe.each(PRICE_LISTS)('the list of %s', (list) => {
         timestamp: NOON,
       });
       if (price === undefined) {
-        if (found !== null && isMeterable(found.model_price)) wrong.push(`${name} has a price only there`);
+        const isLeftOut = found === null || !isMeterable(found.model_price) || isUntrue(name, found.model_price);
+        if (!isLeftOut) wrong.push(`${name} has a price only there`);
         continue;
       }
+      if (found !== null && isUntrue(name, found.model_price))
+        wrong.push(`${name} has a price that leaves out its main cost`);
       if (found === null) {
         wrong.push(`${name} has a price only here`);
         continue;
@@ -91,6 +94,52 @@ function isMeterable(prices: ModelPrice): boolean {
   const names = Object.keys(prices).filter((name) => prices[name] !== undefined);
   return names.includes('input_mtok') && names.every((name) => METERED.test(name));
 }
+
+/** Words in names of models, and the prices there without which theirs leave out what they cost most. */
+const NEEDED: ReadonlyArray<[RegExp, ReadonlyArray<string>]> = [
+  [/audio/, ['input_audio_mtok', 'output_audio_mtok']],
+  [/voxtral/, ['input_audio_mtok']],
+  [/(?<!gpt-)image/, ['output_image_mtok']],
+  [/-search|sonar|-online|^openai\/.*deep-research/, ['requests_kcount']],
+];
+
+function isUntrue(name: string, prices: ModelPrice): boolean {
+  return NEEDED.some(
+    ([word, needed]) => word.test(name.toLowerCase()) && needed.some((one) => prices[one] === undefined),
+  );
+}
+
+test.each([
+  [
+    'openai',
+    [
+      'gpt-4o-audio-preview',
+      'gpt-4o-mini-audio-preview-2024-12-17',
+      'gpt-4o-search-preview',
+      'gpt-4o-mini-search-preview',
+      'gpt-5-image',
+    ],
+  ],
+  ['azure', ['gpt-4o-audio-preview', 'gpt-4o-mini-search-preview']],
+  [
+    'openrouter',
+    ['openai/gpt-4o-audio-preview', 'openai/gpt-audio', 'openai/gpt-4o-search-preview', 'openai/o3-deep-research'],
+  ],
+  ['openrouter', ['perplexity/sonar', 'perplexity/sonar-deep-research', 'google/gemini-2.5-flash-image']],
+  ['perplexity', ['sonar-pro-search', 'sonar-deep-research', 'llama-3.1-sonar-small-128k-online']],
+  ['mistral', ['voxtral-small-latest']],
+])('models of %s that search unasked, speak or draw have no price that leaves this out: %j', (list, names) => {
+  expect(names.map((name) => listingOf(list, name))).toEqual(names.map(() => undefined));
+});
+
+test.each([
+  ['openai', ['gpt-4o', 'gpt-4o-mini', 'gpt-audio', 'gpt-4o-realtime-preview', 'gpt-image-1', 'o3-deep-research']],
+  ['openrouter', ['openai/gpt-4o', 'nousresearch/hermes-4-70b']],
+  ['perplexity', ['sonar', 'sonar-pro', 'sonar-reasoning-pro']],
+  ['google', ['gemini-2.5-flash', 'gemini-2.5-flash-image']],
+])('other models of %s keep theirs: %j', (list, names) => {
+  expect(names.filter((name) => listingOf(list, name) === undefined)).toEqual([]);
+});
 
 test('an hour in the cache of Claude costs twice the input on clouds too, which the package does not tell', () => {
   for (const [list, model] of [

@@ -61,18 +61,40 @@ function withFallbacks(ids: ReadonlyArray<string>): ReadonlyArray<string> {
 
 /** One row a line, so that a price that changes is a line of a diff. */
 function toList({ id, fallback_model_providers: also = [], models }: Provider): string {
-  // A model that is passed over must not be taken for one behind it in the list: its row stays, without rates.
-  const rows = models.map((model) => `        ${JSON.stringify(toRow(model))}`);
+  const rows = models.flatMap(toRows).map((row) => `        ${JSON.stringify(row)}`);
   return `    ${JSON.stringify(id)}: {\n      "also": ${JSON.stringify(also)},\n      "rows": [\n${rows.join(',\n')}\n      ]\n    }`;
 }
 
 /** A row as JSON writes it: undefined members are left out. */
-function toRow(model: ModelInfo): Readonly<Record<keyof PriceRow, unknown>> {
-  return {
-    match: toMatch(model.match),
-    window: model.context_window,
-    price: toPrice(pricesOf(model), CLAUDE.test(model.id)),
-  };
+type Row = Readonly<Record<keyof PriceRow, unknown>>;
+
+/** A model that is passed over must not be taken for one behind it in the list: its row stays, without rates. */
+function toRows(model: ModelInfo): ReadonlyArray<Row> {
+  const window = model.context_window;
+  const price = toPrice(pricesOf(model), CLAUDE.test(model.id));
+  const names = toMatch(model.match).split(' ');
+  const untrue = names.filter((name) => price !== undefined && lacksRates(name, price));
+  const rest = names.filter((name) => !untrue.includes(name));
+  return [
+    ...(untrue.length === 0 ? [] : [{ match: untrue.join(' '), window, price: undefined }]),
+    ...(rest.length === 0 ? [] : [{ match: rest.join(' '), window, price }]),
+  ];
+}
+
+/** Kinds of models by their names, and rates without which a price of theirs cannot be true: it would leave out what they cost most. */
+const NEEDED: ReadonlyArray<readonly [name: RegExp, rates: ReadonlyArray<string>]> = [
+  // Sound costs many times as much as text. Usage counts it, and the rate of text would be taken.
+  [/audio/, ['inputAudio', 'outputAudio']],
+  [/voxtral/, ['inputAudio']],
+  // So do pictures that a model makes. OpenAI's `gpt-image` makes nothing else, so that they are its output.
+  [/(?<!gpt-)image/, ['outputImage']],
+  // Each request searches, whether it asks for a search or not; deep research does so at OpenRouter (`openai/…`).
+  [/[-/=]search(-|$)|sonar|-online$|\/.*deep-research/, ['request']],
+];
+
+/** Whether a model of this name has costs that the price does not name: a manifest must. */
+function lacksRates(name: string, price: object): boolean {
+  return NEEDED.some(([pattern, rates]) => pattern.test(name) && !rates.every((rate) => Object.hasOwn(price, rate)));
 }
 
 /** The list in force on the day of the data; of prices that change with the hour, the highest. */

@@ -76,14 +76,14 @@ export function isOutputCounted(usage: unknown): boolean {
 
 /** Undefined until both sides were counted. */
 export function toUsage(counted: MessagesUsage): Usage | undefined {
-  const { input, output, webSearches, cacheRead = 0, cacheWrite = 0, cacheWriteLong = 0 } = counted;
+  const { input, output, webSearches, cacheRead = 0, cacheWrite = 0, cacheWriteLong } = counted;
   if (input === undefined || output === undefined) return undefined;
   return {
     input: input + cacheRead + cacheWrite,
     output,
     cachedInput: cacheRead,
     cacheWrite,
-    cacheWriteLong: cacheWriteLong || undefined,
+    cacheWriteLong,
     webSearches,
   };
 }

@@ -3,12 +3,13 @@ import type { Failure } from '#core/failure.ts';
 import { parseJson } from '#core/json.ts';
 import { hasTooManyValues } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { asksForHour, type HigherRates } from './higher-rates.ts';
 import { type Member, membersOf, type ObjectText } from './json-splice.ts';
 import type { Measure } from './prompt.ts';
 import type { StoredState } from './stored-state.ts';
 import { foldCase, type Members, type WebSearches } from './unmetered-features.ts';
 
-export interface ModelRequest {
+export interface ModelRequest extends HigherRates {
   /** The body as it was sent, and the same as text. */
   readonly bytes: Uint8Array;
   readonly text: string;
@@ -59,7 +60,7 @@ export interface Forwarded {
 }
 
 /** A body that is one JSON object with a model. */
-export interface Body extends Pick<ModelRequest, 'bytes' | 'text' | 'object' | 'model'> {
+export interface Body extends Pick<ModelRequest, 'bytes' | 'text' | 'object' | 'model' | 'hourInCache'> {
   readonly members: Members;
 }
 
@@ -70,7 +71,7 @@ export function readBody(bytes: Uint8Array): Result<Body, Failure> {
   if (!isRecord(members)) return invalid('The request body must be one JSON object in UTF-8.');
   const { model } = members;
   if (typeof model !== 'string' || model === '') return invalid('"model" must be the name of a model.', 'model');
-  return ok({ bytes, text, object: membersOf(text), model, members });
+  return ok({ bytes, text, object: membersOf(text), model, members, hourInCache: asksForHour(text) });
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

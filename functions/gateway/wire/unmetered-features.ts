@@ -136,14 +136,14 @@ export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested
 export function compactionIn(text: string, members: ReadonlyArray<Member>): Failure | undefined {
   const asks = members.some(({ name, valueStart, end }) => {
     if (name !== 'context_management') return false;
-    const plain = text.slice(valueStart, end).replace(/\\u([0-9a-f]{4})/gi, (_, unit) => charOf(unit));
-    return /compact/i.test(plain);
+    return /compact/i.test(unescaped(text.slice(valueStart, end)));
   });
   return asks ? refusal('context_management', 'must hold no compaction: no hold covers what it costs.') : undefined;
 }
 
-function charOf(unit: string): string {
-  return String.fromCharCode(Number.parseInt(unit, 16));
+/** A text of JSON with the letters that escapes stand for. */
+export function unescaped(json: string): string {
+  return json.replace(/\\u([0-9a-f]{4})/gi, (_, unit) => String.fromCharCode(Number.parseInt(unit, 16)));
 }
 
 /** A deciding list of the same name inside (the tools of a namespace) is read too; nothing deeper decides. */

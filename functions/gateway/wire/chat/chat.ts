@@ -3,6 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { openaiErrors } from '../error-format.ts';
+import { hasSound } from '../higher-rates.ts';
 import { type Measure, measure } from '../prompt.ts';
 import { invalid, isAbsent, isCount, isRecord, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
 import { NOTHING_STORED, type StoredState } from '../stored-state.ts';
@@ -26,7 +27,8 @@ const MAX_ANSWERS = 1024;
 export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const body = readBody(bytes);
   if (!body.ok) return body;
-  const { text, object, model, members } = body.value;
+  const { members, ...sent } = body.value;
+  const { text, object } = sent;
   const { messages, stream, stream_options: options, n } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
   if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
@@ -43,10 +45,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const input = measure(bytes.length, messages, members.tools);
   const [newer, older] = [limitOf(members.max_completion_tokens), limitOf(members.max_tokens)];
   return ok({
-    bytes,
-    text,
-    object,
-    model,
+    ...sent,
     stream: stream === true,
     streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
     includeUsage: isRecord(options) && options.include_usage === true,
@@ -57,6 +56,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     input,
     webSearches: decides ? webSearchesIn(members) : undefined,
     lookalikes: lookalikesIn(object, OWN_MEMBERS),
+    sound: !input.textOnly && hasSound(messages),
     store: false,
     stored: storedIn(input),
   });

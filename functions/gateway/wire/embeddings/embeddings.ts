@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import { countIn, member } from '#core/json.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { NO_TOKENS, type Usage } from '#core/usage.ts';
+import { costIn, NO_TOKENS, type Usage } from '#core/usage.ts';
 import type { Api } from '../api.ts';
 import { type Codec, type Reply, toCall } from '../codec.ts';
 import { openaiErrors } from '../error-format.ts';
@@ -73,5 +73,5 @@ function readReply(bytes: Uint8Array): Reply | undefined {
 /** Some providers count the total only. Zero is no count. */
 function toUsage(usage: unknown): Usage | undefined {
   const input = countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') ?? countIn(usage, 'input_tokens');
-  return input === undefined || input === 0 ? undefined : { ...NO_TOKENS, input };
+  return input === undefined || input === 0 ? undefined : { ...NO_TOKENS, input, cost: costIn(usage) };
 }

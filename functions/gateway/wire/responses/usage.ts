@@ -12,6 +12,8 @@ export function toUsage(response: unknown): Usage | undefined {
     completion_tokens: member(usage, 'output_tokens'),
     completion_tokens_details: member(usage, 'output_tokens_details'),
     total_tokens: member(usage, 'total_tokens'),
+    cost: member(usage, 'cost'),
+    cost_in_usd_ticks: member(usage, 'cost_in_usd_ticks'),
   });
   const webSearches = listOf(member(response, 'output')).filter(isSearch).length;
   return counted && { ...counted, webSearches: webSearches || undefined };
