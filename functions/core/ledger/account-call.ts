@@ -26,6 +26,8 @@ export type Done = Extract<AccountReply, { outcome: 'done' }>;
 const LEASE: Millis = 20_000;
 /** A call that arrives later grants nothing: its requests have been refused by then. */
 const DEADLINE: Millis = 1000;
+/** Escrow that no request has asked for this long goes back with the next beat, so within a second. */
+const UNUSED: Millis = 750;
 /** At most a sixteenth of what is left, divided among the live accounts. */
 const SHARE = 16n;
 
@@ -115,14 +117,16 @@ export function toLine(account: Account, counter: CounterState, isAsked: boolean
 
 /**
  * Escrow to give back, or to get ahead. What the next second needs stays idle, at most the share of what is left: none near the limit, and all of it
- * goes back where requests wait, the limit has fallen, or the window is over.
+ * goes back where requests wait, none has come for a while, the limit has fallen, or the window is over.
  */
 function wantedOf(account: Account, counter: CounterState, isAsked: boolean): Pick<CounterLine, 'returned' | 'ahead'> {
   const idle = idleOf(counter);
   const free = idle > 0n ? idle : 0n;
-  const { limit, spent, held, demand, lastDemand, lastAmount, line, isWanted } = counter;
-  const isOver = counter.counter.window.end <= account.now();
-  if (limit === undefined || spent === undefined || isOver || isWanted || line.size > 0 || !isUsable(counter))
+  const { limit, spent, held, demand, lastDemand, lastAmount, lastAt, line, isWanted } = counter;
+  const now = account.now();
+  const isOver = counter.counter.window.end <= now;
+  const isUnused = lastAt + UNUSED <= now || isWanted || line.size > 0;
+  if (limit === undefined || spent === undefined || isOver || isUnused || !isUsable(counter))
     return { returned: free, ahead: 0n };
   const share = (limit - spent - held) / (SHARE * BigInt(account.accounts));
   const enough = demand > lastDemand ? demand : lastDemand;

@@ -42,6 +42,23 @@ describe('an audit', () => {
     expect(await scene.spent(one, wide)).toBe(sum);
   });
 
+  test('that finds its counters booked in at each attempt says so', async () => {
+    await one.settle(await scene.take(one, 30n, key), settlementOf(25n));
+    await scene.time.advance(500);
+    const { part } = scene.books;
+    let booked = 0;
+    const rows: typeof part.rows = async (accounts) => {
+      booked += 1;
+      return new Map(accounts.map((id) => [id, { booked, number: 1, isClosed: false, isCharged: false }]));
+    };
+    scene.books.part = { ...part, rows };
+    await scene.ended(one.maintain());
+    expect(scene.counted.get('gateway_operator_ledger_failures_total')).toBe(1);
+    expect(scene.log.lines.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining('booked in all the time'),
+    );
+  });
+
   test('repairs a counter that differs from its entries, and reports it', async () => {
     const settled = await scene.take(one, 30n, key);
     await one.settle(settled, settlementOf(25n));

@@ -40,8 +40,9 @@ export interface CounterState {
   /** Sizes of holds begun in this second, and in the one before. */
   demand: Nano;
   lastDemand: Nano;
-  /** The size of the last hold that was not free. */
+  /** The size of the last hold that was not free, and when it was asked for, on the store's clock. */
   lastAmount: Nano;
+  lastAt: Millis;
   /** Requests that were refused here because of holds, in order of arrival. */
   readonly line: Set<Waiter>;
   /** PostgreSQL is being read for it: no call names it. */
@@ -143,7 +144,7 @@ export const NOTHING_TOLD = {
 
 const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
   ...{ ...NOTHING_TOLD, key, counter, limit: undefined, grantedUnder: undefined, holds: 0, live: 0n, risk: 0n },
-  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, line: new Set() },
+  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, lastAt: 0, line: new Set() },
   ...{ isChanged: false, isDropped: false, lineIndex: 0 },
 });
 

@@ -52,6 +52,10 @@ const FAILURES = {
     message: 'the disk refuses the outbox, which is discarded: until a restart replies wait for PostgreSQL',
   },
   records: { level: 'error', message: 'ledger: finished records stay in the outbox (our error)' },
+  audit: {
+    level: 'warn',
+    message: 'ledger: counters were booked in all the time while they were audited, the next audit compares them',
+  },
   close: { level: 'warn', message: 'an account could not be closed' },
   stop: { level: 'warn', message: 'ledger: a step of the stop failed, the lease of the account ends it' },
 } as const satisfies Record<string, Failure>;

@@ -70,7 +70,7 @@ export function createHolds(context: Context, waiting: Waiting) {
     // The account of a visit has the id of its request, which a booking looks for.
     if (context.isolate !== undefined && account.number === 0) account.id = request.id ?? account.id;
     const charges = account.counters.charges(request.scopes, account.now());
-    demand(charges, amount);
+    demand(charges, amount, account.now());
     const rates = ratesOf(request);
     if (rates === undefined && isFresh(context) && isFree(charges, amount))
       return ok(take(context, request, { charges, amount }));
@@ -141,13 +141,15 @@ export function whyNothing(context: Context): string | undefined {
 }
 
 /** The policies of this request are the latest known: their limits decide from now on. */
-function demand({ counters, limits }: Charges, amount: Nano): void {
+function demand({ counters, limits }: Charges, amount: Nano, now: Millis): void {
   for (let at = 0; at < counters.length; at += 1) {
     const counter = counters[at];
     if (counter === undefined) continue;
     counter.limit = limits[at];
     counter.demand += amount;
-    if (amount > 0n) counter.lastAmount = amount;
+    if (amount === 0n) continue;
+    counter.lastAmount = amount;
+    counter.lastAt = now;
   }
 }
 

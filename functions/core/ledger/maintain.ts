@@ -28,9 +28,10 @@ export async function maintain(context: StoreContext, epoch: number): Promise<vo
   for (const { account } of await accounts.accounts(true, MAX_ACCOUNTS)) await closeEnded(context, epoch, account);
   await whenBooked(context);
   for (let from: string | undefined = ''; from !== undefined; ) {
-    const page: Awaited<ReturnType<Accounts['loaded']>> = await accounts.loaded(from, PAGE);
-    await auditCounters(context, epoch, page.counters);
-    from = page.next;
+    const { counters, next }: Awaited<ReturnType<Accounts['loaded']>> = await accounts.loaded(from, PAGE);
+    const isAudited = await auditCounters(context, epoch, counters);
+    if (!isAudited) report(context, 'audit', new Error(`${MAX_ATTEMPTS} attempts`), { counters: counters.length });
+    from = next;
   }
 }
 
