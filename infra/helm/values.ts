@@ -193,6 +193,20 @@ export const Values = z.strictObject({
         .array(z.string())
         .default([])
         .describe('Networks of your Pods, which are kept from admission. Required with `enabled`.'),
+      gateways: z
+        .strictObject({
+          namespaces: z
+            .array(z.string())
+            .default([])
+            .describe(
+              'Namespaces of instances in which only `metricsFrom` reaches the port of metrics of gateways. Each must exist. Does not need `enabled`.',
+            ),
+          metricsFrom: z
+            .array(z.string())
+            .default(['monitoring'])
+            .describe('Namespaces whose Pods may read the metrics of these gateways: that of Prometheus.'),
+        })
+        .prefault({}),
     })
     .prefault({}),
   ...monitoring,

@@ -21,6 +21,10 @@ const RENDERED: Readonly<Record<string, ReadonlyArray<string>>> = {
     ...['--set=networkPolicies.enabled=true', '--set=networkPolicies.podCidrs={<POD_CIDR>}'],
     '--show-only=templates/network-policies.yaml',
   ],
+  'infra/kubernetes/gateway-network-policy.yaml': [
+    ...['--set=networkPolicies.gateways.namespaces={<NAMESPACE>}'],
+    '--show-only=templates/gateway-network-policies.yaml',
+  ],
   'infra/kubernetes/uninstall.yaml': [
     ...['--set=uninstall.objects=Delete', '--show-only=templates/namespace.yaml'],
     '--show-only=templates/uninstall.yaml',

@@ -10,6 +10,7 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, kinds, virtualKeys } from '#crds/kinds.ts';
 import { HOOKS, WEBHOOKS } from '../../functions/reconcile/certificates/objects.ts';
+import { METRICS_PORT, PORT } from '../../functions/reconcile/workload/pod.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { readDocuments } from '../../infra/manifests/apply.ts';
 import { CHART, helm, KUBE_VERSION, RENDERED_FILES, renderManifest } from '../../infra/tools/chart.ts';
@@ -114,6 +115,21 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     expect(hooks[0]?.metadata.annotations?.['helm.sh/hook-delete-policy']).toBe('before-hook-creation');
   });
 
+  test('the metrics of gateways are for the namespaces that are named, and all else that they serve is for everybody', () => {
+    const policies = (...values: string[]) =>
+      readDocuments(template(...values.map((value) => `--set=networkPolicies.gateways.${value}`))).filter(
+        ({ metadata }) => metadata.name === 'gateway-metrics',
+      );
+    expect(policies()).toEqual([]);
+    const made = policies('namespaces={apps,research}', 'metricsFrom={prometheus}');
+    expect(made.map(({ metadata }) => metadata.namespace)).toEqual(['apps', 'research']);
+    const others = [8012, 8013, 8022, 8112, 9090, 9091].map((port) => ({ port }));
+    const serving = { ports: [{ port: PORT }, ...others] };
+    const from = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'prometheus' } } }];
+    expect(made[0]?.spec).toMatchObject({ ingress: [serving, { from, ports: [{ port: METRICS_PORT }] }] });
+    expect(policies('namespaces={apps}', 'metricsFrom=null')[0]?.spec).toMatchObject({ ingress: [serving] });
+  });
+
   test('in one namespace nothing belongs to the cluster: Roles, no webhook, and reconcile looks nowhere else', () => {
     const documents = readDocuments(template('--set=oneNamespace.enabled=true'));
     expect(documents.map(({ metadata }) => metadata.namespace)).toEqual(documents.map(() => NAMESPACE));
@@ -189,6 +205,7 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
       [
         'networkPolicies.enabled=true',
         'networkPolicies.podCidrs={10.244.0.0/16,fd00::/8}',
+        'networkPolicies.gateways.namespaces={default,kube-public}',
         'grafanaDashboard.enabled=true',
       ],
     ],
