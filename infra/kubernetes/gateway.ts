@@ -4,6 +4,7 @@ import { createMountedCredentials, createMountedFile } from '#adapters/mounted.t
 import { createPodIdentity } from '#adapters/upstream/pod-identity.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
 import { openGateway } from '../node/gateway.ts';
+import { metricsOf } from '../node/metrics.ts';
 import { main, openFunction } from '../node/process.ts';
 import { readStart, toSnapshot } from './mounts.ts';
 import { keepMaintained } from './own-store.ts';
@@ -26,7 +27,9 @@ main(async () => {
     credentials: createMountedCredentials(environment.CREDENTIALS_DIR, now),
     upstream,
   });
-  const stopMaintaining = mounts.storeConnection.type === 'memory' ? keepMaintained(gateway.flush, parts) : () => {};
+  const { instance, storeConnection } = mounts;
+  const reporter = { ...parts, instanceUid: instance.uid, metrics: metricsOf(parts.metrics, instance) };
+  const stopMaintaining = storeConnection.type === 'memory' ? keepMaintained(gateway.flush, reporter) : () => {};
   await Promise.race([gateway.started, pause(LEDGER_FIRST)]);
   await run(gateway, async (millis) => {
     stopMaintaining();

@@ -41,15 +41,16 @@ export function openGateway(parts: GatewayParts) {
 function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   const { instance, connection, storeConnection, folder, clock, log } = parts;
   const instanceUid = instance.uid;
+  const metrics = metricsOf(parts.metrics, instance);
   const { accounts, isShared, close: closeStore } = openAccounts(storeConnection, { instanceUid, clock, log });
   opened.defer(closeStore);
-  const outbox = openOutbox({ folder, log, isShared });
+  const outbox = openOutbox({ folder, log, metrics, isShared });
   opened.defer(outbox.close);
   const database = createDatabase(connection, { log });
   opened.defer(database.close);
   const ledger = createLedger({
     ...{ ...parts, instanceUid, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },
-    metrics: metricsOf(parts.metrics, instance),
+    metrics,
     books: {
       ...database.accountBooks(instanceUid, parts.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,

@@ -1,25 +1,26 @@
 // The outbox of a gateway's process: the one in its folder, or none where the disk cannot be used.
 import { FolderInUse } from '#adapters/outbox/lock.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Outbox } from '#core/ports/outbox.ts';
 
 interface Options {
   readonly folder: string;
   readonly log: Log;
+  readonly metrics: Metrics;
   /** Other processes use the store too: it outlives this one. */
   readonly isShared: boolean;
 }
 
 /** Throws `FolderInUse` while another process has the folder, and what the disk says where nothing but the disk keeps the money. */
-export function openOutbox({ folder, log, isShared }: Options): Outbox {
+export function openOutbox({ isShared, ...options }: Options): Outbox {
   try {
-    const files = createOutbox({ folder, log });
+    const files = createOutbox(options);
     // A store in memory dies with the process and knows nothing of what these files lack: they are better than nothing.
     return isShared ? files : { ...files, discard: () => undefined };
   } catch (cause) {
     if (!isShared || cause instanceof FolderInUse) throw cause;
-    return withoutDisk(folder, cause);
+    return withoutDisk(options.folder, cause);
   }
 }
 

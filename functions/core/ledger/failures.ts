@@ -56,6 +56,7 @@ const FAILURES = {
     level: 'warn',
     message: 'ledger: counters were booked in all the time while they were audited, the next audit compares them',
   },
+  maintenance: { level: 'warn', message: 'the store could not be audited' },
   close: { level: 'warn', message: 'an account could not be closed' },
   stop: { level: 'warn', message: 'ledger: a step of the stop failed, the lease of the account ends it' },
 } as const satisfies Record<string, Failure>;

@@ -8,6 +8,7 @@ import type { Outbox } from '#core/ports/outbox.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
+import { createMetrics } from '../metrics.ts';
 import { createOutbox, type OutboxOptions } from './outbox.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'outbox-failures-'));
@@ -170,16 +171,18 @@ describe('whichever step of the disk fails, once,', () => {
 describe('a sync', () => {
   test('that fails is repeated until it succeeds, also without another write', async () => {
     let isFailing = true;
+    const metrics = createMetrics();
     const disk = createDisk((name) => isFailing && name === 'datasync');
     const { timer, fire } = manualTimer();
     const log = createMemoryLog();
-    const outbox = createOutbox({ folder: mkdtempSync(join(root, 'sync-')), log, timer, ...disk.options });
+    const outbox = createOutbox({ folder: mkdtempSync(join(root, 'sync-')), log, metrics, timer, ...disk.options });
     await outbox.append(holdRecord('a'));
     for (let second = 0; second < 3; second += 1) {
       fire();
       await disk.settled();
     }
     expect(log.lines).toHaveLength(1);
+    expect(metrics.render()).toContain('gateway_operator_ledger_failures_total{step="sync"} 3');
     isFailing = false;
     fire();
     await disk.settled();

@@ -1,6 +1,6 @@
 // Open segments of an outbox: each is synced every second while it has new data, and closed when nothing more is written to it.
 import { open } from 'node:fs/promises';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 
@@ -25,6 +25,7 @@ export interface OpenSegment {
 interface Dependencies {
   readonly folder: string;
   readonly log: Log | undefined;
+  readonly metrics: Pick<Metrics, 'add'> | undefined;
   readonly timer: Timer;
   /** Called every second, before the files are synced. */
   readonly keep: () => void;
@@ -32,7 +33,7 @@ interface Dependencies {
 
 const SYNC_EVERY = 1000;
 
-export function createOpenSegments({ folder, log, timer, keep }: Dependencies) {
+export function createOpenSegments({ folder, log, metrics, timer, keep }: Dependencies) {
   const opened = new Set<OpenSegment>();
   const retired = new Set<OpenSegment>();
   let running: Promise<void> | undefined;
@@ -72,6 +73,7 @@ export function createOpenSegments({ folder, log, timer, keep }: Dependencies) {
       if (trouble !== undefined) log?.info('the outbox is synced again', { folder });
       trouble = undefined;
     } catch (error) {
+      metrics?.add('gateway_operator_ledger_failures_total', { step: 'sync' });
       const why = reasonAndCausesOf(error);
       if (why !== trouble) log?.error(UNSYNCED, { folder, why });
       trouble = why;

@@ -1,6 +1,6 @@
 // The outbox on disk: append-only files, one write a tick, fsync every second; finished records are compacted away (LEDGER 6).
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
@@ -14,6 +14,8 @@ export interface OutboxOptions {
   /** The folder, created when missing. Throws `FolderInUse` while another process has it. */
   readonly folder: string;
   readonly log?: Log;
+  /** Failures that nobody is told of count in `gateway_operator_ledger_failures_total`. */
+  readonly metrics?: Pick<Metrics, 'add'>;
   readonly timer?: Timer;
   /** Bytes of finished records that are tolerated before a compaction. */
   readonly slack?: number;
@@ -39,6 +41,7 @@ const CLOSE_WITHIN = 1000;
 export function createOutbox({
   folder,
   log,
+  metrics,
   timer = unrefTimer,
   slack = SLACK,
   write = writeSync,
@@ -64,7 +67,7 @@ export function createOutbox({
   let closed = false;
   /** Finished bytes beyond which a compaction is tried. */
   let threshold = slack;
-  const files = createOpenSegments({ folder, log, timer, keep: ownership.keep });
+  const files = createOpenSegments({ folder, log, metrics, timer, keep: ownership.keep });
 
   const resize = (number: number, bytes: number): void => {
     size += bytes - (segments.get(number) ?? 0);
@@ -142,6 +145,7 @@ export function createOutbox({
         },
         (error) => {
           threshold = dead + slack;
+          metrics?.add('gateway_operator_ledger_failures_total', { step: 'compaction' });
           log?.warn('the outbox could not be compacted', { folder, error: reasonAndCausesOf(error) });
         },
       )
