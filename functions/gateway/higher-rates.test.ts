@@ -93,6 +93,7 @@ describe('a prompt with sound', () => {
     ['a picture that is none', { type: 'image_url', image_url: { url: DATA } }],
     ['a picture that is none, at an address', { type: 'image_url', image_url: 'https://a.test/b.MP3?c' }],
     ['a part without a type', { input_audio: { data: 'AAAA' } }],
+    ['a part as protocol buffers write it', { inputAudio: { data: 'AAAA' } }],
     ['a part of a result', { type: 'tool_result', content: [{ type: 'input_audio', input_audio: { data: 'A' } }] }],
   ])('is charged as sound where the provider does not tell it apart: %s', async (_, part) => {
     const body = chatOf({ type: 'text', text: 'a' }, part);

@@ -2,6 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, type World } from '../../test/gateway/stage.ts';
 import { completion, MESSAGES, SSE, sentText, streamed, USAGE_CHUNK } from '../../test/gateway/upstream.ts';
+import { WAYS_TO_SPEND } from '../../test/gateway/ways-to-spend.ts';
+import { OWN_MEMBERS as ofChat } from './wire/chat/openai.ts';
+import { OWN_MEMBERS as ofMessages } from './wire/messages/anthropic.ts';
+import { OWN_MEMBERS as ofResponses } from './wire/responses/openai.ts';
+import { DECIDING } from './wire/unmetered-features.ts';
 
 const bodyOf = (members: string) => `{"model":"gpt","messages":[{"role":"user","content":"hi"}]${members}}`;
 
@@ -106,6 +111,39 @@ describe('a request that names other models beside its own', () => {
   });
 });
 
+/** Members that the gateway acts on, by route. */
+const OWN: Readonly<Record<string, ReadonlySet<string>>> = {
+  '/chat/completions': ofChat,
+  '/messages': ofMessages,
+  '/responses': ofResponses,
+  '/embeddings': DECIDING,
+};
+
+const UNTRANSLATED = WAYS_TO_SPEND.filter(
+  ({ path, provider }) => path in OWN && provider === (path === '/messages' ? 'anthropic' : 'openai'),
+);
+
+test.each(UNTRANSLATED)(
+  'no member that decides reaches a provider of $path as protocol buffers would write it',
+  async (way) => {
+    const { path, provider, body, whole } = way;
+    const names = [...(OWN[path] ?? [])].map(
+      (name) => [name, name.replaceAll(/_(.)/g, (_, next) => next.toUpperCase())] as const,
+    );
+    const others = names.filter(([name, other]) => name !== other);
+    expect(others.length).toBeGreaterThan(5);
+    for (const [name, other] of others) {
+      const world = { snapshot: snapshotOf([entry('gpt', { provider })]), script: () => ({ body: whole }) };
+      const { chat, fake } = stage({ ...world, keys: { [KEY]: keyRecord({ limit: '100' }) } });
+      expect((await chat({ [other]: 1, ...body, [`${other}_`]: 1 }, { path })).status).toBe(200);
+      const sent = Object.keys(fake.sent());
+      expect(
+        sent.filter((one) => one !== name && one.replaceAll('_', '').toLowerCase() === other.toLowerCase()),
+      ).toEqual([]);
+    }
+  },
+);
+
 describe('web searches at an entry that names a price for them', () => {
   const searching = entry('gpt', { toolCosts: { webSearch: '0.01' }, maxInputTokens: 1000 });
   const CENT = 10_000_000n;
@@ -181,6 +219,7 @@ describe('a tool that hides behind another', () => {
     ['a type beside one in another spelling', '"tools":[{"type":"function","TYPE":"web_search"}]'],
     ['a type with escapes', '"tools":[{"type":"web_search","t\\u0079pe":"function"}]'],
     ['a type with a long s', '"plugins":[{"id":"web"},{"Id":"file-parser"}]'],
+    ['a limit as protocol buffers write it', '"tools":[{"type":"web_search","max_uses":1,"maxUses":100}]'],
     ['the second of many', '"tools":[{"type":"function","function":{"name":"f"}}, {"type":"mcp","type":"function"}]'],
     ['what else Gemini takes', '"extra_body":{"google":{"cached_content":"x"},"google":{}}'],
     ['what chooses a provider', '"provider":{"zdr":true,"ZDR":false}'],

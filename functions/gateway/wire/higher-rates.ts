@@ -1,7 +1,7 @@
 // Kinds of tokens at higher rates that a request asks for: a usage that does not tell them apart is charged at these rates.
 import { listOf, member, textOf } from '#core/json.ts';
 import type { Usage } from '#core/usage.ts';
-import { unescaped } from './unmetered-features.ts';
+import { foldName, unescaped } from './unmetered-features.ts';
 
 export interface HigherRates {
   /** A part of the prompt is to stay in the cache for an hour. */
@@ -41,10 +41,14 @@ export function hasSound(messages: ReadonlyArray<unknown>): boolean {
 
 function isSound(part: unknown): boolean {
   const type = member(part, 'type');
-  if (SOUNDS.some((name) => name === type || member(part, name) !== undefined)) return true;
+  if (SOUNDS.some((name) => name === type || namesIn(part).has(foldName(name)))) return true;
   return MEDIA.map((name) => member(part, name)).some((media) =>
     [media, ...['url', 'data', 'file_data'].map((name) => member(media, name))].some(isSoundAt),
   );
+}
+
+function namesIn(part: unknown): ReadonlySet<string> {
+  return new Set(Object.keys(Object(part)).map(foldName));
 }
 
 function isSoundAt(address: unknown): boolean {

@@ -1,15 +1,16 @@
 // Requests for one answer with one limit, as Messages and Responses have them: the members that both read alike.
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { invalid, isAbsent, isCount, lookalikesIn, type ModelRequest, readBody } from './request.ts';
+import type { ObjectText } from './json-splice.ts';
+import { invalid, isAbsent, isCount, type ModelRequest, readBody } from './request.ts';
 import { ambiguousIn, compactionIn, type Members, type Rule, unmeteredIn } from './unmetered-features.ts';
 
 /** How an API writes such a request. */
 export interface Form {
   /** The member that limits the answer. */
   readonly limit: string;
-  /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
-  readonly own: ReadonlySet<string>;
+  /** Finds names that some parser takes for a member that the gateway acts on. */
+  readonly lookalikesIn: (object: ObjectText) => ReadonlySet<string>;
   readonly rules: ReadonlyArray<Rule>;
   /** Members whose objects contain deciding members, which must stand once and in one spelling. */
   readonly nested: ReadonlyMap<string, ReadonlyArray<string>>;
@@ -24,7 +25,7 @@ export interface Limited {
 /** `wrong`: the first member with a type that no provider of the API takes. */
 export function readLimited(
   bytes: Uint8Array,
-  { limit: limitName, own, rules, nested }: Form,
+  { limit: limitName, lookalikesIn, rules, nested }: Form,
   wrong: (members: Members) => Result<never, Failure> | undefined,
 ): Result<Limited, Failure> {
   const body = readBody(bytes);
@@ -43,7 +44,7 @@ export function readLimited(
     ...sent,
     ...{ stream: stream === true, streamOptions: undefined, includeUsage: true, n: 1 },
     ...{ limits: { [limitName]: limit ?? undefined }, limit: limit ?? undefined },
-    lookalikes: lookalikesIn(sent.object, own),
+    lookalikes: lookalikesIn(sent.object),
   };
   return ok({ members, request });
 }

@@ -7,7 +7,7 @@ import { asksForHour, type HigherRates } from './higher-rates.ts';
 import { type Member, membersOf, type ObjectText } from './json-splice.ts';
 import type { Measure } from './prompt.ts';
 import type { StoredState } from './stored-state.ts';
-import { foldCase, type Members, type WebSearches } from './unmetered-features.ts';
+import { foldName, type Members, type WebSearches } from './unmetered-features.ts';
 
 export interface ModelRequest extends HigherRates {
   /** The body as it was sent, and the same as text. */
@@ -33,7 +33,7 @@ export interface ModelRequest extends HigherRates {
   readonly hasLargerWindow?: boolean;
   /** Web searches that the request asks its provider for. */
   readonly webSearches: WebSearches | undefined;
-  /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
+  /** Members that must not reach a provider: `Model` means `model` to parsers that ignore case, `maxTokens` means `max_tokens` to those of protocol buffers. */
   readonly lookalikes: ReadonlySet<string>;
   /** References to what its provider has stored. */
   readonly stored: StoredState;
@@ -85,11 +85,14 @@ function textIn(bytes: Uint8Array): string {
   }
 }
 
-/** Names of members that are equal to one of these when case is ignored. */
-export function lookalikesIn({ members }: ObjectText, own: ReadonlySet<string>): ReadonlySet<string> {
-  const lookalikes = new Set<string>();
-  for (const { name } of members) if (!own.has(name) && own.has(foldCase(name))) lookalikes.add(name);
-  return lookalikes;
+/** Finds names of members that some parser takes for one of these. */
+export function lookalikesOf(own: ReadonlySet<string>): (object: ObjectText) => ReadonlySet<string> {
+  const folded = new Set([...own].map(foldName));
+  return ({ members }) => {
+    const lookalikes = new Set<string>();
+    for (const { name } of members) if (!own.has(name) && folded.has(foldName(name))) lookalikes.add(name);
+    return lookalikes;
+  };
 }
 
 export function isRecord(value: unknown): value is Members {

@@ -152,7 +152,8 @@ function isAmbiguous(text: string, start: number, { list, deciding }: Nested, is
   const names = members.map(({ name }) => name);
   const folded = names.map(foldCase);
   if (new Set(folded).size < names.length) return true;
-  if (folded.some((name, at) => deciding.includes(name) && name !== names[at])) return true;
+  const decidingFolded = deciding.map(foldName);
+  if (names.some((name) => !deciding.includes(name) && decidingFolded.includes(foldName(name)))) return true;
   if (isInner || !deciding.includes(list)) return false;
   const inner = members.filter(({ name }) => name === list).flatMap(({ valueStart }) => elementsOf(text, valueStart));
   return inner.some((at) => isAmbiguous(text, at, { list, deciding }, true));
@@ -164,8 +165,13 @@ interface Nested {
 }
 
 /** The folding that Go's JSON decoder uses (ſ is s, K is k). */
-export function foldCase(name: string): string {
+function foldCase(name: string): string {
   return name.toUpperCase().toLowerCase();
+}
+
+/** The same, and that of protocol buffers (Gemini, Vertex AI), which read `maxTokens` as `max_tokens`. */
+export function foldName(name: string): string {
+  return foldCase(name).replaceAll('_', '');
 }
 
 /** Web searches of a request: only entries with a price for them may serve it. */

@@ -5,7 +5,7 @@ import type { Api } from '../api.ts';
 import { openaiErrors } from '../error-format.ts';
 import { hasSound } from '../higher-rates.ts';
 import { type Measure, measure } from '../prompt.ts';
-import { invalid, isAbsent, isCount, isRecord, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
+import { invalid, isAbsent, isCount, isRecord, lookalikesOf, type ModelRequest, readBody } from '../request.ts';
 import { NOTHING_STORED, type StoredState } from '../stored-state.ts';
 import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../unmetered-features.ts';
 import { anthropic } from './anthropic.ts';
@@ -19,6 +19,8 @@ export const chat: Api = {
   errors: openaiErrors,
   toRequest: toChat,
 };
+
+const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
 /** The maximum number of answers: more than providers give, so that an absurd number does not become money. */
 const MAX_ANSWERS = 1024;
@@ -55,7 +57,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     minOutput: 1,
     input,
     webSearches: decides ? webSearchesIn(members) : undefined,
-    lookalikes: lookalikesIn(object, OWN_MEMBERS),
+    lookalikes: lookalikesIn(object),
     sound: !input.textOnly && hasSound(messages),
     store: false,
     stored: storedIn(input),

@@ -5,7 +5,7 @@ import { toUsage } from '#core/usage.ts';
 import { type Codec, type Recipient, type Reply, toCall } from '../codec.ts';
 import { membersOf, type NewValue, splice, spliceBytes } from '../json-splice.ts';
 import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
-import { lookalikesIn, type ModelRequest } from '../request.ts';
+import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { DECIDING } from '../unmetered-features.ts';
 import { createReader } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
@@ -44,7 +44,7 @@ function isWritten({ object }: ModelRequest, wanted: string): boolean {
   return object.members.some(({ name }) => name === wanted);
 }
 
-const FORCED: ReadonlySet<string> = new Set(['include_usage']);
+const forcedLookalikesIn = lookalikesOf(new Set(['include_usage']));
 
 /** The client's `stream_options` with usage switched on; its other options stay. */
 function streamOptions(chat: ModelRequest): string {
@@ -52,7 +52,7 @@ function streamOptions(chat: ModelRequest): string {
   if (sent === undefined) return '{"include_usage":true}';
   const options = chat.text.slice(sent.valueStart, sent.end);
   const object = membersOf(options);
-  return splice(options, object, { set: [['include_usage', 'true']], drop: lookalikesIn(object, FORCED) });
+  return splice(options, object, { set: [['include_usage', 'true']], drop: forcedLookalikesIn(object) });
 }
 
 const NO_NAMES: ReadonlyArray<LimitName> = [];

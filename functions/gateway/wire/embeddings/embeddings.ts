@@ -9,7 +9,7 @@ import { openaiErrors } from '../error-format.ts';
 import { spliceBytes } from '../json-splice.ts';
 import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
 import { bytesIn, type Measure } from '../prompt.ts';
-import { invalid, lookalikesIn, type ModelRequest, readBody } from '../request.ts';
+import { invalid, lookalikesOf, type ModelRequest, readBody } from '../request.ts';
 import { NOTHING_STORED } from '../stored-state.ts';
 import { absent, DECIDING, type Rule, unmeteredIn } from '../unmetered-features.ts';
 import { measureInputs } from './inputs.ts';
@@ -39,6 +39,7 @@ export const embeddings: Api = {
 const MEDIA = ['messages', 'images', 'inputs', 'content', 'contents'];
 const INPUT_ALONE: Rule = absent(MEDIA, 'must be absent: "input" alone is embedded.');
 const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', ...MEDIA, ...DECIDING]);
+const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
 function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const body = readBody(bytes);
@@ -53,7 +54,7 @@ function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
     ...sent,
     ...{ stream: false, streamOptions: undefined, includeUsage: false, webSearches: undefined },
     ...{ n: 1, limits: {}, limit: 0, minOutput: 0, input, stored: NOTHING_STORED },
-    lookalikes: lookalikesIn(sent.object, OWN_MEMBERS),
+    lookalikes: lookalikesIn(sent.object),
   });
 }
 

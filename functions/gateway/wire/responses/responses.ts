@@ -5,7 +5,7 @@ import { ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { responsesErrors } from '../error-format.ts';
 import { readLimited } from '../limited-request.ts';
-import { invalid, isAbsent, type ModelRequest } from '../request.ts';
+import { invalid, isAbsent, lookalikesOf, type ModelRequest } from '../request.ts';
 import type { Members } from '../unmetered-features.ts';
 import { measure, storedStateOf } from './items.ts';
 import { type Unmarked, unmark } from './mark.ts';
@@ -25,7 +25,7 @@ export const responses: Api = {
 /** No provider takes a lower limit. */
 const MIN_OUTPUT = 16;
 
-const FORM = { limit: 'max_output_tokens', own: OWN_MEMBERS, rules: RULES, nested: NESTED };
+const FORM = { limit: 'max_output_tokens', lookalikesIn: lookalikesOf(OWN_MEMBERS), rules: RULES, nested: NESTED };
 
 /** `marked`: the marks that were taken out of the body. */
 function toRequest(bytes: Uint8Array, marked?: Omit<Unmarked, 'bytes'>): Result<ModelRequest, Failure> {
