@@ -132,7 +132,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
   /** The Job as a program, with the rights of its account; no 90 seconds pass where nobody cleans up. */
   const removes = async (objects: 'Keep' | 'Delete') => {
     const page = documented('docs/operations.md', 'uninstall Job').replace(/(?<=^IMAGE=)\S+/, OWN_IMAGE);
-    // As the page says below "Keep what people made".
+    // The page has the Job for `Delete`; the chart runs it for `Keep`.
     const keep = objects === 'Keep' ? ';s#value: Delete#value: Keep#' : '';
     await type(page.replace('$IMAGE#', `$&${keep}`), ROOT, server.kubeconfig);
     const [image, value] = ['image', 'env[*].value'].map((field) => `{.spec.template.spec.containers[*].${field}}`);
