@@ -128,8 +128,10 @@ function inputCost(usage: Usage, rates: Rates): bigint {
   const fresh = usage.input - cached - written;
   const audio = part((usage.inputAudio ?? 0) - cachedAudio, fresh);
   const image = part((usage.inputImage ?? 0) - cachedImage, fresh - audio);
+  const media = part(usage.inputMedia, fresh - audio - image);
   return (
-    times(fresh - audio - image, rates.input) +
+    times(fresh - audio - image - media, rates.input) +
+    times(media, larger(rates.input, larger(rates.inputAudio, rates.inputImage))) +
     times(audio, rates.inputAudio) +
     times(image, rates.inputImage) +
     times(cached - cachedAudio - cachedImage, rates.cachedInput) +

@@ -11,6 +11,8 @@ export interface Usage extends Tokens {
   /** The part of the input, tokens from the cache included. */
   readonly inputAudio?: number | undefined;
   readonly inputImage?: number | undefined;
+  /** The part of the input that is media and that nobody has counted: its kind is not known. */
+  readonly inputMedia?: number | undefined;
   /** The part of `cachedInput`. */
   readonly cachedAudio?: number | undefined;
   readonly cachedImage?: number | undefined;

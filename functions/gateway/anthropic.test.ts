@@ -98,7 +98,8 @@ describe('the request', () => {
       ...CHAT,
       messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AA' } }] }],
     };
-    const alone = world(() => ({ body: message('x') }));
+    const keys = { [KEY]: keyRecord({ limit: '1000' }) };
+    const alone = world(() => ({ body: message('x') }), { keys });
     const response = await alone.chat(audio);
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({
@@ -108,6 +109,7 @@ describe('the request', () => {
     const both = stage({
       snapshot: snapshotOf([claude(), entry('gpt', { identifier: 'second' })]),
       script: () => ({ body: completion('heard') }),
+      keys,
     });
     expect((await both.chat(audio)).status).toBe(200);
     expect(both.ledger.settled).toMatchObject([{ identifier: 'second' }]);

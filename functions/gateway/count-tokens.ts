@@ -18,6 +18,7 @@ import { inOrder } from './targets.ts';
 import { openReply } from './upstream-reply.ts';
 import type { Api } from './wire/api.ts';
 import type { Codec, Endpoint, Recipient } from './wire/codec.ts';
+import { usualTokens } from './wire/prompt.ts';
 
 interface Count {
   /** As the provider sent them; undefined: no provider made the count. */
@@ -65,7 +66,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
     const endpoint = chooseEndpoint(grant.value);
     const counted = endpoint === undefined ? undefined : await ask(grant.value, endpoint, log);
     if (counted !== undefined) return counted;
-    const estimate = api.counting.toReply(grant.value.request.input.estimate);
+    const estimate = api.counting.toReply(usualTokens(grant.value.request.input));
     return ok({ headers: undefined, body: JSON.stringify(estimate) });
   }
 

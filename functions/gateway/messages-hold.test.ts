@@ -76,8 +76,8 @@ describe('the hold of a message', () => {
       ],
     ],
     [
-      'a file is a hundred thousand',
-      100_000 - 3000,
+      'a file is its bytes',
+      2250 - 3000,
       (data: string) => [
         {
           role: 'user',
@@ -93,13 +93,13 @@ describe('the hold of a message', () => {
       ],
     ],
     [
-      'a file elsewhere is a hundred thousand',
-      100_000,
+      'a file elsewhere is the largest window',
+      1_050_000,
       () => [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }],
     ],
     [
       'a block that is new to us is its bytes and a file',
-      100_000,
+      1_050_000,
       (data: string) => [{ role: 'user', content: [{ type: 'hologram', data }] }],
     ],
   ])('%s', async (_, more, messages) => {

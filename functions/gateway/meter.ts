@@ -4,14 +4,13 @@ import { larger, smaller } from '#core/money.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import { costOf, MAX_COST } from '#core/price.ts';
 import { laterUsage, NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
-import type { Candidate } from './access.ts';
-import type { Reservation } from './reserve.ts';
+import type { Option, Reservation } from './reserve.ts';
 import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from './wire/codec.ts';
 import { atHigherRates } from './wire/higher-rates.ts';
 import { estimateTokens } from './wire/prompt.ts';
 
 /** The entry that was called. */
-type Called = Candidate & Pick<Recipient, 'limit'>;
+type Called = Option & Pick<Recipient, 'limit'>;
 
 /**
  * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A ledger asks for the
@@ -223,18 +222,19 @@ function settlementAbove(reservation: Reservation, target: Called, counted: Usag
 
 function settlementOf(
   { grant, hold }: Reservation,
-  { entry, price, provider, limit }: Called,
+  { entry, price, provider, limit, uncounted, codec }: Called,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
   const { request } = grant;
   const { input: prompt = 0, output = 0, ...rest } = estimated;
   // No prompt has zero tokens: a count that says so is none.
-  const input = prompt > 0 ? prompt : request.input.estimate;
+  const asked = prompt > 0 ? { input: prompt } : uncounted;
   // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were allowed.
-  const reported = counted ?? { ...NO_TOKENS, ...rest, input, output: Math.min(output, limit.max * request.n) };
-  // Searches that were requested and that the provider does not count are charged as one.
-  const isUncounted = request.webSearches !== undefined && reported.webSearches === undefined;
+  const reported = counted ?? { ...NO_TOKENS, ...rest, ...asked, output: Math.min(output, limit.max * request.n) };
+  // Searches that the provider was asked for and does not count are charged as one. Translations leave them out.
+  const isAsked = request.webSearches !== undefined && !codec.isTranslated;
+  const isUncounted = isAsked && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
   const listed = larger(costOf(usage, price), costOf(atHigherRates(usage, request), price));
   const cost = provider.reportsCost ? larger(listed, usage.cost ?? 0n) : listed;

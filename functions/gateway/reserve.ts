@@ -6,11 +6,13 @@ import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import type { Usage } from '#core/usage.ts';
 import type { Candidate, Grant } from './access.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestContext } from './respond.ts';
 import type { OutputLimit } from './wire/codec.ts';
-import { growthOf, LARGEST_WINDOW } from './wire/prompt.ts';
+import { LARGEST_WINDOW, mediaTokens } from './wire/media.ts';
+import { growthOf, usualTokens } from './wire/prompt.ts';
 import type { ModelRequest } from './wire/request.ts';
 
 const made: unique symbol = Symbol('Reservation');
@@ -30,6 +32,8 @@ export interface Reservation {
 /** A candidate, with the bounds of this request at it. */
 export interface Option extends Candidate {
   readonly prompt: PromptBound;
+  /** The charge, in tokens, of a prompt that the provider does not count: its text as usual, its media at most. */
+  readonly uncounted: Pick<Usage, 'input' | 'inputMedia'>;
   /** Tokens of one answer. */
   readonly maxOutput: number;
   readonly maxCost: Nano;
@@ -81,25 +85,36 @@ function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
   return candidates.map((candidate) => {
     const { entry, provider, codec, price, rate } = candidate;
     if (codec.isTranslated) growth ??= BigInt(growthOf(request.text));
-    const prompt = promptBound(request, candidate, codec.isTranslated ? growth : undefined);
+    const { prompt, uncounted } = promptBound(request, candidate, codec.isTranslated ? growth : undefined);
     const maxOutput = maxOutputOf(request, candidate);
     const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(request.n), price), MAX_COST);
-    return { entry, provider, codec, price, rate, prompt, maxOutput, maxCost };
+    return { entry, provider, codec, price, rate, prompt, uncounted, maxOutput, maxCost };
   });
 }
 
 /**
  * `growth`: of a translated request. The window is a bound unless it may be larger than it says: by a price for longer prompts, or by a
- * feature that the client asks for. Pages that searches find may fill it.
+ * feature that the client asks for. Pages that searches find may fill it; translations leave searches out.
  */
-function promptBound(request: ModelRequest, { entry, price }: Candidate, growth?: bigint): PromptBound {
-  const { input, webSearches, hasLargerWindow = false } = request;
+function promptBound(
+  { input, webSearches, hasLargerWindow = false }: ModelRequest,
+  { entry, price, codec }: Candidate,
+  growth = 0n,
+): Pick<Option, 'prompt' | 'uncounted'> {
   const window = entry.maxInputTokens === undefined || hasLargerWindow ? undefined : BigInt(entry.maxInputTokens);
-  const sent = growth === undefined ? input.max : (input.maxElsewhere ?? input.max) + growth;
-  const isBound = window !== undefined && !price.tiers.some(({ above }) => above >= window);
-  const written = isBound ? smaller(window * BigInt(input.prompts), sent) : sent;
-  const maxTokens = webSearches === undefined ? written : larger(written, window ?? LARGEST_WINDOW);
-  return { maxTokens, textOnly: input.textOnly, maxWebSearches: webSearches?.max ?? 0 };
+  const bound = price.tiers.some(({ above }) => window !== undefined && above >= window) ? undefined : window;
+  const { max, estimate, prompts, media } = input;
+  const ofMedia = mediaTokens(media, { isElsewhere: codec.isTranslated, window: bound });
+  const withMedia = (text: bigint): bigint =>
+    bound === undefined ? text + ofMedia : smaller(text + ofMedia, bound * BigInt(prompts));
+  const sent = withMedia(max + growth);
+  const searches = codec.isTranslated ? undefined : webSearches;
+  const maxTokens = searches === undefined ? sent : larger(sent, window ?? BigInt(LARGEST_WINDOW));
+  const inputMedia = ofMedia === 0n ? undefined : Number(ofMedia);
+  return {
+    prompt: { maxTokens, textOnly: media.count === 0, maxWebSearches: searches?.max ?? 0 },
+    uncounted: { input: Number(withMedia(BigInt(estimate))), inputMedia },
+  };
 }
 
 /** The prompt and the shortest answers of use. */
@@ -120,7 +135,7 @@ function maxOutputOf(request: ModelRequest, { entry }: Candidate): number {
  */
 function tokensOf(request: ModelRequest, options: ReadonlyArray<Option>): number {
   const max = Math.max(...options.map(({ maxOutput }) => maxOutput));
-  return request.input.estimate + Math.min(request.limit ?? USUAL_OUTPUT, max) * request.n;
+  return usualTokens(request.input) + Math.min(request.limit ?? USUAL_OUTPUT, max) * request.n;
 }
 
 /** The minimum that the request needs, and when it was refused. */

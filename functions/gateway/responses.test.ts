@@ -117,8 +117,12 @@ describe('the hold of a response', () => {
       100_000 - data.length,
       [{ type: 'computer_call_output', call_id: 'c', output: { type: 'computer_screenshot', image_url: data } }],
     ],
-    ['a file elsewhere is', 100_000, [{ role: 'user', content: [{ type: 'input_file', file_id: 'f' }] }]],
-    ['an item that is new to us is its bytes and a file', 100_000, [{ type: 'hologram', data }]],
+    [
+      'a file elsewhere is the largest window',
+      1_050_000,
+      [{ role: 'user', content: [{ type: 'input_file', file_id: 'f' }] }],
+    ],
+    ['an item that is new to us is its bytes and a file', 1_050_000, [{ type: 'hologram', data }]],
     ['an item that the provider keeps is the largest window', 1_050_000, [{ type: 'item_reference', id: MSG_1 }]],
   ])('%s', async (_, more, input) => {
     expect(await holdOf({ input })).toBe(more);

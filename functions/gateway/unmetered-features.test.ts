@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { message } from '../../test/gateway/anthropic.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage, type World } from '../../test/gateway/stage.ts';
 import { completion, MESSAGES, SSE, sentText, streamed, USAGE_CHUNK } from '../../test/gateway/upstream.ts';
@@ -204,6 +205,15 @@ describe('web searches at an entry that names a price for them', () => {
     const { chat, ledger } = stage({ snapshot: snapshotOf([searching]), script: () => ({ headers: SSE, body }) });
     await (await chat({ ...CHAT, stream: true, web_search_options: {} })).text();
     expect(ledger.settled).toMatchObject([{ cost: 16_000n + 2n * CENT, estimated: false }]);
+  });
+
+  test('are not charged where the translation leaves them out', async () => {
+    const claude = entry('gpt', { provider: 'anthropic', toolCosts: { webSearch: '0.01' } });
+    const { chat, ledger, fake } = stage({ snapshot: snapshotOf([claude]), script: () => ({ body: message('x') }) });
+    await chat({ ...CHAT, web_search_options: {} });
+    expect(JSON.stringify(fake.sent())).not.toContain('search');
+    expect(ledger.settled).toMatchObject([{ cost: 20_000n, estimated: false }]);
+    expect(ledger.asked[0]?.amount).toBeLessThan(CENT);
   });
 
   test('need no price where they are switched off', async () => {

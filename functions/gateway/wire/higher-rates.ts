@@ -59,7 +59,8 @@ function isSoundAt(address: unknown): boolean {
 /** The usage with all tokens that it does not tell apart as of the kinds that the request asks for. */
 export function atHigherRates(usage: Usage, { hourInCache, sound = false }: HigherRates): Usage {
   const isLong = hourInCache && usage.cacheWrite > 0 && usage.cacheWriteLong === undefined;
-  const isSpoken = sound && usage.inputAudio === undefined;
+  // Media that nobody has counted has the highest rate already.
+  const isSpoken = sound && usage.inputAudio === undefined && usage.inputMedia === undefined;
   if (!isLong && !isSpoken) return usage;
   return {
     ...usage,

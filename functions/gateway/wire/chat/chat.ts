@@ -58,7 +58,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     input,
     webSearches: decides ? webSearchesIn(members) : undefined,
     lookalikes: lookalikesIn(object),
-    sound: !input.textOnly && hasSound(messages),
+    sound: input.media.count > 0 && hasSound(messages),
     store: false,
     stored: storedIn(input),
   });

@@ -1,4 +1,5 @@
 // Inputs of an embeddings request: one or many, as texts or as tokens; their size, without a tokenizer.
+import { NO_MEDIA } from '../media.ts';
 import { bytesIn, estimateTokens, type Measure } from '../prompt.ts';
 
 /** Tokens that models add to each input, at its beginning and its end. */
@@ -15,7 +16,7 @@ export function measureInputs(input: unknown): Measure | undefined {
     max += MAX_ADDED + (bytes ?? one.length);
     estimate += bytes === undefined ? one.length : estimateTokens(bytes);
   }
-  return { max: BigInt(max), prompts: inputs.length, textOnly: true, estimate: Math.max(1, estimate) };
+  return { max: BigInt(max), prompts: inputs.length, media: NO_MEDIA, estimate: Math.max(1, estimate) };
 }
 
 type Input = string | ReadonlyArray<number>;

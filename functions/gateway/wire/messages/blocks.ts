@@ -1,11 +1,10 @@
 // Content blocks of Messages requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json.ts';
-import { MAX_PER_PART, type Measure, measureParts, type Part } from '../prompt.ts';
+import { fileIn, PICTURE } from '../media.ts';
+import { type Measure, measureParts, type Part } from '../prompt.ts';
 import { refersToFile } from '../stored-state.ts';
 import type { Members } from '../unmetered-features.ts';
 
-/** Anthropic scales pictures down: to 4,784 tokens on its finest models (platform.claude.com/docs/en/build-with-claude/vision). */
-const MAX_PER_PICTURE = 8_000;
 /** Blocks of text, of calls and of their results: they count as they are written. */
 const TEXT_BLOCK = /^(text|thinking|redacted_thinking|tool_reference|.*tool_use|.*_result)$/;
 const TEXT: Part = {};
@@ -26,12 +25,12 @@ function toPart(block: unknown): Part {
   const type = textOf(member(block, 'type')) ?? '';
   const source = member(block, 'source');
   const inner = [member(block, 'content'), member(source, 'content')];
-  const bytes = member(source, 'type') === 'base64' ? (textOf(member(source, 'data')) ?? '').length : 0;
+  const data = member(source, 'type') === 'base64' ? (textOf(member(source, 'data')) ?? '') : '';
   if (TEXT_BLOCK.test(type) || (type === 'document' && isTextSource(source))) return { inner };
   const isStoredFile = refersToFile(block) || refersToFile(source);
-  if (type === 'image')
-    return { media: { bytes, maxTokens: MAX_PER_PICTURE, maxElsewhere: MAX_PER_PART }, isStoredFile };
-  return { media: { bytes: type === 'document' ? bytes : 0, maxTokens: MAX_PER_PART }, inner, isStoredFile };
+  if (type === 'image') return { medium: PICTURE.anthropic, bytes: data.length, isStoredFile };
+  const isHere = type === 'document' && data !== '';
+  return { medium: fileIn(isHere ? [data] : []), bytes: isHere ? data.length : 0, inner, isStoredFile };
 }
 
 /** A text, or blocks, in place of a file. */

@@ -1,26 +1,24 @@
 // Input items of Responses requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json.ts';
-import { LARGEST_WINDOW, MAX_PER_PART, type Measure, measureParts, type Part } from '../prompt.ts';
+import { addMedium, fileIn, PICTURE } from '../media.ts';
+import { type Measure, measureParts, type Part } from '../prompt.ts';
 import { type MarkedId, refersToFile, type StoredState } from '../stored-state.ts';
 import type { Members } from '../unmetered-features.ts';
 
 /** Items and parts of text, of calls and of their outputs: they count as they are written. */
 const TEXT_ITEM = /^(|message|reasoning|compaction|refusal|item_reference|text|.*_text|.*_call|.*_call_output)$/;
-const MEDIA: ReadonlySet<string> = new Set([
-  'input_image',
-  'input_file',
-  'input_audio',
-  'computer_screenshot',
-  'image_generation_call',
-]);
+const PICTURES: ReadonlySet<string> = new Set(['input_image', 'computer_screenshot', 'image_generation_call']);
+const FILES: ReadonlySet<string> = new Set(['input_file', 'input_audio']);
 /** Members in which media are encoded. */
-const ENCODED = ['image_url', 'file_data', 'result', 'data'];
+const ENCODED = ['image_url', 'file_data', 'file_url', 'result', 'data'];
+const TEXT_FILE = /^\s*data:text/i;
 const TEXT: Part = {};
 
 export function measure(bodyBytes: number, members: Members): Measure {
   const tools = listOf(members.tools).slice(0, 1);
   const measured = measureParts(bodyBytes, { lists: [members.input], tools }, toPart);
-  return continuesStored(members) ? { ...measured, max: measured.max + LARGEST_WINDOW, textOnly: false } : measured;
+  // A stored conversation may be as long as a file that only the provider knows.
+  return continuesStored(members) ? { ...measured, media: addMedium(measured.media, fileIn()) } : measured;
 }
 
 /** Whether the provider adds to the prompt what it has stored. */
@@ -91,14 +89,18 @@ function toPart(item: unknown): Part {
   const type = textOf(member(item, 'type')) ?? '';
   const output = member(item, 'output');
   const inner = [member(item, 'content'), member(item, 'summary'), Array.isArray(output) ? output : [output]];
-  if (TEXT_ITEM.test(type) && !MEDIA.has(type)) return { inner };
+  if (TEXT_ITEM.test(type) && !PICTURES.has(type)) return { inner };
   const holders = [item, member(item, 'input_audio')];
-  const bytes = MEDIA.has(type) ? holders.reduce<number>((sum, holder) => sum + encodedIn(holder), 0) : 0;
-  return { media: { bytes, maxTokens: MAX_PER_PART }, isStoredFile: holders.some(refersToFile) };
+  const isStoredFile = holders.some(refersToFile);
+  if (!PICTURES.has(type) && !FILES.has(type)) return { medium: fileIn(), isStoredFile };
+  const encoded = holders.flatMap(encodedIn);
+  // A text file counts as text, however it is wrapped.
+  const bytes = encoded.reduce((sum, text) => sum + (TEXT_FILE.test(text) ? 0 : text.length), 0);
+  if (PICTURES.has(type)) return { medium: PICTURE.openai, bytes, isStoredFile };
+  const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));
+  return { medium: isText ? undefined : fileIn(isStoredFile ? [] : encoded), bytes, isStoredFile };
 }
 
-/** Bytes of encoded media. A text file counts as text, however it is wrapped. */
-function encodedIn(holder: unknown): number {
-  const texts = ENCODED.map((name) => textOf(member(holder, name)) ?? '');
-  return texts.reduce((sum, text) => sum + (/^\s*data:text/i.test(text) ? 0 : text.length), 0);
+function encodedIn(holder: unknown): ReadonlyArray<string> {
+  return ENCODED.flatMap((name) => textOf(member(holder, name)) ?? []);
 }

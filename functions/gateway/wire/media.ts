@@ -1,0 +1,59 @@
+// Media of a prompt: what pictures, documents, sound and film cost at most, before a provider has counted them (LEDGER 9).
+
+/** The largest context window that is known, for prompts that the provider completes with what only it knows. */
+export const LARGEST_WINDOW = 1_050_000;
+/** Pictures by dialect. OpenAI's has no bound of its own: gpt-4o-mini bills up to 48,000 tokens. Anthropic scales pictures down: to 4,784 tokens on its finest models (platform.claude.com/docs/en/build-with-claude/vision). */
+export const PICTURE = {
+  openai: { isFile: false, tokens: 100_000, elsewhere: 8_000 },
+  anthropic: { isFile: false, tokens: 8_000, elsewhere: 100_000 },
+} as const;
+/** About how many tokens a picture or a file has, for rates and for counts that cost nothing. */
+export const USUAL_MEDIA = 1_000;
+/** Shorter texts than this are names of files, not files. */
+const MIN_ENCODED = 256;
+
+/** A picture, a document, a sound or a film. */
+export interface Medium {
+  readonly isFile: boolean;
+  /** Its tokens at most: of a picture in the dialect of the client and in the other one; of a file where the model's window is not known. */
+  readonly tokens: number;
+  readonly elsewhere: number;
+}
+
+/** A document, a sound or a film in these encoded parts; absent: the provider has it, or gets it from its address. */
+export function fileIn(encoded: ReadonlyArray<string> = []): Medium {
+  const isHere = encoded.length > 0 && encoded.every((text) => isData(text) || isBase64(text));
+  const bytes = encoded.reduce((sum, text) => sum + Math.ceil((text.length * 3) / 4), 0);
+  const tokens = isHere ? Math.min(bytes, LARGEST_WINDOW) : LARGEST_WINDOW;
+  return { isFile: true, tokens, elsewhere: tokens };
+}
+
+const isData = (text: string): boolean => /^\s*data:[^,]{0,256};base64,/i.test(text);
+/** An address has a colon in its beginning. */
+const isBase64 = (text: string): boolean => text.length >= MIN_ENCODED && !text.slice(0, MIN_ENCODED).includes(':');
+
+/** All media of a prompt: sums of their tokens, and how many there are. */
+export interface Media {
+  readonly count: number;
+  readonly files: number;
+  readonly pictures: Pick<Medium, 'tokens' | 'elsewhere'>;
+  readonly fileTokens: number;
+}
+
+export const NO_MEDIA: Media = { count: 0, files: 0, pictures: { tokens: 0, elsewhere: 0 }, fileTokens: 0 };
+
+export function addMedium({ count, files, pictures, fileTokens }: Media, { isFile, tokens, elsewhere }: Medium): Media {
+  if (isFile) return { count: count + 1, files: files + 1, pictures, fileTokens: fileTokens + tokens };
+  const more = { tokens: pictures.tokens + tokens, elsewhere: pictures.elsewhere + elsewhere };
+  return { count: count + 1, files, pictures: more, fileTokens };
+}
+
+/** The tokens of media at most. `window`: that of the model, where it bounds a prompt: each file may fill it. */
+export function mediaTokens(
+  { files, pictures, fileTokens }: Media,
+  { isElsewhere, window }: { readonly isElsewhere: boolean; readonly window: bigint | undefined },
+): bigint {
+  if (files === 0 && pictures.tokens === 0) return 0n;
+  const ofPictures = BigInt(isElsewhere ? pictures.elsewhere : pictures.tokens);
+  return ofPictures + (window === undefined ? BigInt(fileTokens) : window * BigInt(files));
+}
