@@ -8,7 +8,14 @@ import { growthOf, MAX_GROWTH, type Prepare } from '../../test/gateway/growth.ts
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { BARE, list, shapesOf } from '../../test/gateway/request-shapes.ts';
 import { stage } from '../../test/gateway/stage.ts';
-import { EVENTS_ANYWHERE, IN_ONE, PACKETS, REPLIES, type Replies } from '../../test/gateway/stream-shapes.ts';
+import {
+  EVENTS_ANYWHERE,
+  IN_ONE,
+  IN_SEVENS,
+  PACKETS,
+  REPLIES,
+  type Replies,
+} from '../../test/gateway/stream-shapes.ts';
 import { SSE } from '../../test/gateway/upstream.ts';
 import { inConversation } from './affinity.ts';
 import { MAX_BODY } from './body.ts';
@@ -66,7 +73,11 @@ interface Reply {
 }
 
 /** A gateway in front of this provider, which gives every request this reply. Returns the status that the client gets. */
-function open({ name, model, api }: Pair, { headers, packets }: Reply): (sent: Uint8Array) => Promise<number> {
+function open(
+  { name, model, api }: Pair,
+  { headers, packets }: Reply,
+  path = api.path,
+): (sent: Uint8Array) => Promise<number> {
   const names = ['apiKey', 'apiBase', 'awsRegion', 'vertexLocation', 'vertexProject'];
   const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', entry: one }]));
   const served = entry('gpt', { provider: name, model, credentials, toolCosts: { webSearch: '0.01' } });
@@ -89,7 +100,7 @@ function open({ name, model, api }: Pair, { headers, packets }: Reply): (sent: U
   return async (sent) => {
     let status = 0;
     await app.handle(
-      toExchange(api.path, sent, (begun) => {
+      toExchange(path, sent, (begun) => {
         status = begun;
       }),
     );
@@ -166,11 +177,20 @@ describe.each(DIALECTS)('$label', (pair) => {
   );
 });
 
-test.each(PAIRS.filter(({ provider: { cloud } }) => cloud === 'bedrock'))(
-  '$label: a stream in frames of AWS, in packets of seven bytes',
-  async (pair) => {
-    const packets = PACKETS.find(({ name }) => name === 'packets of seven bytes') ?? IN_ONE;
-    await expectLinear(streamOf(pair, REPLIES.messages.events.words, packets), SOME);
+const FRAMES = { words: REPLIES.messages.events.words, 'a long event': EVENTS_ANYWHERE['a long event'] ?? (() => []) };
+const FRAMED_PAIRS = PAIRS.filter(({ provider: { cloud } }) => cloud === 'bedrock');
+
+test.each(FRAMED_PAIRS.flatMap((pair) => Object.entries(FRAMES).map(([name, of]) => ({ pair, name, of }))))(
+  '$pair.label: a stream in frames of AWS, in packets of seven bytes: $name',
+  async ({ pair, of }) => {
+    await expectLinear(streamOf(pair, of, IN_SEVENS), SOME);
+  },
+);
+
+test.each(DIALECTS.flatMap((pair) => ({ ...pair, ...repliesTo(pair) })).filter(({ open }) => open !== undefined))(
+  '$label: a stream that is cut while many parts of it are open',
+  async ({ open: of = () => [], ...pair }) => {
+    await expectLinear(streamOf(pair, of, IN_ONE), SOME);
   },
 );
 
@@ -181,6 +201,25 @@ test('the entries of a model are put in order by reading the name of a conversat
     return async () => inConversation(targets, 'SimpleShuffle', name).length;
   };
   await expectLinear(prepare, SOME);
+});
+
+const COUNTING = DIALECTS.flatMap(({ api, ...more }) =>
+  api.counting === undefined ? [] : [{ ...more, api, ...api.counting }],
+);
+
+describe.each(IS_ALL ? COUNTING : [])('$label', ({ path, ...pair }) => {
+  test.each(shapesOf(pair.api.name).filter(({ isOwn }) => isOwn))(
+    'a request to be counted of many: $name',
+    async ({ body }) => {
+      const reply = { headers: JSON_TYPE, packets: [encoder.encode('{"input_tokens":7}')] };
+      const ask = open(pair, reply, pair.api.path + path);
+      const prepare = (size: number) => {
+        const bytes = encoder.encode(body(size));
+        return () => ask(bytes);
+      };
+      await expectLinear(prepare, MANY);
+    },
+  );
 });
 
 describe.each(IS_ALL ? DIALECTS : [])('$label', (pair) => {

@@ -137,7 +137,7 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, Grown>>>> = {
     'marked reasoning': many((at) => ({ type: 'reasoning', encrypted_content: `e${at}.gw${MARK}` }), 'input'),
     'marked ids': many((at) => ({ type: 'item_reference', id: markedId(`i${at}`) }), 'input'),
     'one long text': of((size) => ({ input: 'é'.repeat(size * 20) })),
-    'an item with a long type': of((size) => ({ input: [{ type: '_call_output'.repeat(size * 2) + 'x' }] })),
+    'an item with a long type': of((size) => ({ input: [{ type: `${'_call_output'.repeat(size * 2)}x` }] })),
     'one long name of the conversation': of((size) => ({ prompt_cache_key: 'k'.repeat(size * 20) })),
     tools: many((at) => ({ type: 'function', name: `f${at}`, parameters: {} }), 'tools'),
     'tools of one namespace': of((size) => ({
@@ -184,9 +184,9 @@ const ANYWHERE: Readonly<Record<string, Grown>> = {
 };
 
 export const BARE: Readonly<Record<ApiName, Readonly<Record<string, unknown>>>> = {
-  chat: { model: 'gpt', messages: [user('q')] },
+  chat: { model: 'gpt', max_tokens: 100, messages: [user('q')] },
   messages: { model: 'gpt', max_tokens: 100, messages: [user('q')] },
-  responses: { model: 'gpt', input: 'q' },
+  responses: { model: 'gpt', max_output_tokens: 100, input: 'q' },
   embeddings: { model: 'gpt', input: 'q' },
 };
 

@@ -12,8 +12,12 @@ export interface Replies {
   readonly plain: Readonly<Record<string, Grown<string>>>;
   /** Events of streams. */
   readonly events: Readonly<Record<string, Grown<ReadonlyArray<string>>>>;
+  /** Events of a stream that opens much, and then exceeds any limit of its request. */
+  readonly open?: Grown<ReadonlyArray<string>>;
 }
 
+/** Words beyond the limit of a small request. */
+const TOO_MANY = 500;
 const NO_USAGE = { usage: undefined };
 const call = (index: number, json = '{}') => ({ index, id: `c${index}`, function: { name: 'f', arguments: json } });
 const block = (index: number) => event('content_block_start', { index, content_block: { type: 'text', text: '' } });
@@ -63,6 +67,10 @@ export const REPLIES = {
       'events without a meaning': (size) => list(size, () => 'data: {}\n\n'),
       'events that are no JSON': (size) => list(size, () => 'data: {\n\n'),
     },
+    open: (size) => [
+      ...list(size, (index) => `data: ${JSON.stringify({ choices: [{ index, delta: {} }] })}\n\n`),
+      ...list(TOO_MANY, () => chunk({ content: 'w' })),
+    ],
   },
   messages: {
     plain: {
@@ -106,6 +114,7 @@ export const REPLIES = {
       'events without a meaning': (size) => list(size, () => event('new')),
       'events that are no JSON': (size) => list(size, () => 'event: x\ndata: {\n\n'),
     },
+    open: (size) => [START, ...list(size, block), ...list(TOO_MANY, () => words('w ')[0] ?? '')],
   },
   responses: {
     plain: {
@@ -146,6 +155,7 @@ export const REPLIES = {
       'events without a meaning': (size) => list(size, () => event('new')),
       'events that are no JSON': (size) => list(size, () => 'event: x\ndata: {\n\n'),
     },
+    open: (size) => [CREATED, ...list(size, item), ...deltas(...list(TOO_MANY, () => 'w'))],
   },
   embeddings: {
     plain: {
@@ -173,11 +183,11 @@ interface Packets {
 }
 
 export const IN_ONE: Packets = { name: 'one packet', of: (events) => [Buffer.concat(events)] };
-export const PACKETS: ReadonlyArray<Packets> = [
-  IN_ONE,
-  { name: 'a packet each', of: (events) => events },
-  { name: 'packets of seven bytes', of: (events) => inPackets(Buffer.concat(events), 7) },
-];
+export const IN_SEVENS: Packets = {
+  name: 'packets of seven bytes',
+  of: (events) => inPackets(Buffer.concat(events), 7),
+};
+export const PACKETS: ReadonlyArray<Packets> = [IN_ONE, { name: 'a packet each', of: (events) => events }, IN_SEVENS];
 
 function inPackets(bytes: Uint8Array, size: number): ReadonlyArray<Uint8Array> {
   return list(Math.ceil(bytes.length / size), (at) => bytes.subarray(at * size, (at + 1) * size));
