@@ -24,6 +24,7 @@ describe('the ledger on accounts of two processes, four requests and three scope
     { name: 'a clock is set', faults: ['clock'], min: 150 },
     { name: 'a limit falls', faults: ['lower'], min: 100 },
     { name: 'a process audits all counters', faults: ['sweep'], min: 100 },
+    { name: 'our own error stops the application of an answer', faults: ['error'], min: 150 },
   ])(
     'wherever $name, or one step happens out of turn, the money is right',
     async ({ faults, min, small = SMALL }) => {

@@ -26,7 +26,8 @@ export interface Wish {
  * `lose`: a call or an answer is lost. `die`: kill -9, the disk survives. `vanish`: kill -9, and the disk is lost too. `stop`: a clean stop; an
  * empty outbox is thrown away. `freeze` and `sleep`: a process is paused, for longer than a rebuild waits and than a lease. `hang`: the store or
  * PostgreSQL does not answer, and runs its calls late. `clock`: the clock of a process or of the store is set. `lower`: the first limit falls.
- * `sweep`: a process closes what has ended and audits all counters. `full`: a disk refuses writes, and soon its process is killed.
+ * `sweep`: a process closes what has ended and audits all counters. `full`: a disk refuses writes, and soon its process is killed. `error`: our own
+ * error stops the application of an answer half way.
  */
 export type Fault =
   | 'lose'
@@ -41,7 +42,8 @@ export type Fault =
   | 'clock'
   | 'lower'
   | 'sweep'
-  | 'full';
+  | 'full'
+  | 'error';
 
 export interface Scene {
   readonly limits: ReadonlyArray<bigint>;

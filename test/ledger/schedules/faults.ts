@@ -12,6 +12,7 @@ const BACK_AFTER = 200;
 /** A process with a full disk is killed then. */
 const DIES_AFTER = 60;
 const OLDEST_SNAPSHOT = 30;
+const ANSWER_PARTS = ['accounts', 'lines', 'asks', 'ended'] as const;
 /** Clocks are set by so much. */
 const SETS = [-3_600_000, -3000, 25_000, 3_600_000];
 
@@ -106,7 +107,13 @@ function ofGateway(course: Course, strike: Strike, gateway: Gateway): Option[] {
       die(course, gateway);
     });
   });
+  const errors = ANSWER_PARTS.flatMap((part) =>
+    strike('error', `${name} FAILS AT THE ${part} OF ITS NEXT ANSWER`, () => {
+      gateway.failsAt = part;
+    }),
+  );
   return [
+    ...errors,
     ...strike('die', `${name} DIES`, () => die(course, gateway)),
     ...vanishes,
     ...fills,

@@ -3,7 +3,7 @@
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import type { AccountBooks } from '#core/ports/account-books.ts';
-import type { AccountCall } from '#core/ports/accounts.ts';
+import type { AccountCall, Accounts } from '#core/ports/accounts.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import type { OutboxRecord } from '#core/ports/outbox.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
@@ -18,9 +18,13 @@ export interface Gateway extends Process {
   isStopping: boolean;
   /** Its disk refuses writes. */
   isFull: boolean;
+  /** It fails where it reads this member of the next answer to a call. */
+  failsAt: AnswerPart | undefined;
   /** Limits of the last request of each scope. */
   readonly limits: Map<string, bigint>;
 }
+
+export type AnswerPart = 'accounts' | 'lines' | 'asks' | 'ended';
 
 export interface Shared {
   readonly stage: Stage;
@@ -38,20 +42,24 @@ const START_AGAIN = 300;
 /** Starts immediately, and retries until it succeeds. */
 export function startGateway(shared: Shared, name: string, folder: MemoryFolder): Gateway {
   const { stage, store, database, nextId } = shared;
-  const process = {
+  const process: Omit<Gateway, 'ledger' | 'folder'> = {
     name,
     isDead: false,
     isFrozen: false,
     ahead: 0,
     isStopping: false,
     isFull: false,
+    failsAt: undefined,
     limits: new Map(),
   };
   const timer = stage.timerOf(process);
   const ledger = createLedger({
     ...{ instanceUid: 'instance-1', clock: { now: () => stage.now() + process.ahead }, timer, log: createMemoryLog() },
     ...{ monotonic: { now: stage.now }, metrics: countIn(shared.counted), ids: { next: nextId }, process: name },
-    accounts: through(stage, process, { whom: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
+    accounts: failing(
+      process,
+      through(stage, process, { whom: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
+    ),
     epochs: through(stage, process, { whom: 'database', part: database.epochs }),
     books: {
       ...through(stage, process, { whom: 'database', part: database.books, labelOf: labelOfBooks }),
@@ -63,6 +71,24 @@ export function startGateway(shared: Shared, name: string, folder: MemoryFolder)
   start();
   return Object.assign(process, { ledger, folder });
 }
+
+/** Answers that cannot be applied as a whole, where the process fails at them. */
+const failing = (by: Pick<Gateway, 'failsAt'>, accounts: Accounts): Accounts => ({
+  ...accounts,
+  async call(call) {
+    const reply = await accounts.call(call);
+    const { failsAt } = by;
+    if (failsAt === undefined || reply.outcome !== 'done') return reply;
+    by.failsAt = undefined;
+    const fail = (): never => {
+      throw new Error('our own error');
+    };
+    // Some of the lines have been applied by then.
+    if (failsAt === 'lines')
+      return { ...reply, lines: Object.defineProperty([...reply.lines], reply.lines.length >> 1, { get: fail }) };
+    return Object.defineProperty({ ...reply }, failsAt, { get: fail });
+  },
+});
 
 interface Staged<T> {
   readonly whom: Whom;

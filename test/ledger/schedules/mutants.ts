@@ -384,6 +384,11 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
+    name: 'an account that our own error leaves half changed goes on',
+    scene: { faults: { error: 1 } },
+    edits: [{ file: `${CORE}/sync.ts`, line: "context.leave('error');", becomes: ';' }],
+  },
+  {
     name: 'accounts of the dead that nobody closes',
     scene: { faults: { vanish: 1 } },
     edits: [{ file: `${CORE}/ledger.ts`, line: 'closing.close(reply);', becomes: ';' }],

@@ -60,6 +60,8 @@ export function sceneOf(seed: number): Scene {
     const fault = pick(FAULTS, below);
     faults[fault] = (faults[fault] ?? 0) + 1;
   }
+  // Processes of every seventh scene make an error of their own.
+  if (seed % 7 === 3) faults.error = 1 + (seed % 2);
   return { limits, gateways: 1 + below(2), wishes, faults, edge: next() < 0.2 ? below(600) : undefined };
 }
 
