@@ -5,6 +5,7 @@ import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Hold } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 
@@ -39,11 +40,15 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
 
 const print = (...words: ReadonlyArray<string | bigint>): unknown => writeSync(1, `${words.join(' ')}\n`);
 
-/** The output lines: `held id amount`, `settled id cost` (the client has its last byte), `released id`, `refused reason`. */
+/** The output lines: `held id amount`, `grows id amount`, `grown id amount`, `settled id cost` (the client has its last byte), `released id`, `refused reason`. */
 async function spend(order: Order): Promise<never> {
   const { ledger } = openLedger(order);
   await ledger.start();
   print('started');
+  const grow = async (hold: Hold, by: bigint): Promise<void> => {
+    print('grows', hold.id, hold.amount + by);
+    if ((await ledger.grow(hold, by)).ok) print('grown', hold.id, hold.amount);
+  };
   const client = async (): Promise<never> => {
     for (;;) {
       const amount = BigInt(1 + Math.floor(Math.random() * 1000));
@@ -61,6 +66,7 @@ async function spend(order: Order): Promise<never> {
       }
       const { id } = result.value;
       print('held', id, result.value.amount);
+      if (Math.random() < 0.3) await grow(result.value, BigInt(1 + Math.floor(Math.random() * 100)));
       const cost = (result.value.amount * BigInt(Math.floor(Math.random() * 1001))) / 1000n;
       ledger.progress(result.value, () => cost / 2n);
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));

@@ -27,7 +27,22 @@ const EDGES: ReadonlyArray<Nano> = [
 
 /** One event; shares are thousandths. */
 const event = fc.record({
-  kind: fc.constantFrom('hold', 'hold', 'hold', 'settle', 'settle', 'release', 'progress', 'kill', 'books', 'wait'),
+  kind: fc.constantFrom(
+    ...([
+      'hold',
+      'hold',
+      'hold',
+      'settle',
+      'settle',
+      'release',
+      'grow',
+      'grow',
+      'progress',
+      'kill',
+      'books',
+      'wait',
+    ] as const),
+  ),
   scopes: fc.subarray([0, 1, 2], { minLength: 1 }),
   share: fc.nat(700),
   minAmount: fc.nat(700),
@@ -39,7 +54,7 @@ type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
 interface Flight {
   readonly hold: Hold;
   readonly scopes: ReadonlyArray<number>;
-  readonly amount: Nano;
+  amount: Nano;
   known: Nano | undefined;
 }
 
@@ -93,6 +108,20 @@ async function hold(stage: Stage, { scopes, share, minAmount }: Event): Promise<
   if (value.ok) naive.flights.push({ hold: value.value, scopes, amount: value.value.amount, known: undefined });
 }
 
+/** All of it in all scopes, or the reason of the refusal. */
+async function grow({ scene, ledger, naive, limit }: Stage, flight: Flight, by: Nano): Promise<void> {
+  const left = flight.scopes.map((scope) => limit - (naive.spent[scope] ?? 0n));
+  const heldIn = (scope: number): Nano =>
+    sum(naive.flights.filter((each) => each.scopes.includes(scope)).map(({ amount }) => amount));
+  const isExceeded = left.some((rest) => rest <= 0n || rest < by);
+  const isBusy = flight.scopes.some((scope, at) => heldIn(scope) + by > (left[at] ?? 0n));
+  const { value } = await scene.ended(ledger.grow(flight.hold, by));
+  const expected = by === 0n ? 'grown' : isExceeded ? 'exceeded' : isBusy ? 'busy' : 'grown';
+  expect(value.ok ? 'grown' : value.failure.reason).toBe(expected);
+  if (expected === 'grown') flight.amount += by;
+  expect(flight.hold.amount).toBe(flight.amount);
+}
+
 /** The memory store dies with its process: a stream is charged at its known cost, every other hold at its size. */
 async function kill(stage: Stage): Promise<void> {
   const { scene, naive } = stage;
@@ -105,7 +134,7 @@ async function kill(stage: Stage): Promise<void> {
 }
 
 async function play(stage: Stage, happening: Event): Promise<void> {
-  const { scene, naive, ledger } = stage;
+  const { scene, naive, ledger, limit } = stage;
   const flight = naive.flights.at(-1 - happening.which);
   if (happening.kind === 'hold') return hold(stage, happening);
   if (happening.kind === 'kill') return kill(stage);
@@ -116,6 +145,7 @@ async function play(stage: Stage, happening: Event): Promise<void> {
     return;
   }
   if (flight === undefined) return;
+  if (happening.kind === 'grow') return grow(stage, flight, part(happening.minAmount, limit));
   const cost = part(happening.share, flight.amount);
   if (happening.kind === 'release') {
     await scene.ended(ledger.release(flight.hold));
