@@ -43,6 +43,7 @@ const REFERENCES: Readonly<Record<string, ReadonlyArray<object>>> = {
     item({ type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'a' }] }),
     item({ type: 'image_generation_call', id: 'ig_1' }),
     item({ type: 'message', role: 'assistant', ID: 'msg_1', content: '' }),
+    item({ type: 'message', role: 'assistant', ıd: 'msg_1', content: '' }),
     part({ type: 'input_file', file_id: 'file_1' }),
     part({ type: 'input_image', file_id: 'file_1' }),
     part({ type: 'input_image', image_url: 'gs://bucket/picture.png' }),
@@ -249,6 +250,19 @@ describe('where providers may store responses', () => {
         expect(JSON.stringify(await refused.json())).not.toContain(mac);
       }
     }
+  });
+
+  test.each([
+    '{"type":"item_reference","id":"msg_2","id":"OWN"}',
+    '{"type":"item_reference","\\u0069d":"msg_2","id":"OWN"}',
+    '{"type":"item_reference","id":"OWN","ID":"msg_2"}',
+    '{"type":"item_reference","id":"OWN","\\u0049D":"msg_2"}',
+    '{"type":"message","id":"msg_2","content":"a","type":"item_reference"}',
+  ])('an item that some parsers read in another way is refused: %s', async (text) => {
+    const { chat, fake } = world(true);
+    const body = `{"model":"gpt","input":[${text.replace('OWN', markedId('msg_1'))}]}`;
+    expect(await codeOf(await chat(body, { path: '/responses' }))).toEqual([400, 'invalid_request']);
+    expect(fake.requests).toEqual([]);
   });
 
   test('an own id beside a foreign one, or on an item that a provider completes, does not carry it', async () => {

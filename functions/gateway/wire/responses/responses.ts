@@ -1,12 +1,12 @@
 // OpenAI's Responses API: the members of a request that are ours to know. Bytes pass through to providers that have it.
 import type { Failure } from '#core/failure.ts';
 import { listOf, member, textOf } from '#core/json.ts';
-import { ok, type Result } from '#core/result.ts';
+import { err, ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { responsesErrors } from '../error-format.ts';
 import { readLimited } from '../limited-request.ts';
 import { invalid, isAbsent, lookalikesOf, type ModelRequest } from '../request.ts';
-import type { Members } from '../unmetered-features.ts';
+import { ambiguousIn, type Members } from '../unmetered-features.ts';
 import { measure, storedStateOf } from './items.ts';
 import { type Unmarked, unmark } from './mark.ts';
 import { OWN_MEMBERS, openai } from './openai.ts';
@@ -27,6 +27,11 @@ const MIN_OUTPUT = 16;
 
 const FORM = { limit: 'max_output_tokens', lookalikesIn: lookalikesOf(OWN_MEMBERS), rules: RULES, nested: NESTED };
 
+/** Members of an item that say whether the provider completes it, which must stand once and in one spelling. */
+const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['id', 'type']]]);
+/** A body without these has no item with an id, however its letters are written. */
+const MAYBE_ID = /"[iı]d"|\\u0/i;
+
 /** `marked`: the marks that were taken out of the body. */
 function toRequest(bytes: Uint8Array, marked?: Omit<Unmarked, 'bytes'>): Result<ModelRequest, Failure> {
   const read = readLimited(bytes, FORM, ({ input }) =>
@@ -36,6 +41,9 @@ function toRequest(bytes: Uint8Array, marked?: Omit<Unmarked, 'bytes'>): Result<
   );
   if (!read.ok) return read;
   const { members, request } = read.value;
+  // Long bodies take a while to look through, and most items have no id: then no parser sees one.
+  const ambiguous = MAYBE_ID.test(request.text) ? ambiguousIn(request.text, request.object.members, ITEMS) : undefined;
+  if (ambiguous !== undefined) return err(ambiguous);
   const unmarked = marked === undefined ? unmark(request) : undefined;
   if (unmarked !== undefined) return toRequest(unmarked.bytes, unmarked);
   const input = measure(bytes.length, members);

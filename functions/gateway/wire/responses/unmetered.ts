@@ -24,7 +24,6 @@ const OWN_TOOL = /^(function|custom|local_shell|apply_patch|computer|computer_us
 export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ...NESTED_EVERYWHERE,
   ['tools', ['type', 'max_uses', 'external_web_access', 'tools']],
-  ['input', ['id', 'type']],
 ]);
 
 /** Members by which a request may cost more, or be answered by another model. */
