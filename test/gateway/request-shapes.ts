@@ -180,6 +180,7 @@ const ANYWHERE: Readonly<Record<string, Grown>> = {
   'searches of the web': of((size) => ({ tools: list(size, () => ({ type: 'web_search', max_uses: 1 })) })),
   'a type that is nearly known': of((size) => ({ tools: [{ type: `web_search${'_1'.repeat(size)}x` }] })),
   'management of the context': (size) => `"context_management":{"edits":"${'\\u0063ompac\\u0074'.repeat(size)}"}`,
+  'a long name of a model': of((size) => ({ model: 'm'.repeat(size * 20) })),
   'a text that ends a name': of((size) => ({ user: 'u'.repeat(size * 20) })),
 };
 

@@ -72,12 +72,14 @@ beforeAll(async () => {
     format: 'esm',
     platform: 'browser',
     conditions: ['workerd'],
+    // Workers have Node's modules, as in production.
+    external: ['node:*'],
   });
   miniflare = new Miniflare({
     modules: true,
     script: bundle.outputFiles[0]?.text ?? '',
     compatibilityDate: '2026-07-01',
-    compatibilityFlags: ['enable_request_signal'],
+    compatibilityFlags: ['nodejs_compat', 'enable_request_signal'],
   });
   url = await miniflare.ready;
 });
