@@ -82,6 +82,22 @@ test('of many hints at once a few are followed at the same time, in order; a swe
   expect(begun).toEqual(names);
 });
 
+test('one resync runs at a time, so that memory is that of one; triggers do not wait for it', async () => {
+  const begun: Array<() => void> = [];
+  let isHeld = true;
+  harness.cluster.inject(async ({ verb, resource }) => {
+    if (isHeld && verb === 'list' && resource.kind === 'GatewayInstance')
+      await new Promise<void>((resolve) => begun.push(resolve));
+    return undefined;
+  });
+  const resyncs = [harness.sweep(), harness.sweep()];
+  await harness.hint('VirtualKey', 'chat');
+  expect(begun).toHaveLength(1);
+  isHeld = false;
+  begun[0]?.();
+  for (const { failed } of await Promise.all(resyncs)) expect(failed).toEqual({});
+});
+
 test('garbage is answered with 400 and what is wrong', async () => {
   const answer = await post('/', { body: '{"hello":1}', headers: { 'content-type': 'application/json' } });
   expect(answer.status).toBe(400);

@@ -12,11 +12,12 @@ import { toScope } from './scope.ts';
 
 export type { ReconcileDeps } from './deps.ts';
 
-/** Runs may overlap: each observes for itself, and writes of the slower are refused by what the faster wrote. */
+/** Runs of hints may overlap: each observes for itself, and writes of the slower are refused by what the faster wrote. */
 export function createReconcile(deps: ReconcileDeps): Hono {
   const memory = createMemory();
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
-  const inTurn = createQueue((deps.limits ?? PROCESS_LIMITS).hints);
+  const { hints, resyncs } = deps.limits ?? PROCESS_LIMITS;
+  const [hintsInTurn, resyncsInTurn] = [createQueue(hints), createQueue(resyncs)];
   const app = new Hono();
   app.post('/', async (context) => {
     const { req } = context;
@@ -29,7 +30,8 @@ export function createReconcile(deps: ReconcileDeps): Hono {
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
     const act = () => run(deps, memory, scope.value);
-    if (dry !== 'true') return context.json(await (scope.value.look === 'at' ? inTurn(act) : act()));
+    const inTurn = scope.value.look === 'everywhere' ? resyncsInTurn : hintsInTurn;
+    if (dry !== 'true') return context.json(await inTurn(act));
     const plan = await dryRun(deps, memory, scope.value);
     if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));
     return context.json({ plan: plan.map(({ sign: _, ...row }) => row) });

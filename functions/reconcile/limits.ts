@@ -9,13 +9,22 @@ export interface Limits {
   readonly secrets: number;
   /** Hints that are followed at the same time. */
   readonly hints: number;
+  /** Resyncs that run at the same time. */
+  readonly resyncs: number;
 }
 
 /**
  * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at once, the first are ready while the last wait, and
- * memory stays small. A database that hangs keeps a place for the time limit of its calls; sweeps wait for nobody.
+ * memory stays small. A database that hangs keeps a place for the time limit of its calls. One resync runs at a time: the memory of a process is that of
+ * one. It waits for no hint.
  */
-export const PROCESS_LIMITS: Limits = { parts: Number.POSITIVE_INFINITY, changedKeys: 5000, secrets: 500, hints: 32 };
+export const PROCESS_LIMITS: Limits = {
+  parts: Number.POSITIVE_INFINITY,
+  changedKeys: 5000,
+  secrets: 500,
+  hints: 32,
+  resyncs: 1,
+};
 
 /**
  * Limits of a run that may send so many requests, and may be ended at any time, so that none waits for another. An instance takes 15, and 40 at
@@ -26,4 +35,5 @@ export const limitsFor = (requests: number): Limits => ({
   changedKeys: Math.max(1, Math.floor(requests / 40)),
   secrets: Math.max(1, Math.floor(requests / 5)),
   hints: Number.POSITIVE_INFINITY,
+  resyncs: Number.POSITIVE_INFINITY,
 });

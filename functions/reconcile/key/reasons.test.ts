@@ -95,7 +95,7 @@ const scenarios = Object.entries(SCENARIOS).flatMap(([reason, prepare]) =>
 );
 
 test.each(scenarios)('keys that are not ready for the reason %s', async (reason, prepare) => {
-  const harness = createHarness({ limits: { parts: 1000, changedKeys: 100, secrets: 5, hints: 1 } });
+  const harness = createHarness({ limits: { parts: 1000, changedKeys: 100, secrets: 5, hints: 1, resyncs: 1 } });
   await harness.apply(...makeSecrets(), makeInstance(), makeInstance({}, 'other'));
   await harness.sweep();
   await prepare(harness);
