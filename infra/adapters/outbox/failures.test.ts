@@ -5,10 +5,11 @@ import { basename, join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { entryRecord, holdRecord } from '#core/ports/outbox.promises.ts';
 import type { Outbox } from '#core/ports/outbox.ts';
-import type { Timer } from '#core/ports/platform.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
+import { createManualTime } from '../../../test/doubles/time.ts';
 import { createMetrics } from '../metrics.ts';
+import { openFile } from './open-segments.ts';
 import { createOutbox, type OutboxOptions } from './outbox.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'outbox-failures-'));
@@ -70,22 +71,7 @@ function createDisk(fails: (step: string, count: number) => boolean = () => fals
   return { options, steps, opened, unsynced, settled, failures: () => failures };
 }
 
-/** A timer that fires when the test says so, and tells whether it is armed. */
-function manualTimer() {
-  let callback: (() => void) | undefined;
-  const timer: Timer = (_, armed) => {
-    callback = armed;
-    return () => {
-      callback = undefined;
-    };
-  };
-  const fire = (): void => {
-    const due = callback;
-    callback = undefined;
-    due?.();
-  };
-  return { timer, fire, isArmed: () => callback !== undefined };
-}
+const SECOND = 1000;
 
 const idOf = (record: { readonly type: string }): string =>
   'entry' in record ? (record.entry as { id: string }).id : (record as unknown as { id: string }).id;
@@ -132,15 +118,15 @@ describe('whichever step of the disk fails, once,', () => {
   async function course(disk: ReturnType<typeof createDisk>, failing?: string): Promise<void> {
     const folder = mkdtempSync(join(root, 'law-'));
     const log = createMemoryLog();
-    const { timer, fire: pass, isArmed } = manualTimer();
+    const time = createManualTime();
     const fire = async (): Promise<void> => {
-      pass();
+      await time.advance(SECOND);
       await disk.settled();
     };
-    const outbox = createOutbox({ folder, log, timer, slack: 1500, ...disk.options });
+    const outbox = createOutbox({ folder, log, timer: time.timer, slack: 1500, ...disk.options });
     await outbox.recover();
     const { kept, told } = await work(outbox, fire);
-    expect(isArmed(), failing).toBe(true);
+    expect(time.armed(), failing).toBe(1);
     await fire();
     await fire();
     const present = new Set(readdirSync(folder));
@@ -150,7 +136,7 @@ describe('whichever step of the disk fails, once,', () => {
     ).toEqual([]);
     await outbox.close().catch((error) => told.push(reasonAndCausesOf(error)));
     expect(disk.opened, failing).toEqual(new Map());
-    expect(isArmed(), failing).toBe(false);
+    expect(time.armed(), failing).toBe(0);
     const next = createOutbox({ folder, log });
     const left = new Set((await next.recover()).map(idOf));
     expect(
@@ -173,18 +159,18 @@ describe('a sync', () => {
     let isFailing = true;
     const metrics = createMetrics();
     const disk = createDisk((name) => isFailing && name === 'datasync');
-    const { timer, fire } = manualTimer();
+    const { timer, advance } = createManualTime();
     const log = createMemoryLog();
     const outbox = createOutbox({ folder: mkdtempSync(join(root, 'sync-')), log, metrics, timer, ...disk.options });
     await outbox.append(holdRecord('a'));
     for (let second = 0; second < 3; second += 1) {
-      fire();
+      await advance(SECOND);
       await disk.settled();
     }
     expect(log.lines).toHaveLength(1);
     expect(metrics.render()).toContain('gateway_operator_ledger_failures_total{step="sync"} 3');
     isFailing = false;
-    fire();
+    await advance(SECOND);
     await disk.settled();
     expect(disk.unsynced.size).toBe(0);
     expect(log.lines.map(({ message }) => message).at(-1)).toBe('the outbox is synced again');
@@ -203,15 +189,14 @@ describe('a sync', () => {
       if (file === undefined) throw new Error('no file');
       return { ...file, datasync: () => hung };
     };
-    const { timer, fire } = manualTimer();
+    const { timer, advance } = createManualTime();
     const log = createMemoryLog();
     const outbox = createOutbox({ folder, log, timer, ...disk.options, open: opening });
     await outbox.append(holdRecord('a'));
-    fire();
-    fire();
+    await advance(2 * SECOND);
     expect(log.lines).toMatchObject([{ level: 'error', fields: { why: expect.stringContaining('has not ended') } }]);
     rmSync(join(folder, 'lock'));
-    fire();
+    await advance(SECOND);
     expect(log.lines).toHaveLength(2);
     release();
     await outbox.close();
@@ -221,7 +206,7 @@ describe('a sync', () => {
 test('a segment whose compaction failed is synced, like the one that is written', async () => {
   const folder = mkdtempSync(join(root, 'compaction-'));
   const disk = createDisk();
-  const { timer, fire } = manualTimer();
+  const { timer, advance } = createManualTime();
   const log = createMemoryLog();
   const outbox = createOutbox({ folder, log, timer, slack: 0, ...disk.options });
   await outbox.recover();
@@ -233,7 +218,7 @@ test('a segment whose compaction failed is synced, like the one that is written'
   outbox.done(['done', 'b', 'c', 'd']);
   await outbox.append(holdRecord('other'));
   await vi.waitFor(() => expect(log.lines).toMatchObject([{ message: 'the outbox could not be compacted' }]));
-  fire();
+  await advance(SECOND);
   await disk.settled();
   expect([...disk.unsynced]).toEqual([]);
   expect(disk.steps.filter((name) => name === 'close')).toHaveLength(1);
@@ -244,10 +229,32 @@ test('a segment whose compaction failed is synced, like the one that is written'
 test('a close that cannot sync releases the folder, and is told', async () => {
   const folder = mkdtempSync(join(root, 'close-'));
   const disk = createDisk((name) => name === 'datasync');
-  const outbox = createOutbox({ folder, timer: manualTimer().timer, ...disk.options });
+  const outbox = createOutbox({ folder, timer: createManualTime().timer, ...disk.options });
   await outbox.append(holdRecord('a'));
   await expect(outbox.close()).rejects.toThrow(INJECTED);
   expect(disk.opened.size).toBe(0);
   expect(readdirSync(folder)).toEqual(['outbox-000000001.log']);
   expect(readFileSync(join(folder, 'outbox-000000001.log'), 'utf8')).toContain('"id":"a"');
+});
+
+test('a disk that does not answer when a file is opened refuses the record: no reply waits for it for ever', async () => {
+  const folder = mkdtempSync(join(root, 'open-'));
+  const disk = createDisk();
+  const { timer, advance } = createManualTime();
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const opening: OutboxOptions['open'] = async (path) => {
+    asked.resolve();
+    await answered.promise;
+    return (disk.options.open ?? openFile)(path);
+  };
+  const outbox = createOutbox({ folder, timer, ...disk.options, open: opening });
+  const refused = outbox.append(holdRecord('a')).catch(reasonAndCausesOf);
+  await asked.promise;
+  await advance(3 * SECOND);
+  expect(await refused).toContain('did not answer in time');
+  // What is opened too late is closed.
+  answered.resolve();
+  await vi.waitFor(() => expect(disk.steps).toEqual(['open', 'close']));
+  expect(disk.opened.size).toBe(0);
+  await outbox.close();
 });

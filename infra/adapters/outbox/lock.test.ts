@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { holdRecord } from '#core/ports/outbox.promises.ts';
 import type { Outbox } from '#core/ports/outbox.ts';
-import type { Timer } from '#core/ports/platform.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
+import { createManualTime } from '../../../test/doubles/time.ts';
 import { startZombie } from '../../../test/zombie.ts';
 import { FolderInUse } from './lock.ts';
 import { openFile } from './open-segments.ts';
@@ -71,11 +71,7 @@ describe('a folder', () => {
 
   test('that another process has taken over is left: nothing is written, compacted or deleted there any more', async () => {
     const log = createMemoryLog();
-    let fire = () => {};
-    const timer: Timer = (_, callback) => {
-      fire = callback;
-      return () => undefined;
-    };
+    const { timer, advance } = createManualTime();
     const left = await mkdtemp(join(root, 'stolen-'));
     const open: OutboxOptions['open'] = async (path) => {
       const file = await openFile(path);
@@ -87,10 +83,7 @@ describe('a folder', () => {
     writeFileSync(join(left, 'lock'), JSON.stringify({ ...owner, host: 'thief' }));
     const files = () => readdirSync(left).map((name) => [name, readFileSync(join(left, name), 'utf8')]);
     const found = files();
-    for (let second = 0; second < 3; second += 1) {
-      fire();
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await advance(3000);
     await expect(paused.append(holdRecord('after'))).rejects.toThrow('process 4194305 on thief has taken over');
     paused.discard();
     paused.done(['before']);

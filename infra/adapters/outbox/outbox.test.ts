@@ -15,8 +15,8 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { describeOutbox, entryRecord, holdRecord } from '#core/ports/outbox.promises.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
-import type { Timer } from '#core/ports/platform.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
+import { createManualTime } from '../../../test/doubles/time.ts';
 import { createOutbox } from './outbox.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'outbox-'));
@@ -49,16 +49,6 @@ describeOutbox('files', async () => {
     },
   };
 });
-
-/** A timer that fires when the test says so. */
-function manualTimer() {
-  let fire = () => {};
-  const start: Timer = (_, callback) => {
-    fire = callback;
-    return () => undefined;
-  };
-  return { start, fire: () => fire() };
-}
 
 let folder: string;
 let outbox: Outbox;
@@ -250,20 +240,20 @@ test('an append that the disk refuses is rejected, and the next one is whole', a
 
 test('a discarded outbox leaves no file, also where a compaction writes another one late', async () => {
   await outbox.close();
-  const timer = manualTimer();
-  outbox = createOutbox({ folder, timer: timer.start });
+  const { timer, advance } = createManualTime();
+  outbox = createOutbox({ folder, timer });
   await outbox.append(holdRecord('a'));
   outbox.discard();
   expect(logsIn(folder)).toEqual([]);
   writeFileSync(join(folder, 'outbox-000000002.log'), 'late');
-  timer.fire();
+  await advance(1000);
   expect(logsIn(folder)).toEqual([]);
 });
 
 test('a discarded outbox that the disk keeps is an error that says what a restart would do', async () => {
   const log = createMemoryLog();
   const gone = mkdtempSync(join(root, 'gone-'));
-  const box = createOutbox({ folder: gone, log, timer: manualTimer().start });
+  const box = createOutbox({ folder: gone, log, timer: createManualTime().timer });
   // A folder in place of a segment stands for what cannot be deleted.
   mkdirSync(join(gone, 'outbox-000000001.log'));
   box.discard();
@@ -274,17 +264,13 @@ test('a discarded outbox that the disk keeps is an error that says what a restar
 test('a failing sync is logged once, and its recovery once', async () => {
   const folder = mkdtempSync(join(root, 'unsynced-'));
   const log = createMemoryLog();
-  const { fire: pass, start: timer } = manualTimer();
+  const { timer, advance } = createManualTime();
   const outbox = createOutbox({ folder, log, timer });
   const lock = readFileSync(join(folder, 'lock'));
   rmSync(join(folder, 'lock'));
-  for (let second = 0; second < 3; second += 1) {
-    pass();
-    await Promise.resolve();
-  }
+  await advance(3000);
   writeFileSync(join(folder, 'lock'), lock);
-  pass();
-  pass();
+  await advance(2000);
   expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
     ['error', expect.stringContaining('the outbox cannot be synced')],
     ['info', 'the outbox is synced again'],

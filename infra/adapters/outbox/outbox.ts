@@ -35,8 +35,9 @@ interface Waiting {
 
 const SLACK = 4 * 1024 * 1024;
 const MAX_SEGMENTS = 8;
-/** A disk that does not answer holds a stop no longer. */
-const CLOSE_WITHIN = 1000;
+/** A disk that does not answer holds a reply or a step of a stop no longer. */
+const ANSWERS_WITHIN = 2000;
+const TIMER_SKEW = 50;
 
 export function createOutbox({
   folder,
@@ -82,8 +83,12 @@ export function createOutbox({
   const activeSegment = async (): Promise<OpenSegment> => {
     assertOurs();
     if (active !== undefined) return active;
-    nextNumber ??= ((await earlier).at(-1) ?? 0) + 1;
-    const file = await open(segmentPath(folder, nextNumber));
+    nextNumber ??= ((await within(timer, folder, earlier)).at(-1) ?? 0) + 1;
+    const opening = open(segmentPath(folder, nextNumber));
+    const file = await within(timer, folder, opening).catch((error) => {
+      opening.then((late) => late.close()).catch(() => undefined);
+      throw error;
+    });
     active = { number: nextNumber, file, unsynced: false, torn: false };
     files.add(active);
     resize(nextNumber, 0);
@@ -235,10 +240,14 @@ const UNDELETED =
 const DAMAGED =
   'the outbox has damaged lines, which were skipped: a hold without its settlement is charged at its size, a request without any line is not charged';
 
-function within(timer: Timer, folder: string, work: Promise<void>): Promise<void> {
+/** A process that was paused finds its timers first: answers that have arrived are read before the time counts as over. */
+function within<T>(timer: Timer, folder: string, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const cancel = timer(CLOSE_WITHIN, () => late.reject(new Error(`the disk of ${folder} did not answer in time`)));
-  return Promise.race([work, late.promise]).finally(cancel);
+  const refuse = (): void => late.reject(new Error(`the disk of ${folder} did not answer in time`));
+  let cancel = timer(ANSWERS_WITHIN, () => {
+    cancel = timer(TIMER_SKEW, refuse);
+  });
+  return Promise.race([work, late.promise]).finally(() => cancel());
 }
 
 const unrefTimer: Timer = (millis, callback) => {
