@@ -58,14 +58,15 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
     const failures = attempts.failures.get(next) ?? 0;
     attempts.last = failure;
     attempts.failures.set(next, failures + 1);
-    if (again === 'elsewhere') attempts.left = attempts.left.filter((other) => other !== next);
+    const heard = usage ?? outputBytes;
+    // An attempt that is charged is not repeated at the same entry.
+    if (again === 'elsewhere' || heard !== undefined) attempts.left = attempts.left.filter((other) => other !== next);
     // An attempt whose client has left before the answer has not failed.
     if (fault !== 'none' && deadline.ended !== 'left') {
       const isRateLimited = failure.code === 'upstream_rate_limited';
       const key = fault === 'entry' ? undefined : caller.key.scopeId;
       cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: failures === 0, key, retryAfter, isRateLimited });
     }
-    const heard = usage ?? outputBytes;
     if (heard === undefined) return;
     const before = reservation.lost?.cost ?? 0n;
     reservation.lost = settlementOfUnheard(reservation, target, heard);

@@ -207,6 +207,17 @@ describe('after a broken attempt', () => {
   });
 });
 
+test('an attempt that the provider counts and ends by an error is charged the count, and not repeated at the same entry', async () => {
+  const usage = { prompt_tokens: 7, completion_tokens: 0 };
+  const event = `data: ${JSON.stringify({ error: { message: 'overloaded', code: 500 }, usage })}\n\n`;
+  const { ask, called, ledger } = open((_, call) => ({ headers: SSE, body: call === 1 ? [event] : streamed(['x']) }), {
+    names: ['a'],
+  });
+  const response = await ask({ ...CHAT, stream: true });
+  expect([response.status, called()]).toEqual([502, ['a']]);
+  expect(ledger.settled).toMatchObject([{ cost: 7_000n, tokens: { input: 7, output: 0 } }]);
+});
+
 describe('an attempt that the provider refused', () => {
   const error = '{"error":{"message":"no","code":"nope"}}';
 

@@ -62,6 +62,7 @@ function enlarge(course: Course, request: Request, by: bigint): void {
   const { hold, gateway } = request;
   if (hold === undefined || gateway === undefined) return;
   request.stage = 'growing';
+  if (course.isStale) course.excused.add(request);
   const before = new Set(course.requests.filter((other) => other.hold !== undefined));
   const known = { limits: new Map(gateway.limits) };
   void gateway.ledger.grow(hold, by).then(({ ok }) => {

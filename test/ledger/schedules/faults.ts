@@ -65,7 +65,8 @@ function ofStore(course: Course, strike: Strike): Option[] {
       store.restore(at + 1);
       forgetAgain(course);
       course.isStale = true;
-      for (const request of course.requests) if (request.stage === 'asked') course.excused.add(request);
+      for (const request of course.requests)
+        if (request.stage === 'asked' || request.stage === 'growing') course.excused.add(request);
     }),
   );
   // Set back, the store's clock stands still for as long (LEDGER 5).
