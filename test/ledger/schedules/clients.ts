@@ -64,7 +64,10 @@ function enlarge(course: Course, request: Request, by: bigint): void {
   request.stage = 'growing';
   if (course.isStale) course.excused.add(request);
   const before = new Set(course.requests.filter((other) => other.hold !== undefined));
+  // A window that is over keeps its limit, whatever later requests bring.
+  const over = hold.charges.filter(({ window }) => window.end <= course.shared.store.now());
   const known = { limits: new Map(gateway.limits) };
+  for (const { scopeId } of over) known.limits.set(scopeId, request.limits.get(scopeId) ?? 0n);
   void gateway.ledger.grow(hold, by).then(({ ok }) => {
     const grown = ok ? by : 0n;
     Object.assign(request, { stage: 'held', grown, size: request.size + grown });
