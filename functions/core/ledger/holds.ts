@@ -70,7 +70,8 @@ export function createHolds(context: Context, waiting: Waiting) {
     // The account of a visit has the id of its request, which a booking looks for.
     if (context.isolate !== undefined && account.number === 0) account.id = request.id ?? account.id;
     const charges = account.counters.charges(request.scopes, account.now());
-    demand(charges, amount, account.now());
+    // A visit has no next request, for which it would get escrow ahead.
+    demand(charges, context.isolate === undefined ? amount : 0n, account.now());
     const rates = ratesOf(request);
     if (rates === undefined && isFresh(context) && isFree(charges, amount))
       return ok(take(context, request, { charges, amount }));

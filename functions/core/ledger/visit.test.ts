@@ -73,6 +73,22 @@ test('a visit is one call before its request and at most two after it, and leave
   expect(calls).toEqual([]);
 });
 
+test('a visit whose hold grows is one more call, and is charged whole where it dies', async () => {
+  const { calls, entries, ended, store, time, visit } = createVisits();
+  let isAlive = true;
+  const { ledger, hold } = await visit(() => isAlive);
+  calls.length = 0;
+  expect((await ended(ledger.grow(hold, 20n))).value).toEqual({ ok: true, value: undefined });
+  expect([calls.length, hold.amount]).toEqual([1, 50n]);
+  expect(await store.part.read(hold.charges)).toEqual([{ spent: 0n, held: 50n }]);
+  isAlive = false;
+  await time.advance(60_000);
+  const next = await visit();
+  await time.advance(100);
+  await ended(next.ledger.release(next.hold).then(() => next.ledger.close()));
+  expect(entries.entries()).toMatchObject([{ kind: 'expired', cost: 50n }]);
+});
+
 test('a visit whose request was released books nothing and leaves nothing', async () => {
   const { entries, ended, store, visit } = createVisits();
   const { ledger, hold } = await visit();

@@ -53,6 +53,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       const records: OutboxRecord[] = [
         { type: 'account', id: 'c' },
         holdRecord('a'),
+        holdRecord('a', 9n),
         { type: 'progress', id: 'a', known: 4n },
         entryRecord('settle', 'a'),
         holdRecord('b'),

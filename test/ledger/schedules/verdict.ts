@@ -95,13 +95,15 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
     const charged = sum(charges.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
     let [min, max] = [0n, 0n];
     for (const request of course.requests) {
-      const { hold, scopes, stage, grow = 0n, isUncovered } = request;
+      const { hold, scopes, stage, grow = 0n, grown, isUncovered } = request;
       const isIn = hold
         ? hold.charges.some((of) => counterKey(of) === key)
         : scopes.some((of) => scopeId === `scope-${of}`);
       if (!isIn || !isGone(course, request) || entriesOf(course, request).length > 0) continue;
       const [size, cost, known] = [sizeOf(request), costOf(request), knownOf(request)];
-      max += stage === 'new' ? 0n : (size > cost ? size : cost) + (stage === 'growing' ? grow : 0n);
+      // Growth that its client was refused may have been granted in the store.
+      const asked = stage === 'growing' || grown === 0n ? grow : 0n;
+      max += stage === 'new' ? 0n : (size > cost ? size : cost) + asked;
       if (isForgetful || isUncovered) continue;
       if (stage === 'settled') min += least(known ?? cost, cost);
       if (isHeld(request) && course.struck.has('full')) min += known ?? size;
