@@ -33,7 +33,7 @@ export function openGateway(parts: GatewayParts) {
   try {
     return open(parts, opened);
   } catch (error) {
-    opened.disposeAsync().catch(() => undefined);
+    opened.disposeAsync().catch((cause) => parts.log.warn('not all was closed', { why: reasonAndCausesOf(cause) }));
     throw error;
   }
 }
