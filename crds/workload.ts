@@ -81,10 +81,12 @@ export const Workload = withRule(
     resources: z
       .object({
         requests: Quantities.optional().describe('What a replica is sure to get, e.g. `cpu: 100m`.'),
-        limits: Quantities.optional().describe('What a replica may use at most, e.g. `memory: 256Mi`.'),
+        limits: Quantities.optional().describe(
+          'What a replica may use at most, e.g. `memory: 2Gi`. The memory limit decides how many bodies and streams the gateway takes, and the largest body; at least 512Mi.',
+        ),
       })
       .optional()
-      .describe('Processor time and memory of a replica.'),
+      .describe('Processor time and memory of a replica. Default: requests of 100m and 192Mi, a memory limit of 1Gi.'),
     env: listBy('name', EnvVar, 64)
       .optional()
       .describe(

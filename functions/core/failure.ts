@@ -170,7 +170,8 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
   rate_limit_exceeded: rateLimitExceeded,
   invalid_request: ({ message }) => message,
   request_too_large: ({ limit }) => `The request body is larger than ${limit} bytes. Send less.`,
-  overloaded: () => 'The gateway keeps as many large requests as it has room for. Try again in 1 s.',
+  overloaded: () =>
+    'The gateway process has no room for this request at the moment: it serves as many as its memory holds. Try again in 1 s.',
   upstream_refused: ({ message }) => message,
   upstream_rate_limited: ({ retryAfter }) => `The provider is over its rate limit. Try again in ${retryAfter} s.`,
   upstream_error: ({ refusesUs }) =>

@@ -3,6 +3,9 @@
 /** The maximum number of values: parsing them takes a tenth of a second; ten times as many take seconds and gigabytes, in any body. */
 export const MAX_VALUES = 500_000;
 
+/** Bytes from which on a text is long: it is kept in the engine's own memory, where it takes as much room again or more, only while it is read. */
+export const LONG_TEXT = 64 * 1024;
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;

@@ -5,6 +5,7 @@ export interface Lru<V extends {}> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
   delete(key: string): void;
+  size(): number;
 }
 
 /** `max`: how many values are kept. */
@@ -14,5 +15,6 @@ export function createLru<V extends {}>(max: number): Lru<V> {
     get: (key) => cache.get(key),
     set: (key, value) => void cache.set(key, value),
     delete: (key) => void cache.delete(key),
+    size: () => cache.size,
   };
 }

@@ -4,17 +4,17 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, type Result } from '#core/result.ts';
 import { type AccessMemory, createAuthorize, type Grant } from './access.ts';
 import type { Authenticate } from './authenticate.ts';
-import type { Bodies, Body } from './body.ts';
+import { createReadBody } from './body.ts';
 import type { Cooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestLog } from './request-log.ts';
+import type { Room, Share } from './room.ts';
 import { createConfine } from './stored-responses.ts';
 import type { Api } from './wire/api.ts';
 
 /** State that outlives a request, and that all APIs share. */
 export interface RequestMemory {
-  readonly bodies: Bodies;
-  readonly replies: Bodies;
+  readonly room: Room;
   readonly access: AccessMemory;
   readonly cooldowns: Cooldowns;
 }
@@ -24,25 +24,27 @@ export interface Shared extends RequestMemory {
 }
 
 export function createAdmit(
-  deps: Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | 'mac'>,
-  { authenticate, access }: Pick<Shared, 'authenticate' | 'access'>,
+  deps: Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | 'mac' | 'timer'>,
+  { authenticate, access, room }: Pick<Shared, 'authenticate' | 'access' | 'room'>,
   api: Api,
 ) {
   const authorize = createAuthorize(access, api);
   const confine = createConfine(deps);
+  const readBody = createReadBody(deps, room.limits);
 
-  return async function admit(client: HttpExchange, log: RequestLog, sent: Body): Promise<Result<Grant, Failure>> {
+  return async function admit(client: HttpExchange, log: RequestLog, share: Share): Promise<Result<Grant, Failure>> {
     const first = await authenticate(client, log.context, { known: (record) => log.caller(record) });
     if (!first.ok) return first;
 
-    const body = await sent.read(client);
+    const body = await readBody({ client, share, key: first.value.key.scopeId });
     if (!body.ok) return body;
-    // A client may take minutes to send the body: then the key's policy is read again, and counts as it is now.
+    // A client may take longer than that to send the body: then the key's policy is read again, and counts as it is now.
     const isFresh = deps.clock.now() < first.value.freshUntil;
     const caller = isFresh ? first : await authenticate(client, log.context, { before: first.value.waited });
     if (!caller.ok) return caller;
     const request = api.toRequest(body.value, client);
     if (!request.ok) return request;
+    if (!share.take(request.value.sent.memberBytes, 'all')) return err({ code: 'overloaded' });
 
     const { model, stream } = request.value;
     const snapshot = deps.snapshots.current();

@@ -1,11 +1,11 @@
 // Routes of a gateway: one instance at its root, and the same under /v1 for clients that insist on it.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
+import type { ProcessMemory } from '#core/ports/platform.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { RequestMemory } from './admit.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
-import { createBodies } from './body.ts';
 import { createBudgetLeft } from './budget-left.ts';
 import { createCooldowns } from './cooldown.ts';
 import { createCountTokens } from './count-tokens.ts';
@@ -15,7 +15,7 @@ import { createModels } from './models.ts';
 import { createOwnKey } from './own-key.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './policy-cache.ts';
 import { contextOf, type RequestContext, refuse, sendJson, sendText } from './respond.ts';
-import { MAX_REPLY } from './upstream-reply.ts';
+import { createRoom, limitsIn } from './room.ts';
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
 import { anthropicErrors, type ErrorFormat, openaiErrors } from './wire/error-format.ts';
@@ -33,16 +33,18 @@ interface Route {
  * request cannot serve another.
  */
 export function createMemory(
-  deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>,
+  deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics' | 'memory'>,
 ): RequestMemory & { readonly policies: PolicyMemory } {
   return {
     policies: createPolicyMemory(),
-    bodies: createBodies(),
-    replies: createBodies(MAX_REPLY),
+    room: createRoom(limitsIn(deps.memory ?? USUAL_MEMORY), deps.clock),
     access: new Map(),
     cooldowns: createCooldowns(deps),
   };
 }
+
+/** A process that nothing limits has as much as a Pod. */
+const USUAL_MEMORY: ProcessMemory = { limit: 2 ** 30, own: 2 ** 27 };
 
 /** One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared memory. */
 export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): HttpHandler {

@@ -1,56 +1,78 @@
-// Bodies of requests, up to 32 MiB each, and of plain replies: no more of either concurrently than the process can keep.
+// Bodies of requests: read whole where they find room and arrive soon enough.
 import type { Failure } from '#core/failure.ts';
-import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import type { GatewayDeps } from './deps.ts';
+import { type RoomLimits, roomOf, type Share } from './room.ts';
 
-export const MAX_BODY = 32 * 1024 * 1024;
-/** Bytes of all bodies that are kept at the same time: four of the largest. */
-const MAX_KEPT = 4 * MAX_BODY;
-/** A body up to this size is always read: only larger ones need free room. */
-const SMALL = 64 * 1024;
+/** A sender has this time, and for its bytes as much more as they take on a slow line (1 Mbit/s): then it leaves its room to others. */
+const PATIENCE: Millis = 30_000;
+const MIN_BYTES_PER_SECOND = 128 * 1024;
 
-const FAILURES = {
-  'too large': { code: 'request_too_large', limit: MAX_BODY },
-  'no room': { code: 'overloaded' },
-  broken: { code: 'invalid_request', message: 'The request body ended before it was complete.' },
-} as const satisfies Record<string, Failure>;
+const OVERLOADED: Failure = { code: 'overloaded' };
+const BROKEN: Failure = { code: 'invalid_request', message: 'The request body ended before it was complete.' };
+const SLOW: Failure = {
+  code: 'invalid_request',
+  message: `The request body arrived too slowly: after ${PATIENCE / 1000} s it must have come with ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter one, or over a faster connection.`,
+};
 
-/** The body of one request. */
-export type Body = ReturnType<Bodies['open']>;
+/** The sender of a body. */
+interface Sender {
+  readonly client: HttpExchange;
+  readonly share: Share;
+  /** The key that the body counts for. */
+  readonly key: string;
+}
 
-export type Bodies = ReturnType<typeof createBodies>;
+export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'timer'>, { body: limit }: RoomLimits) {
+  const failureOf = (refused: BodyRefusal): Failure =>
+    refused === 'too large' ? { code: 'request_too_large', limit } : OVERLOADED;
 
-/** The bodies of one process, which share its room. `max`: bytes of one. */
-export function createBodies(max = MAX_BODY) {
-  let kept = 0;
-  return { open };
+  /** The body. It has room in the share until that gives it back. */
+  return async function readBody({ client, share, key }: Sender): Promise<Result<Uint8Array, Failure>> {
+    // Room for the announced length is taken before anything is read: bodies that arrive together would leave each other none.
+    const announced = Number(client.header('content-length') ?? 0);
+    if (announced > limit) return err(failureOf('too large'));
+    if (!share.enter(key) || !share.take(roomOf(announced)) || !share.work(announced)) return err(OVERLOADED);
+    const received = { bytes: 0 };
+    const reading = client.readBody((bytes) => {
+      const taken = roomOf(Math.max(announced, received.bytes));
+      received.bytes += bytes;
+      if (received.bytes > limit) return 'too large';
+      const more = roomOf(received.bytes) - taken;
+      return more > 0 && !share.take(more) ? 'no room' : undefined;
+    });
+    // Nearly all bodies have arrived with their heads.
+    if (announced > 0 && received.bytes === announced) return toResult(await reading, announced, share);
+    const pace = keepPace(client, received);
+    const body = await reading;
+    pace.stop();
+    return pace.isSlow() ? err(SLOW) : toResult(body, announced, share);
+  };
 
-  /** Opens a body. Its bytes take room until it is closed. */
-  function open() {
-    let length = 0;
-    const refusal = (bytes: number) => {
-      if (bytes > max) return 'too large';
-      return bytes > SMALL && kept + bytes - length > MAX_KEPT ? 'no room' : undefined;
+  function toResult(
+    body: Uint8Array | BodyRefusal | 'broken',
+    announced: number,
+    share: Share,
+  ): Result<Uint8Array, Failure> {
+    if (body === 'broken') return err(BROKEN);
+    if (typeof body === 'string') return err(failureOf(body));
+    // The length of this one was not known before.
+    return announced === 0 && !share.work(body.length) ? err(OVERLOADED) : ok(body);
+  }
+
+  /** Stops the reading of a body that arrives too slowly. */
+  function keepPace(client: HttpExchange, received: { readonly bytes: number }) {
+    const began = clock.now();
+    let isSlow = false;
+    const look = () => {
+      const left = began + PATIENCE + (received.bytes / MIN_BYTES_PER_SECOND) * 1000 - clock.now();
+      isSlow = left <= 0;
+      if (isSlow) client.stopReading();
+      else cancel = timer(left, look);
     };
-    const accept = (bytes: number) => {
-      const refused = refusal(length + bytes);
-      length += bytes;
-      kept += bytes;
-      return refused;
-    };
-    return {
-      /** Takes room for these bytes more, and says why there is none. */
-      accept,
-      read: async (client: HttpExchange): Promise<Result<Uint8Array, Failure>> => {
-        // A body whose announced length is too large is not read at all.
-        const refused = refusal(Number(client.header('content-length') ?? 0));
-        const body = refused ?? (await client.readBody(accept));
-        return typeof body === 'string' ? err(FAILURES[body]) : ok(body);
-      },
-      close: () => {
-        kept -= length;
-        length = 0;
-      },
-    };
+    let cancel = timer(PATIENCE, look);
+    return { isSlow: () => isSlow, stop: () => cancel() };
   }
 }

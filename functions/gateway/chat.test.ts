@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyValueOf, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { MESSAGES, sentText } from '../../test/gateway/upstream.ts';
-import { MAX_BODY } from './body.ts';
+import { MAX_BODY } from './room.ts';
 
 const encoder = new TextEncoder();
 const bodyOf = (members: string) => `{"model":"gpt","messages":[{"role":"user","content":"hi"}]${members}}`;

@@ -383,4 +383,25 @@ test('states of entries are bounded: those of edited instances are forgotten, an
   cooldowns.enter('entry 0');
   leave();
   expect(cooldowns.inFlight('entry 0')).toBe(1);
+  // The same for cooldowns of single VirtualKeys.
+  for (let key = 0; key < 10_000; key += 1) {
+    for (let time = 0; time < 3; time += 1)
+      cooldowns.failed(called(9_999), COOLDOWN, { isFirst: true, key: `key ${key}` });
+    cooldowns.succeeded('entry 9999');
+  }
+  const own = Array.from({ length: 10_000 }, (_, key) => cooldowns.of(called(9_999), `key ${key}`));
+  expect(own.filter((until) => until !== undefined).length).toBeLessThan(5_000);
+});
+
+test('a request that the platform ends without a word is at its entry for a minute, not for ever', () => {
+  const { deps, clock } = stage();
+  const cooldowns = createCooldowns({ ...deps, memory: { limit: 1, own: 0, lasts: 60_000 } });
+  cooldowns.enter('a');
+  clock.tick(30_000);
+  const leave = cooldowns.enter('a');
+  expect(cooldowns.inFlight('a')).toBe(2);
+  clock.tick(30_000);
+  expect(cooldowns.inFlight('a')).toBe(1);
+  leave();
+  expect(cooldowns.inFlight('a')).toBe(0);
 });

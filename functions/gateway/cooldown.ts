@@ -31,38 +31,51 @@ interface Cooldown {
 
 interface State {
   failures: ReadonlyArray<{ readonly at: Millis; readonly key: string | undefined }>;
-  /** By VirtualKey; that of all under `ALL`. */
-  readonly cooldowns: Map<string, Cooldown>;
-  inFlight: number;
+  /** Of all VirtualKeys. */
+  cooldown: Cooldown | undefined;
+  /** Requests at the entry, the oldest first. */
+  readonly inFlight: Set<{ readonly since: Millis }>;
 }
 
 /** Entries that are remembered: twice as many as an instance has, because edited ones leave theirs behind. */
 const MAX_STATES = 1_024;
-const ALL = '';
+/** Cooldowns of single VirtualKeys that are remembered. */
+const MAX_OWN = 4_096;
 /** The longest cooldown, even where the provider asks for a longer wait. */
 const MAX_COOLDOWN: Millis = 3_600_000;
 
-export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>) {
+export function createCooldowns({
+  clock,
+  log,
+  metrics,
+  memory,
+}: Pick<GatewayDeps, 'clock' | 'log' | 'metrics' | 'memory'>) {
+  const lasts = memory?.lasts ?? Number.POSITIVE_INFINITY;
   const states = createLru<State>(MAX_STATES);
+  const own = createLru<Cooldown>(MAX_OWN);
   const stateOf = (identifier: string): State => {
-    const state = states.get(identifier) ?? { failures: [], cooldowns: new Map(), inFlight: 0 };
+    const state = states.get(identifier) ?? { failures: [], cooldown: undefined, inFlight: new Set() };
     states.set(identifier, state);
     return state;
   };
 
   return {
     of,
-    /** Requests that this process has at the entry. */
-    inFlight: (identifier: string) => states.get(identifier)?.inFlight ?? 0,
+    /** Requests that this process has at the entry; those that the platform has ended without a word are forgotten. */
+    inFlight: (identifier: string): number => {
+      const { inFlight } = stateOf(identifier);
+      for (const request of inFlight) {
+        if (clock.now() - request.since < lasts) break;
+        inFlight.delete(request);
+      }
+      return inFlight.size;
+    },
     /** Counts a request at the entry until the returned function is called; later calls do nothing. */
     enter: (identifier: string) => {
-      const state = stateOf(identifier);
-      let isIn = true;
-      state.inFlight += 1;
-      return () => {
-        if (isIn) state.inFlight -= 1;
-        isIn = false;
-      };
+      const { inFlight } = stateOf(identifier);
+      const request = { since: clock.now() };
+      inFlight.add(request);
+      return () => void inFlight.delete(request);
     },
     /** The target whose cooldown ends first for this VirtualKey, or the first without one; undefined where there is no target. */
     soonest: <T extends { readonly endpoint: Called }>(targets: ReadonlyArray<T>, key: string): T | undefined => {
@@ -95,10 +108,10 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
 
   /** The end of the entry's cooldown for this VirtualKey; undefined where it has none. A new address, model or credential ends the cooldown. */
   function of(target: Called, key: string): Millis | undefined {
-    const cooldowns = states.get(target.entry.identifier)?.cooldowns;
-    if (cooldowns === undefined || cooldowns.size === 0) return undefined;
-    const [shared, own] = [endOf(target, cooldowns.get(ALL)), endOf(target, cooldowns.get(key))];
-    return shared === undefined || (own !== undefined && own > shared) ? own : shared;
+    const { identifier } = target.entry;
+    const shared = endOf(target, states.get(identifier)?.cooldown);
+    const ofKey = own.size() === 0 ? undefined : endOf(target, own.get(nameOf(identifier, key)));
+    return shared === undefined || (ofKey !== undefined && ofKey > shared) ? ofKey : shared;
   }
 
   function endOf(target: Called, cooldown: Cooldown | undefined): Millis | undefined {
@@ -114,19 +127,21 @@ export function createCooldowns({ clock, log, metrics }: Pick<GatewayDeps, 'cloc
   ): void {
     const { identifier } = target.entry;
     const state = stateOf(identifier);
-    const { cooldowns } = state;
-    const now = clock.now();
-    const until = now + duration;
+    const until = clock.now() + duration;
     state.failures = key === undefined ? [] : state.failures.slice(-1);
+    const before = key === undefined ? state.cooldown : own.get(nameOf(identifier, key));
     // Requests that were under way end one by one: the longest cooldown counts.
-    if ((endOf(target, cooldowns.get(key ?? ALL)) ?? 0) >= until) return;
-    for (const [whose, cooldown] of cooldowns) if (cooldown.until <= now) cooldowns.delete(whose);
-    cooldowns.set(key ?? ALL, { until, called: fingerprint(target) });
+    if ((endOf(target, before) ?? 0) >= until) return;
+    const cooldown = { until, called: fingerprint(target) };
+    if (key === undefined) state.cooldown = cooldown;
+    else own.set(nameOf(identifier, key), cooldown);
     metrics.add('gateway_operator_cooldowns_total', { identifier });
     const fields = { identifier, seconds: duration / 1000, rateLimited: isRateLimited };
     log.warn('a model entry cools down', key === undefined ? fields : { ...fields, onlyFor: key });
   }
 }
+
+const nameOf = (identifier: string, key: string): string => `${key} ${identifier}`;
 
 function fingerprint({ entry, base, credentials }: Called): string {
   return JSON.stringify([entry.model, base, credentials]);

@@ -8,12 +8,12 @@ import type { Grant } from './access.ts';
 import { createAdmit, type Shared } from './admit.ts';
 import { markOf } from './affinity.ts';
 import { failureOf } from './attempt-failure.ts';
-import type { Body } from './body.ts';
 import { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createEndpoints } from './endpoints.ts';
 import { createRequestLogs, type RequestLog } from './request-log.ts';
 import { answerHeaders, type RequestContext, refuse } from './respond.ts';
+import type { Share } from './room.ts';
 import { inOrder } from './targets.ts';
 import { openReply } from './upstream-reply.ts';
 import type { Api } from './wire/api.ts';
@@ -44,10 +44,10 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
   const { cooldowns } = shared;
 
   return async function countTokens(client: HttpExchange, context: RequestContext): Promise<void> {
-    const body = shared.bodies.open();
+    const share = shared.room.open();
     const log = openRequestLog(context);
     try {
-      const counted = await count(client, log, body);
+      const counted = await count(client, log, share);
       await budgetLeft.learn(context, counted.ok ? undefined : counted.failure);
       if (!counted.ok) return log.refused(counted.failure, refuse(client, counted.failure, context));
       log.answered(200, 'complete');
@@ -56,15 +56,15 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
       client.begin(200, headers === undefined ? { ...own, ...ESTIMATED } : own);
       client.end(typeof reply === 'string' ? reply : [reply]);
     } finally {
-      body.close();
+      share.leave();
     }
   };
 
-  async function count(client: HttpExchange, log: RequestLog, body: Body): Promise<Result<Count, Failure>> {
-    const grant = await admit(client, log, body);
+  async function count(client: HttpExchange, log: RequestLog, share: Share): Promise<Result<Count, Failure>> {
+    const grant = await admit(client, log, share);
     if (!grant.ok) return grant;
     const endpoint = chooseEndpoint(grant.value);
-    const counted = endpoint === undefined ? undefined : await ask(grant.value, endpoint, log);
+    const counted = endpoint === undefined ? undefined : await ask(grant.value, endpoint, { log, share });
     if (counted !== undefined) return counted;
     const estimate = api.counting.toReply(usualTokens(grant.value.request.input));
     return ok({ headers: undefined, body: JSON.stringify(estimate) });
@@ -87,10 +87,11 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
   async function ask(
     { request, routing }: Grant,
     endpoint: Endpoint,
-    log: RequestLog,
+    { log, share }: { readonly log: RequestLog; readonly share: Share },
   ): Promise<Result<Count, Failure> | undefined> {
     const to: Recipient = { endpoint, limit: { max: 0, clamped: false } };
     const call = endpoint.codec.toCall(request, to);
+    request.sent.rest();
     if (!call.ok) return call;
     const controller = new AbortController();
     const cancel = deps.timer(MAX_WAIT, () => controller.abort());
@@ -104,6 +105,7 @@ export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & 
         stream: false,
         clock: deps.clock,
         signal: controller.signal,
+        share,
       };
       const opened = await openReply(response, origin);
       log.attempt(identifier, opened.ok ? undefined : opened.failure);

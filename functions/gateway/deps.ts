@@ -1,7 +1,7 @@
 // Dependencies of the gateway: everything arrives from the platform; nothing is global.
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
-import type { Hash, Mac, Random, Timer } from '#core/ports/platform.ts';
+import type { Hash, Mac, ProcessMemory, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Credentials, Upstream } from '#core/ports/serving.ts';
 import type { Snapshot } from '#core/snapshot.ts';
@@ -19,6 +19,8 @@ export interface GatewayDeps {
   readonly mac: Mac;
   readonly random: Random;
   readonly timer: Timer;
+  /** Absent: nothing limits it. */
+  readonly memory?: ProcessMemory | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
 }

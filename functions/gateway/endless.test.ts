@@ -29,12 +29,14 @@ test('plain replies at the same time are no more than the process can keep: one 
     go = resolve;
   });
   async function* long(): AsyncGenerator<Uint8Array> {
-    for (let piece = 0; piece < 60; piece += 1) yield MEBIBYTE;
+    for (let piece = 0; piece < 2; piece += 1) yield MEBIBYTE;
     await wait;
     throw new Error('the provider left');
   }
   const snapshot = snapshotOf([entry('gpt')], { retries: 0 });
-  const { chat, ledger, fake } = stage({ snapshot, script: () => ({ body: long() }) });
+  // Room for 10 MiB of one key. A reply counts twice until it is whole.
+  const memory = { limit: 64 * 1024 * 1024, own: 0 };
+  const { chat, ledger, fake } = stage({ snapshot, script: () => ({ body: long() }), deps: { memory } });
   const ask = () => chat({ model: 'gpt', messages: MESSAGES, max_tokens: 5 });
   const others = [ask(), ask()];
   await expect.poll(() => fake.requests.length).toBe(2);

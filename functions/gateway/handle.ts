@@ -3,13 +3,13 @@ import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Result } from '#core/result.ts';
 import { createAdmit, type Shared } from './admit.ts';
-import type { Body } from './body.ts';
 import { createBudgetLeft } from './budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply.ts';
 import { createRequestLogs, type RequestLog } from './request-log.ts';
 import { createReserve, type Reservation } from './reserve.ts';
 import { type RequestContext, refuse } from './respond.ts';
+import type { Share } from './room.ts';
 import { createSettle } from './settle.ts';
 import { createChooseTargets } from './targets.ts';
 import { type Asking, createCallUpstream } from './upstream.ts';
@@ -27,14 +27,13 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
   const reply = createReply(deps, settle, budgetLeft);
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
-    const body = shared.bodies.open();
-    const room = shared.replies.open();
+    const share = shared.room.open();
     const log = openRequestLog(context);
     let reservation: Reservation | undefined;
     try {
-      const reserved = await reserveFor(client, log, body);
+      const reserved = await reserveFor(client, log, share);
       if (reserved.ok) reservation = reserved.value;
-      const replied = reserved.ok ? await spend(reserved.value, { client, log, room }) : reserved;
+      const replied = reserved.ok ? await spend(reserved.value, { client, log, share }) : reserved;
       if (replied.ok) return;
       await budgetLeft.learn(context, replied.failure);
       log.refused(replied.failure, refuse(client, replied.failure, context));
@@ -42,21 +41,24 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
       if (reservation !== undefined) await settle.afterError(reservation);
       throw error;
     } finally {
-      body.close();
-      room.close();
+      share.leave();
     }
   };
 
   /** The grant, and money for it. */
-  async function reserveFor(client: HttpExchange, log: RequestLog, body: Body): Promise<Result<Reservation, Failure>> {
-    const grant = await admit(client, log, body);
+  async function reserveFor(
+    client: HttpExchange,
+    log: RequestLog,
+    share: Share,
+  ): Promise<Result<Reservation, Failure>> {
+    const grant = await admit(client, log, share);
     return grant.ok ? reserve(grant.value, log.context) : grant;
   }
 
   /** Targets, the upstream's answer, and its settlement. */
-  async function spend(reservation: Reservation, { client, log, room }: Asking): Promise<Result<void, Failure>> {
+  async function spend(reservation: Reservation, { client, log, share }: Asking): Promise<Result<void, Failure>> {
     const targets = chooseTargets(reservation, log);
-    const exchange = targets.ok ? await callUpstream(targets.value, { client, log, room }) : targets;
+    const exchange = targets.ok ? await callUpstream(targets.value, { client, log, share }) : targets;
     if (exchange.ok) return reply(exchange.value, client, log);
     await settle.unanswered(reservation, log);
     return exchange;

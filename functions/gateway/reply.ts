@@ -1,5 +1,6 @@
 // Replies to clients: plain ones after they have settled; streams piece by piece as they arrive, settled before their last bytes.
 import type { Failure } from '#core/failure.ts';
+import { LONG_TEXT } from '#core/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -55,6 +56,8 @@ export function createReply(
     budgetLeft.look(log.context);
     client.begin(200, headersOf(exchange, log));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
+    // A long reply keeps its room until its client has taken it.
+    if (reply.body.length > LONG_TEXT) await client.drained();
     return ok(undefined);
   }
 

@@ -50,6 +50,7 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
   return async function reserve(grant: Grant, context: RequestContext): Promise<Result<Reservation, Failure>> {
     const { request, payers, caller, isLimited } = grant;
     const options = optionsOf(grant);
+    request.sent.rest();
     const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
     const amount = costliest.maxCost;
     const minAmount = options.reduce((max, option) => larger(max, minCostOf(option, request)), 0n);
@@ -84,7 +85,7 @@ function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
   let growth: bigint | undefined;
   return candidates.map((candidate) => {
     const { entry, provider, codec, price, rate } = candidate;
-    if (codec.isTranslated) growth ??= BigInt(growthOf(request.text));
+    if (codec.isTranslated) growth ??= BigInt(growthOf(request.sent.text));
     const { prompt, uncounted } = promptBound(request, candidate, codec.isTranslated ? growth : undefined);
     const maxOutput = maxOutputOf(request, candidate);
     const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(request.n), price), MAX_COST);

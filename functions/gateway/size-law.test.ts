@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_VALUES } from '#core/json-limits.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import { PROVIDER_NAMES, type Provider, providerOf } from '#core/providers.ts';
 import { FRAMED, frame } from '../../test/gateway/aws-event-stream.ts';
 import { growthOf, MAX_GROWTH, type Prepare } from '../../test/gateway/growth.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { PAIRS, type Pair } from '../../test/gateway/pairs.ts';
 import { BARE, list, shapesOf } from '../../test/gateway/request-shapes.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import {
@@ -18,32 +18,9 @@ import {
 } from '../../test/gateway/stream-shapes.ts';
 import { SSE } from '../../test/gateway/upstream.ts';
 import { inConversation } from './affinity.ts';
-import { MAX_BODY } from './body.ts';
-import { type Api, codecOf } from './wire/api.ts';
+import { MAX_BODY } from './room.ts';
+import { codecOf } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
-
-/** An API, and a provider that serves it: one of each dialect and each cloud. */
-interface Pair {
-  readonly api: Api;
-  readonly name: string;
-  readonly model: string;
-  readonly provider: Provider;
-  readonly label: string;
-}
-
-function pairsOf(api: Api): ReadonlyArray<Pair> {
-  const rows = PROVIDER_NAMES.flatMap((name) => ['gpt-x', 'claude-x'].map((model) => ({ name, model })));
-  const all = rows.map((row) => ({ ...row, provider: providerOf(row.name, row.model) }));
-  const served = all.filter(({ provider }) => codecOf(api, provider) !== undefined);
-  const labelled = served.map((one) => ({ ...one, api, label: labelOf(api, one.provider) }));
-  return [...new Map(labelled.map((pair) => [pair.label, pair])).values()];
-}
-
-function labelOf({ name }: Api, { dialect, cloud }: Provider): string {
-  return `${name} for ${dialect}${cloud === undefined ? '' : ` at ${cloud}`}`;
-}
-
-const PAIRS = APIS.flatMap(pairsOf);
 
 test('every codec of every API has a provider here', () => {
   const codecs = APIS.flatMap(({ codecs }) => Object.values(codecs));
@@ -114,6 +91,7 @@ function toExchange(path: string, sent: Uint8Array, begin: HttpExchange['begin']
   return {
     ...{ method: 'POST', path, query: '', begin, flush: () => {}, hasBegun: () => false, write: () => true },
     ...{ drained: async () => {}, end: () => {}, destroy: () => {}, hasLeft: () => false, onLeave: () => {} },
+    stopReading: () => {},
     header: (name) => headers.get(name),
     readBody: async (accept) => accept(sent.length) ?? sent,
   };

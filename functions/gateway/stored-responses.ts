@@ -6,7 +6,7 @@ import type { Snapshot } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { ModelRequest } from './wire/request.ts';
-import type { MarkedId, StoredState } from './wire/stored-state.ts';
+import { type MarkedId, NOTHING_STORED, type StoredState } from './wire/stored-state.ts';
 import { refusal } from './wire/unmetered-features.ts';
 
 type Owner = Pick<Caller, 'secret'>;
@@ -33,12 +33,14 @@ export function createConfine({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) 
   ): Result<ModelRequest, Failure> {
     const { stored } = request;
     if (stored.speech !== undefined) return err(refusal(stored.speech, NO_SPEECH));
+    // References are not kept with the request: there may be very many.
+    const confined = { ...request, stored: NOTHING_STORED };
     if (!storeResponses) {
       const refused = refusalOf(stored);
-      return refused === undefined ? ok(request) : err(refused);
+      return refused === undefined ? ok(confined) : err(refused);
     }
     const foreign = stored.unmarked ?? stored.ids.find((one) => !isOwn(one, owner))?.param;
-    return foreign === undefined ? ok({ ...request, store: undefined }) : err(refusal(foreign, FOREIGN));
+    return foreign === undefined ? ok({ ...confined, store: undefined }) : err(refusal(foreign, FOREIGN));
   };
 
   /** Hashes are compared, because the time of that tells nothing about the MAC. */

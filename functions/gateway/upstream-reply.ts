@@ -14,7 +14,7 @@ import {
   refusalOf,
   unreadable,
 } from './attempt-failure.ts';
-import type { Body } from './body.ts';
+import type { Share } from './room.ts';
 import { toSse } from './wire/aws-event-stream.ts';
 import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader } from './wire/codec.ts';
 import { withoutSecrets } from './wire/secrets.ts';
@@ -43,8 +43,8 @@ interface Origin {
   /** Ends the call. */
   readonly signal: AbortSignal;
   readonly marks?: Pick<Made, 'by' | 'markId'>;
-  /** Room for a plain reply, which all of the process share; absent: the reply is short. */
-  readonly room?: Pick<Body, 'accept'>;
+  /** Room for a plain reply. */
+  readonly share: Share;
 }
 
 type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
@@ -52,8 +52,8 @@ type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
 /** Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle connection. */
 const KEPT_BACK: Millis = 15_000;
 const MAX_KEPT_BACK = 64 * 1024;
-export const MAX_REPLY = 64 * 1024 * 1024;
 const MAX_ERROR = 64 * 1024;
+const NO_BYTES = new Uint8Array(0);
 
 /** The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any content. */
 export async function openReply(response: UpstreamResponse, origin: Origin): Opened {
@@ -62,18 +62,17 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
     const isStreamed = streams !== undefined && isStream(response, origin.stream);
     return isStreamed ? openStream(response, origin, streams) : readPlain(response, origin);
   }
-  const { pieces } = await read(response, MAX_ERROR);
-  const bytes = concat(pieces);
+  const { bytes } = await read(response, MAX_ERROR);
   const { status, headers } = response;
   return err(refusalOf({ status, headers, error: readError(bytes), isOwn: isOwnError(bytes) }, origin.endpoint));
 }
 
 async function readPlain(response: UpstreamResponse, origin: Origin): Opened {
   const { codec } = origin.endpoint;
-  const { pieces, length, refused, broken } = await read(response, MAX_REPLY, origin.room);
+  const { share } = origin;
+  const { bytes, length, refused, broken } = await read(response, share.limits.reply, share);
   if (refused !== undefined) return err(unreadable(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
   if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
-  const bytes = concat(pieces);
   try {
     const reply = codec.readReply(bytes, madeBy(origin));
     if (reply !== undefined) return ok({ type: 'plain', reply });
@@ -149,7 +148,8 @@ function madeBy({ clock, marks, endpoint }: Origin): Made {
 }
 
 interface Read {
-  readonly pieces: ReadonlyArray<Uint8Array>;
+  /** The beginning of the body, where it was not read to its end. */
+  readonly bytes: Uint8Array;
   readonly length: number;
   readonly refused: BodyRefusal | undefined;
   /** Why the body ended too early. */
@@ -157,7 +157,7 @@ interface Read {
 }
 
 /** The body, or its beginning where it breaks off, has more than `max` bytes or finds no room: then no more is read. */
-async function read({ body }: UpstreamResponse, max: number, room?: Origin['room']): Promise<Read> {
+async function read({ body }: UpstreamResponse, max: number, share?: Share): Promise<Read> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   let refused: BodyRefusal | undefined;
@@ -166,12 +166,17 @@ async function read({ body }: UpstreamResponse, max: number, room?: Origin['room
     for await (const piece of body) {
       pieces.push(piece);
       length += piece.length;
-      refused = length > max ? 'too large' : room?.accept(piece.length);
+      // Its pieces are there beside the whole until they are joined.
+      if (length > max) refused = 'too large';
+      else if (share?.take(2 * piece.length) === false) refused = 'no room';
       if (refused !== undefined) break;
     }
   } catch (error) {
     if (!(error instanceof UpstreamBroke)) throw error;
     broken = error;
   }
-  return { pieces, length, refused, broken };
+  const isWhole = refused === undefined && broken === undefined;
+  if (isWhole) share?.give(length);
+  // A body that was not read to its end is charged by its length alone.
+  return { bytes: isWhole || share === undefined ? concat(pieces) : NO_BYTES, length, refused, broken };
 }

@@ -6,16 +6,17 @@ import { err, ok, type Result } from '#core/result.ts';
 import { markOf } from './affinity.ts';
 import { type AttemptFailure, failureOf } from './attempt-failure.ts';
 import { type Attempts, createNextAttempt, lastFailure, noAttempts, passOver } from './attempts.ts';
-import type { Body } from './body.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { Deadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestLog } from './request-log.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
+import type { Share } from './room.ts';
 import { toMarkedId } from './stored-responses.ts';
 import type { Target, Targets } from './targets.ts';
 import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
-import type { Made } from './wire/codec.ts';
+import type { Call, Made } from './wire/codec.ts';
+import type { SentBody } from './wire/request.ts';
 
 const made: unique symbol = Symbol('Exchange');
 
@@ -41,6 +42,7 @@ export interface StreamExchange extends Answered, StreamReply {
 
 /** The pause before an upstream is called again; twice as long each time. */
 const PAUSE = 100;
+const NO_ROOM: AttemptFailure = { failure: { code: 'overloaded' }, again: 'never', fault: 'none' };
 const UNLIMITED = ok(undefined);
 
 /** One attempt. `leave`: ends the attempt's count at the entry. */
@@ -48,15 +50,15 @@ interface Attempt {
   readonly reservation: Reservation;
   readonly target: Target;
   readonly deadline: Deadline;
-  readonly room: Asking['room'];
+  readonly share: Share;
   leave(): void;
 }
 
-/** The client that asks, and room for a plain reply. */
+/** The client that asks, and its room. */
 export interface Asking {
   readonly client: HttpExchange;
   readonly log: RequestLog;
-  readonly room: Pick<Body, 'accept' | 'close'>;
+  readonly share: Share;
 }
 
 export function createCallUpstream(
@@ -87,7 +89,7 @@ export function createCallUpstream(
   async function callInTurn(
     { reservation, deadline }: Pick<Attempt, 'reservation' | 'deadline'>,
     attempts: Attempts,
-    { client, log, room }: Asking,
+    { client, log, share }: Asking,
   ): Promise<Result<Exchange, Failure>> {
     const { request, routing } = reservation.grant;
     for (let tries = 0; tries <= routing.retries; ) {
@@ -107,7 +109,7 @@ export function createCallUpstream(
         continue;
       }
       tries += 1;
-      const result = await attemptAt(next, { reservation, deadline, room, leave }, log);
+      const result = await attemptAt(next, { reservation, deadline, share, leave }, log);
       if (result.ok) return result;
       note(attempts, next, { ...result.failure, reservation, deadline });
       if (deadline.ended !== undefined || result.failure.failed.again === 'never') break;
@@ -144,12 +146,16 @@ export function createCallUpstream(
   }
 
   async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
-    const { reservation, target, deadline, room } = attempt;
+    const { reservation, target, deadline, share } = attempt;
     const { request, routing } = reservation.grant;
     const { endpoint } = target;
     const call = endpoint.codec.toCall(request, target);
+    request.sent.rest();
     // The dialect of the entry cannot express this request.
     if (!call.ok) return err({ failure: call.failure, again: 'elsewhere', fault: 'none' });
+    const copied = copiedIn(call.value, request.sent);
+    if (!share.take(copied, 'all')) return err(NO_ROOM);
+    const before = share.bytes;
     reservation.isCalled = true;
     const controller = new AbortController();
     const stop = () => controller.abort();
@@ -163,11 +169,13 @@ export function createCallUpstream(
       const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
       const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
       const opened = await openReply(response, {
-        ...{ endpoint, stream: request.stream, clock: deps.clock, signal: controller.signal, room },
+        ...{ endpoint, stream: request.stream, clock: deps.clock, signal: controller.signal, share },
         marks: marksOf(reservation, target),
       });
       if (!opened.ok) return opened;
       isOpen = true;
+      request.sent.drop();
+      share.give(before);
       const { headers } = response;
       if (opened.value.type === 'stream') {
         const ends = { deadline, stop, over: (hasFailed: boolean) => over(hasFailed, attempt) };
@@ -184,7 +192,7 @@ export function createCallUpstream(
       // The connection is closed after every failure, because nothing reads on.
       if (!isOpen) {
         stop();
-        room.close();
+        share.give(copied + share.bytes - before);
       }
     }
   }
@@ -194,4 +202,12 @@ export function createCallUpstream(
     const { caller, routing } = reservation.grant;
     if (hasFailed) cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: true, key: caller.key.scopeId });
   }
+}
+
+/** Bytes of a call that are not the request's own: a translated body, and the copy that is made for a signature. */
+function copiedIn({ body, signing }: Call, { bytes }: SentBody): number {
+  const copied = body.filter(
+    (part) => signing !== undefined || typeof part === 'string' || part.buffer !== bytes.buffer,
+  );
+  return copied.reduce((sum, { length }) => sum + length, 0);
 }

@@ -31,3 +31,19 @@ function throwAlone(error: unknown): void {
     throw error;
   });
 }
+
+/**
+ * Runs one work in a turn of the event loop, in order: for works that take long. Between two of them everything else that has arrived is
+ * handled.
+ */
+export function createOneATurn(): Turn {
+  const waiting: Array<() => void> = [];
+  const run = () => {
+    const work = waiting.shift();
+    if (waiting.length > 0) setImmediate(run);
+    work?.();
+  };
+  return (work) => {
+    if (waiting.push(work) === 1) setImmediate(run);
+  };
+}

@@ -17,12 +17,12 @@ import { GatewayBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { toExchange } from './http-exchange.ts';
 import { createMountedText } from './mounted-text.ts';
-import { type Bindings, type Execution, workerDependencies, workerLog } from './platform.ts';
+import { type Bindings, type Execution, WORKER_MEMORY, workerDependencies, workerLog } from './platform.ts';
 
 const log = workerLog('gateway');
 const metrics = createMetrics();
 const node = workerDependencies();
-const memory = createMemory({ clock: node.clock, log, metrics });
+const memory = createMemory({ clock: node.clock, log, metrics, memory: WORKER_MEMORY });
 const storeMemory = createStoreMemory();
 const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
 const snapshots = createMountedText(node.clock, (text) => {

@@ -21,6 +21,7 @@ class WebExchange implements HttpExchange {
   #client: ReadableStreamDefaultController<Uint8Array> | undefined;
   #hasEnded = false;
   #hasLeft = false;
+  #stopReading: () => void = () => {};
   #onLeave: () => void = () => {};
   #onRoom: () => void = () => {};
 
@@ -42,16 +43,25 @@ class WebExchange implements HttpExchange {
 
   async readBody(...[accept]: Parameters<ReadBody>): ReturnType<ReadBody> {
     const pieces: Uint8Array[] = [];
+    const reader = this.#request.body?.getReader();
+    this.#stopReading = () => void reader?.cancel().catch(() => undefined);
     try {
-      for await (const piece of this.#request.body ?? []) {
-        const refused = accept(piece.length);
-        if (refused !== undefined) return refused;
-        pieces.push(piece);
+      for (let piece = await reader?.read(); piece?.done === false; piece = await reader?.read()) {
+        const refused = accept(piece.value.length);
+        if (refused !== undefined) {
+          this.#stopReading();
+          return refused;
+        }
+        pieces.push(piece.value);
       }
       return whole(pieces);
     } catch {
       return 'broken';
     }
+  }
+
+  stopReading(): void {
+    this.#stopReading();
   }
 
   begin(status: number, headers: Readonly<Record<string, string>>): void {

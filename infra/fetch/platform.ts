@@ -5,6 +5,7 @@ import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
 import { createLog } from '#adapters/log.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
+import type { ProcessMemory } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
 import { type NodeDependencies, nodeDependencies } from '../node/platform.ts';
 
@@ -21,6 +22,17 @@ export const workerDependencies = (): NodeDependencies => ({
   ...nodeDependencies(),
   hash: (text) => createHash('sha256').update(text).digest('hex'),
 });
+
+const MIB = 1024 * 1024;
+
+/**
+ * An isolate has 128 MB, and a body takes several times its size while it is read. The platform ends a request whose client has left
+ * after 30 s, without a word.
+ */
+export const WORKER_MEMORY: ProcessMemory = {
+  ...{ limit: 128 * MIB, own: 32 * MIB, largestBody: 8 * MIB },
+  lasts: 60_000,
+};
 
 export function workerLog(name: string): Log {
   return createLog({ write: (line) => console.log(line.trimEnd()), fields: { function: name } });

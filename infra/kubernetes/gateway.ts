@@ -5,6 +5,7 @@ import { createPodIdentity } from '#adapters/upstream/pod-identity.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
 import { openGateway } from '../node/gateway.ts';
 import { metricsOf } from '../node/metrics.ts';
+import { processMemory } from '../node/platform.ts';
 import { main, openFunction } from '../node/process.ts';
 import { readStart, toSnapshot } from './mounts.ts';
 import { keepMaintained } from './own-store.ts';
@@ -26,6 +27,7 @@ main(async () => {
     snapshots: createMountedFile(environment.SNAPSHOT_FILE, now, toSnapshot(parts.log)),
     credentials: createMountedCredentials(environment.CREDENTIALS_DIR, now),
     upstream,
+    memory: processMemory(),
   });
   const { instance, storeConnection } = mounts;
   const reporter = { ...parts, instanceUid: instance.uid, metrics: metricsOf(parts.metrics, instance) };

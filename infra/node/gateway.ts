@@ -8,11 +8,14 @@ import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
+import { limitsIn } from '../../functions/gateway/room.ts';
 import { metricsOf } from './metrics.ts';
 import { openOutbox } from './outbox.ts';
 import type { NodeDependencies } from './platform.ts';
 
-export interface GatewayParts extends NodeDependencies, Pick<GatewayDeps, 'snapshots' | 'credentials' | 'upstream'> {
+export interface GatewayParts
+  extends NodeDependencies,
+    Pick<GatewayDeps, 'snapshots' | 'credentials' | 'upstream' | 'memory'> {
   readonly instance: InstanceIdentity;
   readonly connection: DatabaseConnection;
   readonly storeConnection: StoreConnection;
@@ -73,6 +76,8 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   let closing: Promise<void> | undefined;
   return {
     handle: requests.handle,
+    /** Twice the requests that are served: clients keep connections for the next one. */
+    maxConnections: parts.memory && 2 * limitsIn(parts.memory).requests,
     /** Resolves when the ledger has started, or could not for the first time. */
     started: starting.first,
     /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */

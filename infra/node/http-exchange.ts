@@ -1,5 +1,6 @@
 // An HTTP exchange of Node's server: through the web's `Request` and `Response` a short one costs twice as much.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Turn } from '#adapters/turn.ts';
 import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -8,6 +9,10 @@ type Headers = Readonly<Record<string, string>>;
 const LINGER = 2_000;
 
 const NOTHING = new Uint8Array(0);
+/** Bytes from which on a body is long, and large. */
+const LONG = 64 * 1024;
+const LARGE = 1024 * 1024;
+const atOnce: Turn = (work) => work();
 
 /** A class, because one is made for each request: methods are shared. */
 export class NodeExchange implements HttpExchange {
@@ -16,10 +21,14 @@ export class NodeExchange implements HttpExchange {
   readonly query: string;
   readonly #incoming: IncomingMessage;
   readonly #outgoing: ServerResponse;
+  readonly #large: Turn;
   /** The head, until it is written: a body that follows immediately goes out in one piece with it. */
   #head: { readonly status: number; readonly headers: Headers } | undefined;
+  #stopReading = (): void => {};
 
-  constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
+  /** `large`: the turns in which large bodies are handed over, because reading one of them blocks everything else. */
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, large: Turn = atOnce) {
+    this.#large = large;
     this.#incoming = incoming;
     this.#outgoing = outgoing;
     this.method = incoming.method ?? 'GET';
@@ -39,24 +48,39 @@ export class NodeExchange implements HttpExchange {
       const body: Uint8Array = incoming.read() ?? NOTHING;
       return Promise.resolve(accept(body.length) ?? body);
     }
+    const announced = Number(incoming.headers['content-length'] ?? 0);
     return new Promise((resolve) => {
+      // A long body is read into its place: in pieces it would be there twice at its end.
+      const place = announced > LONG ? Buffer.allocUnsafeSlow(announced) : undefined;
       const pieces: Uint8Array[] = [];
+      let length = 0;
       const finish = (body: Awaited<ReturnType<ReadBody>>) => {
         incoming.off('data', take).off('end', end).off('error', fail).off('close', fail);
-        resolve(body);
+        this.#stopReading = () => {};
+        if (typeof body === 'string' || body.length <= LARGE) resolve(body);
+        else this.#large(() => resolve(body));
       };
       const take = (piece: Uint8Array) => {
-        pieces.push(piece);
         const refused = accept(piece.length);
-        if (refused === undefined) return;
-        incoming.pause();
-        finish(refused);
+        if (refused !== undefined) {
+          incoming.pause();
+          return finish(refused);
+        }
+        if (place === undefined) pieces.push(piece);
+        else place.set(piece, length);
+        length += piece.length;
       };
-      const end = () => finish(whole(pieces));
+      const end = () => finish(place ?? whole(pieces));
       const fail = () => finish('broken');
       if (incoming.destroyed || incoming.readableEnded) return fail();
+      this.#stopReading = fail;
       incoming.on('data', take).on('end', end).on('error', fail).on('close', fail);
     });
+  }
+
+  stopReading(): void {
+    this.#incoming.pause();
+    this.#stopReading();
   }
 
   begin(status: number, headers: Headers): void {
@@ -81,13 +105,15 @@ export class NodeExchange implements HttpExchange {
 
   drained(): Promise<void> {
     const outgoing = this.#outgoing;
+    const event = outgoing.writableEnded ? 'finish' : 'drain';
     return new Promise((resolve) => {
       const done = () => {
-        outgoing.off('drain', done).off('close', done);
+        outgoing.off(event, done).off('close', done);
         resolve();
       };
-      if (outgoing.destroyed || !outgoing.writableNeedDrain) return resolve();
-      outgoing.on('drain', done).on('close', done);
+      const isWaiting = outgoing.writableEnded ? !outgoing.writableFinished : outgoing.writableNeedDrain;
+      if (outgoing.destroyed || !isWaiting) return resolve();
+      outgoing.on(event, done).on('close', done);
     });
   }
 

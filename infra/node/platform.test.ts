@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { nodeDependencies } from './platform.ts';
+import { nodeDependencies, processMemory } from './platform.ts';
 
 test('a timer of years does not go off at once, as it would be beyond what Node can count', async () => {
   let isOver = false;
@@ -10,4 +10,12 @@ test('a timer of years does not go off at once, as it would be beyond what Node 
   await pause(20);
   cancel();
   expect(isOver).toBe(false);
+});
+
+test.each([
+  ['a container with a limit', 2 ** 30, 2 ** 34, 2 ** 30],
+  ['no limit', 0, 2 ** 34, undefined],
+  ['a limit beyond the machine, as cgroups say that there is none', 2 ** 63, 2 ** 34, undefined],
+])('the memory of %s', (_, limit, machine, expected) => {
+  expect(processMemory(limit, machine)?.limit).toBe(expected);
 });

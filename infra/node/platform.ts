@@ -1,7 +1,16 @@
 // The platform of a Node process: time, randomness, hashes, timers.
+import { totalmem } from 'node:os';
 import { createIds } from '#adapters/ids.ts';
 import type { Clock } from '#core/ports/clock.ts';
-import { type Hash, MAX_TIMER, type Mac, type Random, type Timer } from '#core/ports/platform.ts';
+import { type Hash, MAX_TIMER, type Mac, type ProcessMemory, type Random, type Timer } from '#core/ports/platform.ts';
+
+/** Bytes that a gateway takes while it does nothing: its code, Node's own and a full cache of policies. */
+const OWN = 128 * 1024 * 1024;
+
+/** The memory that the container may take; undefined: it has no limit. */
+export function processMemory(limit = process.constrainedMemory(), machine = totalmem()): ProcessMemory | undefined {
+  return limit > 0 && limit < machine ? { limit, own: OWN } : undefined;
+}
 
 export type NodeDependencies = ReturnType<typeof nodeDependencies>;
 

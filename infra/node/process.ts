@@ -41,7 +41,7 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
    * immediately with 1. `close` gets the milliseconds that it has. Metrics are served on a port that no Service has.
    */
   async function run(
-    handler: Handler & Pick<Listening, 'tls'>,
+    handler: Handler & Pick<Listening, 'tls' | 'maxConnections'>,
     close: (millis: number) => Promise<unknown>,
     { drain, requests, all } = STOP,
   ): Promise<Served> {

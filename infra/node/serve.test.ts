@@ -139,3 +139,22 @@ test('a connection whose body is not whole when its request is answered is close
   expect(await text(socket)).toContain('too late');
   await server.close(0);
 });
+
+test('connections beyond the bound are closed as they come, and taken again when others have gone', async () => {
+  const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1', maxConnections: 2 });
+  const open = async () => {
+    const socket = connect(server.port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    const heard = await new Promise<string>((resolve) => {
+      socket.once('data', (bytes) => resolve(`${bytes}`.slice(0, 15)));
+      socket.once('error', () => resolve('closed')).once('close', () => resolve('closed'));
+    });
+    return { socket, heard };
+  };
+  const [first, second] = [await open(), await open()];
+  expect([first.heard, second.heard, (await open()).heard]).toEqual(['HTTP/1.1 200 OK', 'HTTP/1.1 200 OK', 'closed']);
+  first.socket.destroy();
+  await expect.poll(async () => (await open()).heard).toBe('HTTP/1.1 200 OK');
+  second.socket.destroy();
+  await server.close(0);
+});

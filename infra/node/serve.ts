@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createTurn } from '#adapters/turn.ts';
+import { createOneATurn, createTurn } from '#adapters/turn.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { NodeExchange } from './http-exchange.ts';
 import { type ListenOptions, listen } from './listen.ts';
@@ -17,6 +17,8 @@ export type Handler = FetchHandler | { readonly handle: HttpHandler };
 
 export interface Listening extends ListenOptions {
   readonly tls?: Tls;
+  /** Connections that are open at the same time: more are closed as they come. Absent: no bound. */
+  readonly maxConnections?: number | undefined;
   /** Milliseconds that a client may take nothing of its reply. */
   readonly stalled?: number | undefined;
   /** Absent: nothing is traced. */
@@ -36,7 +38,7 @@ const KEEP_ALIVE = 65_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
 export async function serve(options: Handler & Listening) {
-  const { port, host, tls, stalled, traces } = options;
+  const { port, host, tls, maxConnections, stalled, traces } = options;
   const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
   const traced: RequestListener =
     traces === undefined
@@ -54,6 +56,7 @@ export async function serve(options: Handler & Listening) {
   const server: Server =
     https === undefined || tls === undefined ? createServer(listener) : https.createServer({ ...tls }, listener);
   server.keepAliveTimeout = KEEP_ALIVE;
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
   cutStalled(server, stalled);
   const sockets = socketsOf(server, https === undefined ? 'connection' : 'secureConnection');
   const { at, port: taken } = await listen(server, { port, host });
@@ -84,7 +87,8 @@ async function fetchListener(handler: FetchHandler): Promise<RequestListener> {
 }
 
 function exchangeListener(handle: HttpHandler): RequestListener {
-  return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing));
+  const large = createOneATurn();
+  return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing, large));
 }
 
 function socketsOf(server: Server, opened: 'connection' | 'secureConnection'): ReadonlySet<Socket> {

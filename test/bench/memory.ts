@@ -1,9 +1,13 @@
-// Memory of a gateway's Pod: the largest bodies and the most streams that it accepts, in a process with the Pod's options and limit.
+// Memory of a gateway's Pod: the largest bodies, the most streams and the most connections that it accepts, in a process with the Pod's options and limit.
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
+import { limitsIn } from '../../functions/gateway/room.ts';
+import { processMemory } from '../../infra/node/platform.ts';
 import { eventually } from '../eventually.ts';
 import { podOf } from '../platforms/mounts.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
@@ -14,13 +18,17 @@ import type { Asked } from './memory/provider.ts';
 import { ask, next } from './pinned.ts';
 import { table } from './table.ts';
 
-/** Bodies that are sent at the same time: more than are accepted. */
-const BODIES = Number(process.env.BENCH_BODIES ?? '12');
-const STREAMS = (process.env.BENCH_STREAMS ?? '200,400,800').split(',').map(Number);
-/** Milliseconds of each stream: 200 KB in 800 packets. */
+const MIB = 2 ** 20;
+/** Bodies that are sent at the same time, each by a key of its own: more than are accepted. */
+const BODIES = 12;
+const MODELS = { 'as it is': 'sample-small', translated: 'sample-claude' };
+const STREAMS = (process.env.BENCH_STREAMS ?? '100,400,1000').split(',').map(Number);
+/** Milliseconds of each stream: 800 packets of 250 bytes where the process keeps up. */
 const STREAMED = 16_000;
 /** MiB; absent: the Pod's own. */
 const LIMITS = process.env.BENCH_LIMITS?.split(',').map(Number);
+/** Characters of the header of a request that does not end. */
+const HALF_A_HEAD = 15_000;
 
 type Gateway = Awaited<ReturnType<typeof prepare>>;
 
@@ -40,12 +48,12 @@ export async function benchMemory(): Promise<string> {
 
 async function prepare(world: TestWorld, provider: ChildProcess) {
   const { port } = await next<{ port: number }>(provider);
-  const { key, mounts, bundle } = await mountGateway(world, `http://127.0.0.1:${port}`);
+  const { others: keys, mounts, bundle } = await mountGateway(world, `http://127.0.0.1:${port}`, BODIES);
   const [container] = (await podOf(world.cluster)).containers;
   const flags = container?.command.slice(1, -1) ?? [];
   const environment = { ...mounts, HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0' };
   const limit = toMiB(container?.resources.limits.memory ?? '');
-  return { key, provider, command: [...flags, bundle], environment, limit };
+  return { keys, provider, command: [...flags, bundle], environment, limit };
 }
 
 function toMiB(memory: string): number {
@@ -54,86 +62,159 @@ function toMiB(memory: string): number {
 }
 
 async function benchLimit(gateway: Gateway, limit: number): Promise<string> {
+  const memory = processMemory(limit * MIB, Number.POSITIVE_INFINITY);
+  if (memory === undefined) throw new Error('the Pod has no limit');
+  const limits = limitsIn(memory);
   const rows: string[][] = [];
   for (const content of Object.keys(CONTENTS) as Content[]) {
-    for (const model of ['sample-small', 'sample-claude']) rows.push(await bodies(gateway, { limit, content, model }));
+    for (const [how, model] of Object.entries(MODELS)) {
+      rows.push([content, how, ...(await bodies(gateway, limit, bodyOf(model, content, limits.body)))]);
+    }
   }
   const streamed = [];
-  for (const count of STREAMS) streamed.push(await streams(gateway, { limit, count }));
+  for (const count of STREAMS) streamed.push(await streams(gateway, limit, count));
+  const mixed = [];
+  for (const [content, model] of [
+    ['one text with 한', 'sample-small'],
+    ['parts of 64 bytes', 'sample-claude'],
+  ] as const) {
+    const body = bodyOf(model, content, limits.body);
+    mixed.push([`${content}, ${model}`, ...(await both(gateway, limit, { body, count: limits.requests - BODIES }))]);
+  }
+  const connected = [];
+  for (const head of [0, HALF_A_HEAD])
+    connected.push(await connections(gateway, limit, { head, count: 2 * limits.requests }));
   return [
-    `A Pod of ${limit} MiB. ${BODIES} bodies of 32 MiB sent together, answered when all have come or were refused (peak: of the process's RSS):`,
-    table(['content', 'provider', 'answers', 'peak, MiB', 'at rest after it', 'longest stall, ms'], rows),
-    'Streams of 200 KB in 800 packets, at the same time:',
-    table(['streams', 'answers', 'peak, MiB', 'before', 'KiB a stream', 'at rest after it'], streamed),
+    `A Pod of ${limit} MiB: bodies up to ${mib(limits.body)} MiB, ${mib(limits.bytes)} MiB of them together, ${limits.requests} requests. ${BODIES} bodies of that size, of as many keys, are answered when all have come or were refused. Memory is the process's RSS in MiB.`,
+    table(['content', 'sent on', 'answers', 'peak', 'after 2 s', 'longest stall, ms'], rows),
+    'Streams of up to 200 KB in packets of 250 bytes, at the same time:',
+    table(['streams', 'answers', 'peak', 'before', 'KiB each', 'after 2 s'], streamed),
+    'The same bodies while as many streams are open as the process takes:',
+    table(['content', 'streams', 'answers', 'answers to bodies', 'peak'], mixed),
+    'Connections that send nothing, or the head of a request without its end:',
+    table(['bytes each', 'opened', 'held', 'RSS', 'before', 'KiB each'], connected),
   ].join('\n\n');
 }
 
-interface BodyRun {
-  readonly limit: number;
-  readonly content: Content;
-  readonly model: string;
-}
+const mib = (bytes: number): string => (bytes / MIB).toFixed(0);
 
-async function bodies(gateway: Gateway, { limit, content, model }: BodyRun): Promise<string[]> {
-  const { provider } = gateway;
+async function bodies(gateway: Gateway, limit: number, body: Buffer): Promise<string[]> {
+  const { provider, keys } = gateway;
   const before = await ask<Asked>(provider, 'tell');
   const pod = await launch(gateway, limit);
   const agent = new Agent({ keepAlive: true });
-  const body = bodyOf(model, content);
   const watch = watchStalls(pod);
   const answers: string[] = [];
-  const sent = Array.from({ length: BODIES }, async () => {
-    answers.push(await send(gateway, pod, { agent, body }));
+  const sent = keys.map(async (key) => {
+    answers.push(await send(pod, { agent, body, key }));
   });
   const isIn = async () => answers.length + ((await ask<Asked>(provider, 'tell')).plain - before.plain);
-  await eventually(isIn, (count) => count >= BODIES || !pod.isAlive(), 120_000);
+  await eventually(isIn, (count) => count >= keys.length || !pod.isAlive(), 120_000);
   await ask(provider, 'answer');
   await Promise.all(sent);
-  const peak = pod.isAlive() ? pod.memory().peak.toFixed(0) : 'killed';
+  const { peak } = memoryOf(pod);
   await pause(2_000);
-  const row = [content, model, countsOf(answers), peak, restOf(pod), (await watch()).toFixed(0)];
+  const row = [countsOf(answers), shown(peak), shown(memoryOf(pod).now), (await watch()).toFixed(0)];
   agent.destroy();
   await pod.end();
   return row;
 }
 
-async function streams(gateway: Gateway, { limit, count }: { limit: number; count: number }): Promise<string[]> {
-  const { provider } = gateway;
+async function streams(gateway: Gateway, limit: number, count: number): Promise<string[]> {
+  const { provider, keys } = gateway;
   const pod = await launch(gateway, limit);
   const agent = new Agent({ keepAlive: true });
-  const body = Buffer.from(
-    JSON.stringify({
-      model: 'sample-small',
-      stream: true,
-      max_tokens: 16_000,
-      messages: [{ role: 'user', content: 'x' }],
-    }),
-  );
+  const body = streamBody();
+  const sendSome = (some: number, answers: string[] = []) =>
+    Array.from({ length: some }, async (_, at) => {
+      answers.push(await send(pod, { agent, body, key: keys[at % keys.length] ?? '' }));
+    });
   // Code is compiled, and connections are made, before memory is compared.
-  const warm = Array.from({ length: 20 }, () => send(gateway, pod, { agent, body }));
-  await pause(1_000);
+  const warm = sendSome(50);
+  await pause(3_000);
   await ask(provider, 'end');
   await Promise.all(warm);
-  const before = pod.memory().now;
+  const before = memoryOf(pod).now;
   const answers: string[] = [];
-  const sent = Array.from({ length: count }, async () => {
-    answers.push(await send(gateway, pod, { agent, body }));
-  });
+  const sent = sendSome(count, answers);
   await pause(STREAMED);
   await ask(provider, 'end');
   await Promise.all(sent);
-  const { peak } = pod.isAlive() ? pod.memory() : { peak: Number.NaN };
+  const { peak } = memoryOf(pod);
   await pause(2_000);
   const each = ((peak - before) * 1024) / count;
-  const row = [`${count}`, countsOf(answers), peak.toFixed(0), before.toFixed(0), each.toFixed(0), restOf(pod)];
+  const row = [`${count}`, countsOf(answers), shown(peak), shown(before), each.toFixed(0), shown(memoryOf(pod).now)];
   agent.destroy();
   await pod.end();
   return row;
 }
 
-function restOf(pod: Pod): string {
-  return pod.isAlive() ? pod.memory().now.toFixed(0) : 'killed';
+/** The largest bodies while as many streams are open as the process takes beside them. */
+async function both(
+  gateway: Gateway,
+  limit: number,
+  { body, count }: { readonly body: Buffer; readonly count: number },
+): Promise<string[]> {
+  const { provider, keys } = gateway;
+  const pod = await launch(gateway, limit);
+  const agent = new Agent({ keepAlive: true });
+  const stream = streamBody();
+  const streamed: string[] = [];
+  const before = await ask<Asked>(provider, 'slow');
+  const streaming = Array.from({ length: count }, async (_, at) => {
+    streamed.push(await send(pod, { agent, body: stream, key: keys[at % keys.length] ?? '' }));
+  });
+  const isStreaming = async () => (await ask<Asked>(provider, 'tell')).streams - before.streams + streamed.length;
+  await eventually(isStreaming, (open) => open >= count, 60_000);
+  const sent: string[] = [];
+  const sending = keys.map(async (key) => {
+    sent.push(await send(pod, { agent, body, key }));
+  });
+  await pause(8_000);
+  await ask(provider, 'answer');
+  await Promise.all(sending);
+  await ask(provider, 'end');
+  await Promise.all(streaming);
+  await ask(provider, 'fast');
+  const row = [`${count}`, countsOf(streamed), countsOf(sent), shown(memoryOf(pod).peak)];
+  agent.destroy();
+  await pod.end();
+  return row;
 }
+
+function streamBody(): Buffer {
+  const messages = [{ role: 'user', content: 'x' }];
+  return Buffer.from(JSON.stringify({ model: 'sample-small', stream: true, max_tokens: 16_000, messages }));
+}
+
+async function connections(
+  gateway: Gateway,
+  limit: number,
+  { head, count }: { readonly head: number; readonly count: number },
+): Promise<string[]> {
+  const pod = await launch(gateway, limit);
+  const before = memoryOf(pod).now;
+  const sockets: Socket[] = [];
+  for (let opened = 0; opened < count + 10; opened += 1) {
+    const socket = connect(pod.port, '127.0.0.1');
+    sockets.push(socket.on('error', () => socket.destroy()));
+    if (head > 0) socket.write(`POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-filler: ${'x'.repeat(head)}`);
+    if (opened % 100 === 0) await pause(20);
+  }
+  await pause(3_000);
+  const { now } = memoryOf(pod);
+  const held = sockets.filter(({ destroyed, readyState }) => !destroyed && readyState === 'open').length;
+  for (const socket of sockets) socket.destroy();
+  await pod.end();
+  const each = ((now - before) * 1024) / held;
+  return [`${head}`, `${sockets.length}`, `${held}`, shown(now), shown(before), each.toFixed(1)];
+}
+
+function memoryOf(pod: Pod): { readonly now: number; readonly peak: number } {
+  return pod.isAlive() ? pod.memory() : { now: Number.NaN, peak: Number.NaN };
+}
+
+const shown = (memory: number): string => (Number.isNaN(memory) ? 'killed' : memory.toFixed(0));
 
 let launched = 0;
 
@@ -147,22 +228,21 @@ function launch({ command, environment }: Gateway, limit: number): Promise<Pod> 
 interface Sent {
   readonly agent: Agent;
   readonly body: Buffer;
+  readonly key: string;
 }
 
-/** The status, or how the connection ended. */
-async function send({ key }: Gateway, { port }: Pod, { agent, body }: Sent): Promise<string> {
-  const headers = {
-    authorization: `Bearer ${key}`,
-    'content-type': 'application/json',
-    'content-length': body.length,
-  };
+/** The status, with the code of an error; or how the connection ended. */
+async function send({ port }: Pod, { agent, body, key }: Sent): Promise<string> {
+  const type = { 'content-type': 'application/json', 'content-length': body.length };
+  const headers = { authorization: `Bearer ${key}`, ...type };
   const options = { agent, host: '127.0.0.1', port, method: 'POST', path: '/v1/chat/completions', headers };
   try {
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       request(options, resolve).on('error', reject).end(body);
     });
+    if (answer.statusCode !== 200) return `${answer.statusCode} ${JSON.parse(await text(answer)).error.code}`;
     for await (const _ of answer);
-    return `${answer.statusCode}`;
+    return '200';
   } catch (error) {
     return error instanceof Error && 'code' in error ? String(error.code) : 'broken';
   }
@@ -170,7 +250,10 @@ async function send({ key }: Gateway, { port }: Pod, { agent, body }: Sent): Pro
 
 function countsOf(answers: ReadonlyArray<string>): string {
   const counts = Map.groupBy(answers, (answer) => answer);
-  return [...counts].map(([answer, all]) => `${all.length} × ${answer}`).join(', ');
+  return [...counts]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([answer, all]) => `${all.length} × ${answer}`)
+    .join(', ');
 }
 
 /** Asks for `/healthz` all the time; the returned function ends that, and tells the longest wait in milliseconds. */

@@ -6,7 +6,7 @@ import { parseAllDocuments } from 'yaml';
 import { parseDuration } from '#core/duration.ts';
 import { gatewayName } from '#core/names.ts';
 import { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
-import { MAX_BODY } from '../../functions/gateway/body.ts';
+import { MAX_BODY } from '../../functions/gateway/room.ts';
 import { run } from '../child.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { describeUnless, testUnless } from '../skip-unless.ts';

@@ -3,7 +3,10 @@
 /** The reason why a body is read no further. */
 export type BodyRefusal = 'too large' | 'no room';
 
-/** The whole body. `accept` gets the size of each piece; once it refuses, no more is read. `broken`: the client left before the end. */
+/**
+ * The whole body, whose announced length the caller accepts. `accept` gets the size of each piece; once it refuses, no more is read.
+ * `broken`: the client left before the end.
+ */
 export type ReadBody = (
   accept: (bytes: number) => BodyRefusal | undefined,
 ) => Promise<Uint8Array | BodyRefusal | 'broken'>;
@@ -19,6 +22,8 @@ export interface HttpExchange {
   header(name: string): string | undefined;
   /** Reads the body. May be called once. */
   readBody(...of: Parameters<ReadBody>): ReturnType<ReadBody>;
+  /** Ends the reading before the end of the body: its result is of no use. */
+  stopReading(): void;
   /** Begins the reply. The head goes out with the first bytes, or with `flush`. A header that cannot be sent is an error here or there, before any byte. */
   begin(status: number, headers: Readonly<Record<string, string>>): void;
   flush(): void;
@@ -26,7 +31,7 @@ export interface HttpExchange {
   hasBegun(): boolean;
   /** False: the client is slower than we are, and `drained` should be awaited. */
   write(pieces: ReadonlyArray<Uint8Array>): boolean;
-  /** Resolves when there is room again, or no reader. */
+  /** Resolves when there is room again, or no reader; of a reply that was ended, when its last byte was taken. */
   drained(): Promise<void>;
   /** Ends the reply with these bytes, or this text. */
   end(body: ReadonlyArray<Uint8Array> | string): void;

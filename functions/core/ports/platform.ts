@@ -1,5 +1,6 @@
 // The platform that a function runs on: hashes, randomness, timers, and where gateways run.
 import type { KubeObject } from './cluster.ts';
+import type { Millis } from './money.ts';
 
 /** Hex SHA-256 of a text. Key values are looked up by it. */
 export type Hash = (text: string) => string;
@@ -15,6 +16,18 @@ export type Timer = (millis: number, callback: () => void) => () => void;
 
 /** The maximum of JavaScript's own timers, in milliseconds: with more they fire immediately. */
 export const MAX_TIMER = 2 ** 31 - 1;
+
+/** The memory of a process, in bytes. */
+export interface ProcessMemory {
+  /** All that it may take, before the platform ends it. */
+  readonly limit: number;
+  /** The part that it takes while it does nothing. */
+  readonly own: number;
+  /** The largest body of a request that it reads; absent: as the limit allows. */
+  readonly largestBody?: number;
+  /** A request is over after this time, also where the platform ends it without a word; absent: it always ends by itself. */
+  readonly lasts?: Millis;
+}
 
 export interface Platform {
   /** `{base_url}` of an instance of workload type `Auto` where the platform itself serves it (the local stack's own gateway); undefined where it does not. */

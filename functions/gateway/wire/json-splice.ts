@@ -76,19 +76,24 @@ export function splice(text: string, object: ObjectText, changes: Changes): stri
   return spliced + text.slice(from);
 }
 
+/** A text and its bytes. */
+export interface Sent {
+  readonly text: string;
+  readonly bytes: Uint8Array;
+  /** Each character is one byte: then the text itself is not needed. */
+  readonly isAscii: boolean;
+}
+
 /** The same in the text's bytes: parts of them, with the new texts between. What does not change is neither copied nor encoded. */
-export function spliceBytes(
-  { text, bytes }: { readonly text: string; readonly bytes: Uint8Array },
-  object: ObjectText,
-  changes: Changes,
-): ReadonlyArray<Uint8Array | string> {
+export function spliceBytes(sent: Sent, object: ObjectText, changes: Changes): ReadonlyArray<Uint8Array | string> {
+  const { bytes } = sent;
   const parts: Array<Uint8Array | string> = [];
   let known: Offset = { text: 0, bytes: 0 };
   for (const { start, end, by } of editsOf(object, changes)) {
     const from = known.bytes;
-    known = offsetAt(start, known, { text, bytes });
+    known = offsetAt(start, known, sent);
     parts.push(bytes.subarray(from, known.bytes), by);
-    known = offsetAt(end, known, { text, bytes });
+    known = offsetAt(end, known, sent);
   }
   parts.push(bytes.subarray(known.bytes));
   return parts;
@@ -101,12 +106,9 @@ interface Offset {
 }
 
 /** The place of an offset, counted from the known one before it or from the end, whichever is nearer: most members stand beside one that is very long. */
-function offsetAt(
-  offset: number,
-  known: Offset,
-  { text, bytes }: { readonly text: string; readonly bytes: Uint8Array },
-): Offset {
-  if (text.length === bytes.length) return { text: offset, bytes: offset };
+function offsetAt(offset: number, known: Offset, sent: Sent): Offset {
+  if (sent.isAscii) return { text: offset, bytes: offset };
+  const { text, bytes } = sent;
   const isNear = offset - known.text < text.length - offset;
   const size = isNear ? bytesIn(text.slice(known.text, offset)) : bytesIn(text.slice(offset));
   return { text: offset, bytes: isNear ? known.bytes + size : bytes.length - size };
@@ -147,7 +149,15 @@ function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray
 
 /** The name without its quotes. Most names contain no escapes: parsing them as JSON takes ten times as long. */
 function nameOf(quoted: string): string {
-  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
+  return quoted.includes('\\') ? String(JSON.parse(quoted)) : copyOf(quoted.slice(1, -1));
+}
+
+/** Characters from which on the engine makes a part of a text a view, which keeps the whole text in memory. */
+const LONGEST_COPY = 12;
+
+/** The same text, without the one that it is a part of. */
+export function copyOf(part: string): string {
+  return part.length > LONGEST_COPY ? ` ${part}`.slice(1) : part;
 }
 
 function skipBlanks(text: string, from: number): number {

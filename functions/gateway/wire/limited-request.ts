@@ -1,7 +1,6 @@
 // Requests for one answer with one limit, as Messages and Responses have them: the members that both read alike.
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { ObjectText } from './json-splice.ts';
 import { invalid, isAbsent, isCount, type ModelRequest, readBody } from './request.ts';
 import { ambiguousIn, compactionIn, type Members, type Rule, unmeteredIn } from './unmetered-features.ts';
 
@@ -9,8 +8,6 @@ import { ambiguousIn, compactionIn, type Members, type Rule, unmeteredIn } from 
 export interface Form {
   /** The member that limits the answer. */
   readonly limit: string;
-  /** Finds names that some parser takes for a member that the gateway acts on. */
-  readonly lookalikesIn: (object: ObjectText) => ReadonlySet<string>;
   readonly rules: ReadonlyArray<Rule>;
   /** Members whose objects contain deciding members, which must stand once and in one spelling. */
   readonly nested: ReadonlyMap<string, ReadonlyArray<string>>;
@@ -25,12 +22,13 @@ export interface Limited {
 /** `wrong`: the first member with a type that no provider of the API takes. */
 export function readLimited(
   bytes: Uint8Array,
-  { limit: limitName, lookalikesIn, rules, nested }: Form,
+  { limit: limitName, rules, nested }: Form,
   wrong: (members: Members) => Result<never, Failure> | undefined,
 ): Result<Limited, Failure> {
   const body = readBody(bytes);
   if (!body.ok) return body;
-  const { members, ...sent } = body.value;
+  const { members, ...sentBody } = body.value;
+  const { sent } = sentBody;
   const { stream, [limitName]: limit } = members;
   const refused = wrong(members);
   if (refused !== undefined) return refused;
@@ -41,10 +39,9 @@ export function readLimited(
     unmeteredIn(members, rules) ?? ambiguousIn(sent.text, written, nested) ?? compactionIn(sent.text, written);
   if (unmetered !== undefined) return err(unmetered);
   const request = {
-    ...sent,
+    ...sentBody,
     ...{ stream: stream === true, streamOptions: undefined, includeUsage: true, n: 1 },
     ...{ limits: { [limitName]: limit ?? undefined }, limit: limit ?? undefined },
-    lookalikes: lookalikesIn(sent.object),
   };
   return ok({ members, request });
 }

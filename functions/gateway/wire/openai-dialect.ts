@@ -1,5 +1,6 @@
 // OpenAI's dialect, as far as all APIs share it: addresses, replies that pass through, and errors.
 import { member, parseJson, textOf, toJson } from '#core/json.ts';
+import { LONG_TEXT } from '#core/json-limits.ts';
 import { type Address, authOf, type Reply, type Route, toRoute, type WireError } from './codec.ts';
 
 const decoder = new TextDecoder();
@@ -15,7 +16,9 @@ export function routeToOpenai(address: Address, path: string): Route {
 /** The parsed reply, and its body as it passes through: as a text where that is equal. */
 export function readJson(bytes: Uint8Array): { readonly body: Reply['body']; readonly reply: unknown } {
   const text = decoder.decode(bytes);
-  return { body: isSame(text, bytes) ? text : bytes, reply: parseJson(text) };
+  // A long text would take room in the engine's own memory until the client has taken the reply.
+  const isText = bytes.length <= LONG_TEXT && isSame(text, bytes);
+  return { body: isText ? text : bytes, reply: parseJson(text) };
 }
 
 /** Bytes that are no UTF-8 were read as U+FFFD, and a byte order mark as nothing. */

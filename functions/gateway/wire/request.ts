@@ -1,19 +1,16 @@
 // Requests of clients: whether a body is one, and the members that decide its maximum cost. The provider reads the others.
 import type { Failure } from '#core/failure.ts';
 import { parseJson } from '#core/json.ts';
-import { hasTooManyValues } from '#core/json-limits.ts';
+import { hasTooManyValues, LONG_TEXT } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { asksForHour, type HigherRates } from './higher-rates.ts';
-import { type Member, membersOf, type ObjectText } from './json-splice.ts';
+import { type Member, membersOf, type ObjectText, type Sent } from './json-splice.ts';
 import type { Measure } from './prompt.ts';
 import type { StoredState } from './stored-state.ts';
 import { foldName, type Members, type WebSearches } from './unmetered-features.ts';
 
 export interface ModelRequest extends HigherRates {
-  /** The body as it was sent, and the same as text. */
-  readonly bytes: Uint8Array;
-  readonly text: string;
-  readonly object: ObjectText;
+  readonly sent: SentBody;
   readonly model: string;
   readonly stream: boolean;
   /** `stream_options` as sent, where it is an object. */
@@ -33,8 +30,6 @@ export interface ModelRequest extends HigherRates {
   readonly hasLargerWindow?: boolean;
   /** Web searches that the request asks its provider for. */
   readonly webSearches: WebSearches | undefined;
-  /** Members that must not reach a provider: `Model` means `model` to parsers that ignore case, `maxTokens` means `max_tokens` to those of protocol buffers. */
-  readonly lookalikes: ReadonlySet<string>;
   /** References to what its provider has stored. */
   readonly stored: StoredState;
   /** The `store` that providers get; absent: as the client wrote it. */
@@ -59,8 +54,59 @@ export interface Forwarded {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Bytes of a member without its name. */
+const MEMBER = 256;
+const NOTHING = new Uint8Array(0);
+const NO_MEMBERS: ObjectText = { open: 0, members: [] };
+
+/** The body as it was sent. A class, because one is made for each request: methods are shared. */
+export class SentBody implements Sent {
+  readonly isAscii: boolean;
+  #object: ObjectText;
+  #bytes: Uint8Array;
+  #text: string | undefined;
+
+  constructor(bytes: Uint8Array, text: string) {
+    this.#bytes = bytes;
+    this.#text = text;
+    this.isAscii = text.length === bytes.length;
+    this.#object = membersOf(text);
+  }
+
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
+
+  /** Offsets in the text. */
+  get object(): ObjectText {
+    return this.#object;
+  }
+
+  /** About how much memory the members take. */
+  get memberBytes(): number {
+    return this.#object.members.reduce((sum, { name }) => sum + MEMBER + 2 * name.length, 0);
+  }
+
+  get text(): string {
+    this.#text ??= textIn(this.#bytes);
+    return this.#text;
+  }
+
+  /** Gives up a long text until it is read again. Called before every wait. */
+  rest(): void {
+    if (this.#bytes.length > LONG_TEXT) this.#text = undefined;
+  }
+
+  /** Gives up everything: the request has its reply. */
+  drop(): void {
+    this.#bytes = NOTHING;
+    this.#text = '';
+    this.#object = NO_MEMBERS;
+  }
+}
+
 /** A body that is one JSON object with a model. */
-export interface Body extends Pick<ModelRequest, 'bytes' | 'text' | 'object' | 'model' | 'hourInCache'> {
+export interface Body extends Pick<ModelRequest, 'sent' | 'model' | 'hourInCache'> {
   readonly members: Members;
 }
 
@@ -71,7 +117,7 @@ export function readBody(bytes: Uint8Array): Result<Body, Failure> {
   if (!isRecord(members)) return invalid('The request body must be one JSON object in UTF-8.');
   const { model } = members;
   if (typeof model !== 'string' || model === '') return invalid('"model" must be the name of a model.', 'model');
-  return ok({ bytes, text, object: membersOf(text), model, members, hourInCache: asksForHour(text) });
+  return ok({ sent: new SentBody(bytes, text), model, members, hourInCache: asksForHour(text) });
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -85,7 +131,10 @@ function textIn(bytes: Uint8Array): string {
   }
 }
 
-/** Finds names of members that some parser takes for one of these. */
+/**
+ * Finds names of members that some parser takes for one of these. They must not reach a provider: `Model` means `model` to parsers that
+ * ignore case, `maxTokens` means `max_tokens` to those of protocol buffers.
+ */
 export function lookalikesOf(own: ReadonlySet<string>): (object: ObjectText) => ReadonlySet<string> {
   const folded = new Set([...own].map(foldName));
   return ({ members }) => {

@@ -1,8 +1,11 @@
 // Translations of requests into another dialect: what has no counterpart there is refused, so that nothing is lost silently.
 import type { Failure } from '#core/failure.ts';
+import { LONG_TEXT } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type Call, type Recipient, toCall } from './codec.ts';
 import type { ModelRequest } from './request.ts';
+
+const encoder = new TextEncoder();
 
 /** Refuses a part of the request that has no counterpart there. The client gets the first refusal. */
 export type Refuse = (param: string, message: string) => void;
@@ -34,7 +37,9 @@ export function toTranslatedCall(
   if (!body.ok) return body;
   const { forwarded: _, ...own } = request;
   try {
-    return ok(toCall(own, to, [JSON.stringify(body.value)]));
+    const text = JSON.stringify(body.value);
+    // A long text would fill the engine's own memory for as long as the provider takes it.
+    return ok(toCall(own, to, [text.length > LONG_TEXT ? encoder.encode(text) : text]));
   } catch {
     return err(TOO_DEEP);
   }

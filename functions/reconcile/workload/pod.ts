@@ -31,7 +31,8 @@ type Mount = keyof typeof MOUNTS;
 export const PORT = 8080;
 /** The port of metrics, which clients do not see: no Service has it. */
 export const METRICS_PORT = 9464;
-const RESOURCES = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } };
+/** The memory limit decides the largest body, and how many bodies and streams the gateway takes: 32 MiB of a body need 1 GiB (docs/operations.md). */
+const RESOURCES = { requests: { cpu: '100m', memory: '192Mi' }, limits: { memory: '1Gi' } };
 /** The restricted profile's demands on a container. */
 const SECURITY = {
   ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, runAsNonRoot: true },

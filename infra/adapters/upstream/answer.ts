@@ -4,7 +4,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
 import { UpstreamBroke, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
 import type { Turn } from '../turn.ts';
-import { joinBody } from './body.ts';
+import { joinBody, lengthOf, MAX_JOINED, piecesOf } from './body.ts';
 
 type Controller = Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
@@ -22,13 +22,21 @@ export interface Route {
 
 /** Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply. */
 export function ask({ pool, path }: Route, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
-  const { headers, timeouts, signal } = request;
+  const { timeouts, signal } = request;
   if (signal.aborted) return Promise.reject(unsent());
   const answer = new Answer(signal, turn);
   const { firstByte: headersTimeout, idle: bodyTimeout } = timeouts;
-  const body = joinBody(request.body);
-  pool.dispatch({ method: 'POST', path, headers, body, headersTimeout, bodyTimeout }, answer);
+  pool.dispatch({ method: 'POST', path, ...bodyOf(request), headersTimeout, bodyTimeout }, answer);
   return answer.response.promise;
+}
+
+/** The headers and the body. A long one is not copied, nor kept until the reply has ended. */
+function bodyOf({ headers, body }: UpstreamRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
+  const length = lengthOf(body);
+  if (length <= MAX_JOINED) return { headers, body: joinBody(body, length) };
+  // The library's types do not name iterables, which it takes (Dispatcher.md).
+  const pieces = piecesOf(body) as unknown as Readable;
+  return { headers: { ...headers, 'content-length': `${length}` }, body: pieces };
 }
 
 /** The handler of one request: undici's events in, the port's promises out. A class, because one is made per request and methods are shared. */

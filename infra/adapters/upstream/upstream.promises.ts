@@ -1,5 +1,5 @@
 // Promises of all upstreams, whichever library speaks HTTP, tested against real servers.
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer as createSocketServer, type Socket } from 'node:net';
@@ -90,6 +90,30 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
         key: 'Bearer key',
         length: '8',
       });
+    });
+
+    test('gets a long body as it is, with its length, whatever it is made of', async () => {
+      const url = await serve(async (request, response) => {
+        const digest = createHash('sha256');
+        for await (const piece of request) digest.update(piece);
+        const { 'content-length': length, 'transfer-encoding': encoding = 'none' } = request.headers;
+        response.end(JSON.stringify({ digest: digest.digest('hex'), length, encoding }));
+      });
+      const body = [randomBytes(300_000), '"é"', randomBytes(17), ',', randomBytes(5_000_000), '}'];
+      const sent = Buffer.concat(body.map((part) => Buffer.from(part as string)));
+      const digest = createHash('sha256').update(sent).digest('hex');
+      for (let time = 0; time < 3; time += 1) {
+        const reply = await ask(url, { body });
+        expect(JSON.parse(await text(reply.body))).toEqual({ digest, length: `${sent.length}`, encoding: 'none' });
+      }
+    });
+
+    test('that answers before it has read a long body is heard', async () => {
+      const url = await serve((_, response) => void response.writeHead(413).end('too long'));
+      const reply = await ask(url, { body: [new Uint8Array(20_000_000)] }).catch((error: unknown) => error);
+      // A client that still writes when the connection closes may miss the answer.
+      if (reply instanceof UpstreamBroke) expect(reply.how).toBe('broken');
+      else expect(reply).toMatchObject({ status: 413 });
     });
 
     test('is read piece by piece, as it sends', async () => {

@@ -105,23 +105,40 @@ export async function startPlace(preload?: string) {
   }
 }
 
-/** The sample through reconcile, and the files of its gateway. The key is alice's, whose user and team have budgets. */
-export async function mountGateway(world: TestWorld, upstream: string) {
+/**
+ * The sample through reconcile, and the files of its gateway. The key is alice's, whose user and team have budgets; `copies`: further
+ * keys, of a budget each.
+ */
+export async function mountGateway(world: TestWorld, upstream: string, copies = 0) {
   await writeBundles(
     world.folder,
     DEPLOYABLES.filter(({ output }) => /^node\/(reconcile|gateway)/.test(output)),
   );
-  await world.apply(withClaude(world.sample()).map(withLargeBudget));
+  const sample = withClaude(world.sample()).map(withLargeBudget);
+  const names = Array.from({ length: copies }, (_, at) => `copy-${at}`);
+  await world.apply([...sample, ...names.map((name) => copyOf(sample, name))]);
   const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
   await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
-  const alice = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'alice');
-  const { keyValue } = (alice?.status ?? {}) as { keyValue?: string };
-  if (keyValue === undefined) throw new Error('alice has no key');
+  const [key = '', ...others] = await Promise.all(['alice', ...names].map((name) => keyOf(world, name)));
   const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
   for (const model of ['small', 'claude']) {
     writeFileSync(join(mounts.CREDENTIALS_DIR, `sample-model-${model}/apiBase`), `${upstream}/v1`);
   }
-  return { key: keyValue, mounts, bundle: bundle('gateway') };
+  return { key, others, mounts, bundle: bundle('gateway') };
+}
+
+async function keyOf(world: TestWorld, name: string): Promise<string> {
+  const key = await world.cluster.get(resourceOf('VirtualKey'), 'default', name);
+  const { keyValue } = (key?.status ?? {}) as { keyValue?: string };
+  if (keyValue === undefined) throw new Error(`${name} has no key`);
+  return keyValue;
+}
+
+/** The sample's own key under another name. */
+function copyOf(sample: ReadonlyArray<KubeObject>, name: string): KubeObject {
+  const key = sample.find(({ kind }) => kind === 'VirtualKey');
+  const spec = { ...(key?.spec as object), keyAlias: name };
+  return { ...key, metadata: { ...key?.metadata, name }, spec } as KubeObject;
 }
 
 /** Gateways on a core of their own. */

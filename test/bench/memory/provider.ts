@@ -7,8 +7,9 @@ export interface Asked {
   readonly streams: number;
 }
 
-/** Milliseconds between two words. Each is a packet of its own, of about 250 bytes, as providers send them. */
+/** Milliseconds between two words; where it is told to be slow, a hundred times as many. Each is a packet of its own, of about 250 bytes. */
 const PACE = 20;
+const SLOW = 100;
 const WORD = { id: `chatcmpl-${'x'.repeat(29)}`, object: 'chat.completion.chunk', created: 1_780_000_000, model: 'm' };
 const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
 
@@ -30,7 +31,10 @@ const server = createServer((incoming, outgoing) => {
   });
 });
 
+let [every, turn] = [1, 0];
 const timer = setInterval(() => {
+  turn += 1;
+  if (turn % every !== 0) return;
   const choices = [{ index: 0, delta: { content: ' word' }, logprobs: null, finish_reason: null }];
   const word = `data: ${JSON.stringify({ ...WORD, system_fingerprint: 'fp', choices, usage: null })}\n\n`;
   for (const stream of streams) stream.write(word);
@@ -41,6 +45,7 @@ server.listen(0, '127.0.0.1', () => {
   process.send?.({ port: typeof address === 'object' ? address?.port : 0 });
 });
 process.on('message', (order) => {
+  if (order === 'slow' || order === 'fast') every = order === 'slow' ? SLOW : 1;
   if (order === 'answer') for (const outgoing of waiting) answer(outgoing);
   if (order === 'end') for (const stream of streams) end(stream);
   process.send?.(asked satisfies Asked);

@@ -14,9 +14,9 @@ export const anthropic: Codec = {
   isTranslated: true,
   routeTo: routeToAnthropic,
   toCall: (chat, to) => {
-    const { text, stream } = chat;
+    const { sent, stream } = chat;
     const decided = { model: to.endpoint.entry.model, maxTokens: to.limit.max, stream };
-    const body = toMessagesBody(parseJson(text), decided);
+    const body = toMessagesBody(parseJson(sent.text), decided);
     const cloud = membersFor(to, chat);
     if (!body.ok || cloud === undefined) return toTranslatedCall(chat, to, body);
     const kept = Object.entries(body.value).filter(([name]) => !cloud.drop.has(name));

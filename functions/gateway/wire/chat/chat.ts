@@ -5,11 +5,11 @@ import type { Api } from '../api.ts';
 import { openaiErrors } from '../error-format.ts';
 import { hasSound } from '../higher-rates.ts';
 import { type Measure, measure } from '../prompt.ts';
-import { invalid, isAbsent, isCount, isRecord, lookalikesOf, type ModelRequest, readBody } from '../request.ts';
+import { invalid, isAbsent, isCount, isRecord, type ModelRequest, readBody } from '../request.ts';
 import { NOTHING_STORED, type StoredState } from '../stored-state.ts';
 import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../unmetered-features.ts';
 import { anthropic } from './anthropic.ts';
-import { LIMIT_NAMES, OWN_MEMBERS, openai } from './openai.ts';
+import { LIMIT_NAMES, openai } from './openai.ts';
 
 export const chat: Api = {
   name: 'chat',
@@ -20,8 +20,6 @@ export const chat: Api = {
   toRequest: toChat,
 };
 
-const lookalikesIn = lookalikesOf(OWN_MEMBERS);
-
 /** The maximum number of answers: more than providers give, so that an absurd number does not become money. */
 const MAX_ANSWERS = 1024;
 
@@ -29,8 +27,9 @@ const MAX_ANSWERS = 1024;
 export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const body = readBody(bytes);
   if (!body.ok) return body;
-  const { members, ...sent } = body.value;
-  const { text, object } = sent;
+  const { members, ...sentBody } = body.value;
+  const { sent } = sentBody;
+  const { object } = sent;
   const { messages, stream, stream_options: options, n } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
   if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
@@ -42,12 +41,12 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   // Zero is no limit to providers that test the member for truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
   const decides = object.members.some(({ name }) => DECIDING.has(name));
-  const unmetered = decides ? (unmeteredIn(members) ?? ambiguousIn(text, object.members)) : undefined;
+  const unmetered = decides ? (unmeteredIn(members) ?? ambiguousIn(sent.text, object.members)) : undefined;
   if (unmetered !== undefined) return err(unmetered);
   const input = measure(bytes.length, messages, members.tools);
   const [newer, older] = [limitOf(members.max_completion_tokens), limitOf(members.max_tokens)];
   return ok({
-    ...sent,
+    ...sentBody,
     stream: stream === true,
     streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
     includeUsage: isRecord(options) && options.include_usage === true,
@@ -57,7 +56,6 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     minOutput: 1,
     input,
     webSearches: decides ? webSearchesIn(members) : undefined,
-    lookalikes: lookalikesIn(object),
     sound: input.media.count > 0 && hasSound(messages),
     store: false,
     stored: storedIn(input),

@@ -26,6 +26,7 @@ export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', '
 const READ = ['model', 'messages', 'stream', 'stream_options', 'n', 'store'];
 /** Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING, ...LIMIT_NAMES]);
+const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
 function toBody(chat: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
   const { entry, provider } = to.endpoint;
@@ -36,12 +37,14 @@ function toBody(chat: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | s
     set.push(['store', 'false']);
   const names = addLimits(set, chat, to);
   const unknown = knowsOptions ? names : ['stream_options', ...names];
-  const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
-  return spliceBytes(chat, chat.object, { set, drop, once: OWN_MEMBERS });
+  const { sent } = chat;
+  const lookalikes = lookalikesIn(sent.object);
+  const drop = unknown.length === 0 ? lookalikes : new Set([...lookalikes, ...unknown]);
+  return spliceBytes(sent, sent.object, { set, drop, once: OWN_MEMBERS });
 }
 
-function isWritten({ object }: ModelRequest, wanted: string): boolean {
-  return object.members.some(({ name }) => name === wanted);
+function isWritten({ sent }: ModelRequest, wanted: string): boolean {
+  return sent.object.members.some(({ name }) => name === wanted);
 }
 
 const forcedLookalikesIn = lookalikesOf(new Set(['include_usage']));
@@ -50,7 +53,7 @@ const forcedLookalikesIn = lookalikesOf(new Set(['include_usage']));
 function streamOptions(chat: ModelRequest): string {
   const sent = chat.streamOptions;
   if (sent === undefined) return '{"include_usage":true}';
-  const options = chat.text.slice(sent.valueStart, sent.end);
+  const options = chat.sent.text.slice(sent.valueStart, sent.end);
   const object = membersOf(options);
   return splice(options, object, { set: [['include_usage', 'true']], drop: forcedLookalikesIn(object) });
 }

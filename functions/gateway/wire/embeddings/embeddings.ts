@@ -9,7 +9,7 @@ import { openaiErrors } from '../error-format.ts';
 import { spliceBytes } from '../json-splice.ts';
 import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
 import { bytesIn, type Measure } from '../prompt.ts';
-import { invalid, lookalikesOf, type ModelRequest, readBody } from '../request.ts';
+import { invalid, lookalikesOf, type ModelRequest, readBody, type SentBody } from '../request.ts';
 import { NOTHING_STORED } from '../stored-state.ts';
 import { absent, DECIDING, type Rule, unmeteredIn } from '../unmetered-features.ts';
 import { measureInputs } from './inputs.ts';
@@ -19,8 +19,9 @@ const codec: Codec = {
   routeTo: (address) => routeToOpenai(address, '/embeddings'),
   toCall: (request, to) => {
     const set = [['model', JSON.stringify(to.endpoint.entry.model)]] as const;
-    const changes = { set, drop: request.lookalikes, once: OWN_MEMBERS };
-    return ok(toCall(request, to, spliceBytes(request, request.object, changes)));
+    const { sent } = request;
+    const changes = { set, drop: lookalikesIn(sent.object), once: OWN_MEMBERS };
+    return ok(toCall(request, to, spliceBytes(sent, sent.object, changes)));
   },
   readReply,
   readError,
@@ -44,22 +45,22 @@ const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const body = readBody(bytes);
   if (!body.ok) return body;
-  const { members, ...sent } = body.value;
+  const { members, ...sentBody } = body.value;
+  const { sent } = sentBody;
   const inputs = measureInputs(members.input);
   if (inputs === undefined) return invalid('"input" must be a text, an array of texts, or tokens.', 'input');
   const unmetered = INPUT_ALONE(members) ?? unmeteredIn(members);
   if (unmetered !== undefined) return err(unmetered);
   const input = withOthers(inputs, sent);
   return ok({
-    ...sent,
+    ...sentBody,
     ...{ stream: false, streamOptions: undefined, includeUsage: false, webSearches: undefined },
     ...{ n: 1, limits: {}, limit: 0, minOutput: 0, input, stored: NOTHING_STORED },
-    lookalikes: lookalikesIn(sent.object),
   });
 }
 
 /** Other members may be embedded too, where a server knows them: each of their bytes is a token, and may be an input of its own. */
-function withOthers(inputs: Measure, { text, object }: Pick<ModelRequest, 'text' | 'object'>): Measure {
+function withOthers(inputs: Measure, { text, object }: Pick<SentBody, 'text' | 'object'>): Measure {
   const others = object.members.filter(({ name }) => name !== 'model' && name !== 'input');
   const bytes = others.reduce((sum, { valueStart, end }) => sum + bytesIn(text.slice(valueStart, end)), 0);
   return { ...inputs, max: inputs.max + BigInt(bytes), prompts: inputs.prompts + bytes };

@@ -8,7 +8,7 @@ import type { Codec, Recipient, Reply } from '../codec.ts';
 import { type NewValue, spliceBytes } from '../json-splice.ts';
 import { readJson } from '../openai-dialect.ts';
 import { bytesIn } from '../prompt.ts';
-import type { ModelRequest } from '../request.ts';
+import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { toNamedEvent } from '../sse.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
@@ -29,6 +29,7 @@ export const anthropic: Codec = {
 
 /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'max_tokens', ...DECIDING]);
+const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
 function toBody(request: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
   const { endpoint, limit } = to;
@@ -37,8 +38,10 @@ function toBody(request: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array 
   const set = own.map(([name, value]): NewValue => [name, JSON.stringify(value)]);
   const { send } = limit;
   if (send !== undefined && send < (request.limit ?? Number.POSITIVE_INFINITY)) set.push(['max_tokens', `${send}`]);
-  const drop = cloud === undefined ? request.lookalikes : request.lookalikes.union(cloud.drop);
-  return spliceBytes(request, request.object, { set, drop, once: OWN_MEMBERS });
+  const { sent } = request;
+  const lookalikes = lookalikesIn(sent.object);
+  const drop = cloud === undefined ? lookalikes : lookalikes.union(cloud.drop);
+  return spliceBytes(sent, sent.object, { set, drop, once: OWN_MEMBERS });
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {

@@ -6,10 +6,10 @@ import { ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { anthropicErrors } from '../error-format.ts';
 import { readLimited } from '../limited-request.ts';
-import { type Forwarded, invalid, isAbsent, lookalikesOf, type ModelRequest } from '../request.ts';
+import { type Forwarded, invalid, isAbsent, type ModelRequest } from '../request.ts';
 import { NOTHING_STORED } from '../stored-state.ts';
 import { type Members, webSearchesIn } from '../unmetered-features.ts';
-import { anthropic, OWN_MEMBERS } from './anthropic.ts';
+import { anthropic } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';
 import { NESTED, RULES } from './unmetered.ts';
@@ -24,7 +24,7 @@ export const messages: Api = {
   toRequest,
 };
 
-const FORM = { limit: 'max_tokens', lookalikesIn: lookalikesOf(OWN_MEMBERS), rules: RULES, nested: NESTED };
+const FORM = { limit: 'max_tokens', rules: RULES, nested: NESTED };
 
 function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure> {
   const read = readLimited(bytes, FORM, wrongIn);

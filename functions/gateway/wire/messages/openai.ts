@@ -18,7 +18,7 @@ export const openai: Codec = {
     const { entry, provider } = to.endpoint;
     const { stream, store } = request;
     const decided = { model: entry.model, maxTokens: to.limit.max, stream, store, provider };
-    return toTranslatedCall(request, to, toChatBody(parseJson(request.text), decided));
+    return toTranslatedCall(request, to, toChatBody(parseJson(request.sent.text), decided));
   },
   readReply: (bytes) => toMessage(readJson(bytes).reply),
   readError,

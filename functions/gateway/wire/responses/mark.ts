@@ -3,7 +3,7 @@
 import { listOf, member, parseJson, textOf } from '#core/json.ts';
 import type { Made } from '../codec.ts';
 import { elementsOf, type Member, membersOf, type ObjectText } from '../json-splice.ts';
-import type { ModelRequest } from '../request.ts';
+import type { SentBody } from '../request.ts';
 import type { MarkedId } from '../stored-state.ts';
 
 const ENCRYPTED = /("encrypted_content"\s*:\s*"[^"\\]+)"/g;
@@ -55,7 +55,7 @@ export interface Unmarked {
 }
 
 /** The body without its marks; undefined where it has none. */
-export function unmark({ text, object }: Pick<ModelRequest, 'text' | 'object'>): Unmarked | undefined {
+export function unmark({ text, object }: Pick<SentBody, 'text' | 'object'>): Unmarked | undefined {
   if (!MAYBE_MARKED.test(text)) return undefined;
   const ids = new Map<string, MarkedId>();
   let by: string | undefined;

@@ -4,7 +4,7 @@ import { ok } from '#core/result.ts';
 import { type Codec, type Made, type Recipient, type Reply, toCall } from '../codec.ts';
 import { type NewValue, spliceBytes } from '../json-splice.ts';
 import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
-import type { ModelRequest } from '../request.ts';
+import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { withoutSecretsIn } from '../secrets.ts';
 import { toNamedEvent } from '../sse.ts';
 import { idsIn, mark } from './mark.ts';
@@ -26,13 +26,15 @@ export const openai: Codec = {
 
 /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', 'stream', 'max_output_tokens', ...DECIDING]);
+const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
 function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient): ReadonlyArray<Uint8Array | string> {
   const set: NewValue[] = [['model', JSON.stringify(endpoint.entry.model)]];
   if (send !== undefined && send < (request.limit ?? Number.POSITIVE_INFINITY))
     set.push(['max_output_tokens', `${send}`]);
   if (request.store === false) set.push(['store', 'false']);
-  return spliceBytes(request, request.object, { set, drop: request.lookalikes, once: OWN_MEMBERS });
+  const { sent } = request;
+  return spliceBytes(sent, sent.object, { set, drop: lookalikesIn(sent.object), once: OWN_MEMBERS });
 }
 
 function readReply(received: Uint8Array, made: Made): Reply | undefined {

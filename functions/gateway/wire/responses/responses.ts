@@ -4,12 +4,13 @@ import { listOf, member, textOf } from '#core/json.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
 import { responsesErrors } from '../error-format.ts';
+import { copyOf } from '../json-splice.ts';
 import { readLimited } from '../limited-request.ts';
-import { invalid, isAbsent, lookalikesOf, type ModelRequest } from '../request.ts';
+import { invalid, isAbsent, type ModelRequest } from '../request.ts';
 import { ambiguousIn, type Members } from '../unmetered-features.ts';
 import { measure, storedStateOf } from './items.ts';
 import { type Unmarked, unmark } from './mark.ts';
-import { OWN_MEMBERS, openai } from './openai.ts';
+import { openai } from './openai.ts';
 import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
 
 export const responses: Api = {
@@ -22,10 +23,12 @@ export const responses: Api = {
   toRequest: (bytes) => toRequest(bytes),
 };
 
+/** Characters of a conversation's name that tell it from others: it is kept for as long as the request. */
+const MAX_NAME = 256;
 /** No provider takes a lower limit. */
 const MIN_OUTPUT = 16;
 
-const FORM = { limit: 'max_output_tokens', lookalikesIn: lookalikesOf(OWN_MEMBERS), rules: RULES, nested: NESTED };
+const FORM = { limit: 'max_output_tokens', rules: RULES, nested: NESTED };
 
 /** Members of an item that say whether the provider completes it, which must stand once and in one spelling. */
 const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['id', 'type']]]);
@@ -41,10 +44,11 @@ function toRequest(bytes: Uint8Array, marked?: Omit<Unmarked, 'bytes'>): Result<
   );
   if (!read.ok) return read;
   const { members, request } = read.value;
+  const { sent } = request;
   // Long bodies take a while to look through, and most items have no id: then no parser sees one.
-  const ambiguous = MAYBE_ID.test(request.text) ? ambiguousIn(request.text, request.object.members, ITEMS) : undefined;
+  const ambiguous = MAYBE_ID.test(sent.text) ? ambiguousIn(sent.text, sent.object.members, ITEMS) : undefined;
   if (ambiguous !== undefined) return err(ambiguous);
-  const unmarked = marked === undefined ? unmark(request) : undefined;
+  const unmarked = marked === undefined ? unmark(sent) : undefined;
   if (unmarked !== undefined) return toRequest(unmarked.bytes, unmarked);
   const input = measure(bytes.length, members);
   const stored = storedStateOf(members, marked?.ids ?? []);
@@ -56,7 +60,7 @@ function toRequest(bytes: Uint8Array, marked?: Omit<Unmarked, 'bytes'>): Result<
     store: false,
     stored: { ...stored, file: input.hasStoredFile ? 'input' : undefined },
     affinity: {
-      conversation: textOf(members.prompt_cache_key) ?? '',
+      conversation: copyOf((textOf(members.prompt_cache_key) ?? '').slice(0, MAX_NAME)),
       isBound: isEncrypted(members) || stored.reference !== undefined,
       madeBy: marked?.by,
     },
