@@ -132,7 +132,10 @@ interface PlanNode {
   readonly Plans?: ReadonlyArray<PlanNode>;
 }
 
-/** Runs all statements and rolls back. `byIndex` reads tables through indexes even where the planner would scan small ones. */
+/** Each row is looked up in an index, as in a large table; of a small one the planner would read all. */
+const LOOKING_UP = 'set local enable_seqscan = off; set local enable_mergejoin = off; set local enable_hashjoin = off';
+
+/** Runs all statements and rolls back. `byIndex` looks rows up in indexes even where the planner would read small tables whole. */
 export async function touchedBy(
   asked: ReadonlyArray<Asked>,
   connection: DatabaseConnection,
@@ -145,7 +148,7 @@ export async function touchedBy(
     const touched = new Map<string, Touched>();
     for (const each of asked) {
       const plan = 'set local plan_cache_mode = force_custom_plan';
-      const settings = byIndex ? `${plan}; set local enable_seqscan = off` : plan;
+      const settings = byIndex ? `${plan}; ${LOOKING_UP}` : plan;
       touched.set(each.name, await explain(client, each, settings));
     }
     return touched;

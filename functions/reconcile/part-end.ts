@@ -1,0 +1,55 @@
+// The end of a part of a run, as far as the report of the run needs it.
+import { ClusterError } from '#core/ports/cluster.ts';
+import { reasonOf } from '#core/reason.ts';
+import type { Action, Guarded, Outcome, Result } from './action.ts';
+import type { ObserveContext } from './observe/context.ts';
+import { unreadKey } from './observe/keys.ts';
+import type { Part } from './observe/parts.ts';
+import type { InstanceView, Path, World } from './world.ts';
+
+export interface PartEnd {
+  readonly world: Pick<World, 'instances' | 'keys' | 'users' | 'teams' | 'malformed' | 'unobserved'>;
+  readonly results: ReadonlyArray<{
+    readonly action: Pick<Action, 'action'>;
+    readonly outcome: Pick<Outcome, 'ended'>;
+  }>;
+  readonly guarded: ReadonlyArray<Guarded>;
+}
+
+/** The end of a part with all that it saw and did. */
+export interface Converged extends PartEnd {
+  readonly world: World;
+  readonly results: ReadonlyArray<Result>;
+}
+
+/** Without what is large: snapshots, claims, sums, and what was written. */
+export function toEnd({ world, results, guarded }: Converged): PartEnd {
+  const none = { claims: new Map(), sums: new Map(), parts: new Map() };
+  const instances = [...world.instances].map(([path, view]): [Path, InstanceView] => [
+    path,
+    { ...view, ...none, snapshot: { ...view.snapshot, text: '' } },
+  ]);
+  return {
+    world: { ...world, instances: new Map(instances) },
+    results: results.map(({ action: { action }, outcome: { ended } }) => ({ action: { action }, outcome: { ended } })),
+    guarded,
+  };
+}
+
+/** A part that cannot go on stops no other: its instances count as not looked at. Throws where the API server does not say what there is. */
+export function toFailedEnd({ deps }: ObserveContext, part: Part, error: unknown): PartEnd {
+  if (error instanceof ClusterError) throw error;
+  const why = reasonOf(error);
+  const instances = [...part.instances.keys()];
+  deps.log.error('a part of a run could not go on', { instances, why });
+  return {
+    world: {
+      ...part,
+      instances: new Map(),
+      keys: new Map([...part.keys].map(([path, key]) => [path, unreadKey(deps, key)])),
+      unobserved: new Map(instances.map((path) => [path, why])),
+    },
+    results: [],
+    guarded: [],
+  };
+}

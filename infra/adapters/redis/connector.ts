@@ -1,0 +1,71 @@
+// Connections to a Redis: what may not pass never reaches the client library, and a server in cluster mode is refused.
+import { createConnection, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import type { AbstractConnector, RedisOptions } from 'ioredis';
+import { createReplyGuard } from './reply-guard.ts';
+
+export interface ConnectorDependencies {
+  /** Bytes of a reply. */
+  readonly maxReply: number;
+  /** Hears why a connection was given up. */
+  readonly refuse: (why: string) => void;
+}
+
+const IN_CLUSTER_MODE =
+  'runs in cluster mode, which the operator does not support: use a Redis or Valkey with cluster mode off';
+
+/** The class for the option `Connector` of the client library, whose own classes come with it. */
+export function createConnector(Base: typeof AbstractConnector, { maxReply, refuse }: ConnectorDependencies) {
+  return class Connector extends Base {
+    readonly #options: RedisOptions;
+    // The library hands its options over, untyped.
+    constructor(options: unknown) {
+      const given = options as RedisOptions;
+      super(given.disconnectTimeout ?? 0);
+      this.#options = given;
+    }
+
+    override async connect(): Promise<Socket | TLSSocket> {
+      const { host = 'localhost', port = 6379, tls } = this.#options;
+      this.connecting = true;
+      const stream = tls === undefined ? createConnection({ host, port }) : connectTls({ host, port, ...tls });
+      stream.once('error', (error) => {
+        this.firstError = error;
+      });
+      this.stream = guarded(stream, maxReply);
+      return stream;
+    }
+
+    /** Hears the reply to INFO before the connection is used; empty where the server forbids INFO. */
+    override check(info: unknown): boolean {
+      const { redis_mode: mode, cluster_enabled: isEnabled } = (info ?? {}) as Readonly<Record<string, unknown>>;
+      if (mode !== 'cluster' && isEnabled !== '1') return true;
+      refuse(IN_CLUSTER_MODE);
+      return false;
+    }
+  };
+}
+
+type Method = (...of: unknown[]) => boolean;
+
+/** Each write of the library is one command. Data that is refused ends the connection before anybody hears of it. */
+function guarded<S extends Socket>(stream: S, maxReply: number): S {
+  const guard = createReplyGuard(maxReply);
+  const [emit, write] = [stream.emit.bind(stream) as Method, stream.write.bind(stream) as Method];
+  stream.write = (...data: unknown[]) => {
+    guard.asked();
+    return write(...data);
+  };
+  stream.emit = (event: string | symbol, ...of: unknown[]) => {
+    if (event !== 'data') return emit(event, ...of);
+    if (stream.destroyed) return false;
+    try {
+      guard.read(of[0] as Buffer);
+    } catch (error) {
+      stream.destroy(error as Error);
+      return true;
+    }
+    return emit(event, ...of);
+  };
+  return stream;
+}

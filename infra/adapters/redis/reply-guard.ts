@@ -1,0 +1,95 @@
+// The replies that a Redis may send, checked before the client library reads them: to what was asked, of a bounded size, in the shapes that we ask for.
+import { AnswerRefused } from '../memory-budget.ts';
+
+const MIB = 1024 * 1024;
+/** A reply to a process that asks the stores of many owners. */
+export const MAX_REPLY = MIB;
+/** A reply to a gateway, whose store is its own: an account of very many counters is the largest. */
+export const MAX_OWN_REPLY = 64 * MIB;
+/** A status or an error. */
+const MAX_LINE = 16 * 1024;
+/** Elements of a list. The library makes room for as many as are announced. */
+const MAX_ELEMENTS = 64;
+
+const [CR, LF, PLUS, MINUS, COLON, DOLLAR, STAR] = [0x0d, 0x0a, 0x2b, 0x2d, 0x3a, 0x24, 0x2a];
+const CHECK = ': check that the Secret names the right server';
+const notRedis = () => new AnswerRefused(`answers with what is no reply of a Redis${CHECK}`);
+
+/** The state of a connection: which part of which reply comes next. */
+interface Reading {
+  /** Bytes of a text that are left, its end included. */
+  text: number;
+  /** The kind of the line that is being read; 0: none. */
+  kind: number;
+  line: string;
+  /** The last byte was the first of a line's end. */
+  isEnding: boolean;
+  /** Elements of a list that are left. */
+  elements: number;
+  /** Bytes of this reply. */
+  bytes: number;
+  /** Commands without a reply. */
+  awaited: number;
+}
+
+/** `asked`: a command was sent. `read` throws AnswerRefused at what may not pass. RESP2: simple texts, errors, numbers, texts, and one level of lists. */
+export function createReplyGuard(maxReply: number) {
+  const state: Reading = { text: 0, kind: 0, line: '', isEnding: false, elements: 0, bytes: 0, awaited: 0 };
+  return {
+    asked: (): void => {
+      state.awaited += 1;
+    },
+    read: (chunk: Uint8Array): void => {
+      for (let at = 0; at < chunk.length; ) at += step(state, chunk, at, maxReply);
+    },
+  };
+}
+
+/** Reads on at this place; answers by how many bytes. */
+function step(state: Reading, chunk: Uint8Array, at: number, maxReply: number): number {
+  const read = state.text > 0 ? Math.min(state.text, chunk.length - at) : 1;
+  state.bytes += read;
+  if (state.bytes > maxReply) throw new AnswerRefused(`answers with more than ${maxReply / 1024} KiB${CHECK}`);
+  if (state.text > 0) {
+    state.text -= read;
+    if (state.text === 0) endElement(state);
+    return read;
+  }
+  const byte = chunk[at] ?? 0;
+  if (state.kind === 0) begin(state, byte);
+  // The library ends a line at its first CR, wherever LF is.
+  else if (state.isEnding !== (byte === LF) || state.line.length >= MAX_LINE) throw notRedis();
+  else if (state.isEnding) endLine(state, maxReply);
+  else if (byte === CR) state.isEnding = true;
+  else state.line += isNumber(state.kind) ? String.fromCharCode(byte) : '.';
+  return 1;
+}
+
+const isNumber = (kind: number): boolean => kind === DOLLAR || kind === STAR;
+
+function begin(state: Reading, kind: number): void {
+  const isFirst = state.elements === 0;
+  if (isFirst && state.awaited === 0) throw new AnswerRefused(`answers what nobody asked${CHECK}`);
+  if (![PLUS, MINUS, COLON, DOLLAR].includes(kind) && !(kind === STAR && isFirst)) throw notRedis();
+  Object.assign(state, { kind, line: '', isEnding: false });
+}
+
+function endLine(state: Reading, maxReply: number): void {
+  const { kind, line } = state;
+  state.kind = 0;
+  if (isNumber(kind) && !/^(-1|\d{1,9})$/.test(line)) throw notRedis();
+  const count = isNumber(kind) ? Number(line) : -1;
+  if (kind === DOLLAR && count > maxReply)
+    throw new AnswerRefused(`answers with more than ${maxReply / 1024} KiB${CHECK}`);
+  if (kind === DOLLAR && count >= 0) state.text = count + 2;
+  else if (kind === STAR && count > MAX_ELEMENTS) throw notRedis();
+  else if (kind === STAR && count > 0) state.elements = count;
+  else endElement(state);
+}
+
+function endElement(state: Reading): void {
+  state.elements = Math.max(0, state.elements - 1);
+  if (state.elements > 0) return;
+  state.bytes = 0;
+  state.awaited -= 1;
+}
