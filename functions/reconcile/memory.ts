@@ -1,10 +1,12 @@
 // The memory of a process between runs: where databases and stores of instances last were, and which cluster this is.
-import type { StoreConnection } from '#core/ports/backends.ts';
+import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { ReconcileDeps } from './deps.ts';
+import type { Path } from './world.ts';
 
 /** The database of an instance, and how people name it. Connections, which hold passwords, stay out of the world. */
 export interface Link {
@@ -16,12 +18,17 @@ export interface Link {
 /** Facts that a process keeps between runs; correct when empty, lost with the process. */
 export interface Memory {
   /** By uid of an instance: where its database and store last were, so that deleting it together with its Secrets can still close and clear them. */
-  readonly instances: Map<string, { readonly link: Link; readonly store: StoreConnection | undefined }>;
+  readonly instances: Map<
+    string,
+    { readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }
+  >;
+  /** By the path of a part: how long it took. Those that were quick go first, so that slow ones do not keep them waiting. */
+  durations: ReadonlyMap<Path, Millis>;
   /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
   cluster?: string | undefined;
 }
 
-export const createMemory = (): Memory => ({ instances: new Map() });
+export const createMemory = (): Memory => ({ instances: new Map(), durations: new Map() });
 
 /** The uid that names this cluster; undefined where that cannot be read. */
 export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDeps; readonly memory: Memory }) {

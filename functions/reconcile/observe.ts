@@ -131,9 +131,10 @@ async function observeInstances(
   const members = Map.groupBy(membersOf(world), instancePathOf);
   await mapConcurrent(instances, async (object) => {
     const path: Path = pathOf(object.metadata);
+    const own = members.get(path) ?? [];
     try {
-      const { view, link } = await withTimeout(deps.timer, LONGEST, observeInstance(context, object));
-      const orphanedClaims = await findOrphanedClaims(context, view, members.get(path) ?? []);
+      const { view, link } = await withTimeout(deps.timer, LONGEST, observeInstance(context, object, own));
+      const orphanedClaims = await findOrphanedClaims(context, view, own);
       const orphans = await findOrphanedInstances(context, view, link);
       world.instances.set(path, { ...view, orphanedClaims, orphans });
       if (link === undefined) links.delete(path);

@@ -6,9 +6,11 @@ import { createMemoryRegistry } from '../../test/doubles/registry.ts';
 import type { Database } from '../../test/reconcile/databases.ts';
 import { createHarness, START } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
+import { PROCESS_LIMITS } from './limits.ts';
+import { createMemory } from './memory.ts';
 import type { Objects } from './observe/objects.ts';
 import { toOwn } from './observe/objects.ts';
-import { partition } from './observe/parts.ts';
+import { eachPart, partition } from './observe/parts.ts';
 
 const INSTANCES = 50;
 const instanceRef = (name: string) => ({ connectionRef: { instanceRef: { name, namespace: 'default' } } });
@@ -138,6 +140,28 @@ test('a user and the key that is called like it are planned together, also when 
     makeKey(instanceRef('a'), 'alice'),
   );
   expect(partition(objects)).toHaveLength(1);
+});
+
+test('parts that were quick go first in the next resync, and the answers stay in the order of the objects', async () => {
+  const paths = Array.from({ length: 70 }, (_, index) => `default/i${index}`);
+  const all = collect(...paths.map((path) => makeInstance({}, path.slice('default/'.length))));
+  const memory = createMemory();
+  memory.durations = new Map(paths.map((path) => [path, path === 'default/i69' ? 10 : 60_000]));
+  let time = 0;
+  const clock = { now: () => time };
+  const order: Array<string | undefined> = [];
+  const answers = await eachPart(
+    { all, limits: PROCESS_LIMITS, now: 0, memory, deps: { clock } },
+    async ({ instances }) => {
+      const [path] = instances.keys();
+      order.push(path);
+      if (path === 'default/i0') time += 1;
+      return path;
+    },
+  );
+  expect(order[0]).toBe('default/i69');
+  expect(answers).toEqual(paths);
+  expect([...memory.durations.keys()].sort()).toEqual(paths.toSorted());
 });
 
 test('a chain of members on as many instances, however long, is one part', () => {

@@ -2,11 +2,12 @@
 import type { Millis } from '#core/ports/money.ts';
 import type { KindName } from '#crds/kinds.ts';
 import type { Team } from '#crds/team.ts';
-import { type ActionName, about, type Guarded, type Result, type Sign, signOf } from './action.ts';
+import { type ActionName, about, type Guarded, type Outcome, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { isTried } from './observe/keys.ts';
 import type { Objects } from './observe/objects.ts';
+import type { PartEnd } from './part-end.ts';
 import type { Plan } from './plan.ts';
 import type { Scope } from './scope.ts';
 import { hasFinalizer, idOf, isDeleted, type Malformed, type OwnObject, type World } from './world.ts';
@@ -35,16 +36,10 @@ export interface RunEnd {
   readonly certificate: CertificateReport | undefined;
 }
 
-export interface PartEnd {
-  readonly world: World;
-  readonly results: ReadonlyArray<Result>;
-  readonly guarded: ReadonlyArray<Guarded>;
-}
-
 export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
   const results = parts.flatMap((part) => part.results);
   const worlds = parts.map(({ world }) => world);
-  const ended = (how: Result['outcome']['ended']) =>
+  const ended = (how: Outcome['ended']) =>
     results.flatMap(({ action, outcome }) => (outcome.ended === how ? [action.action] : []));
   // A spec that cannot be read is reported in its status: that is no failure of the run.
   const unobserved = worlds.flatMap(({ unobserved: paths, malformed }) =>
@@ -82,7 +77,7 @@ function count<Name extends string>(names: ReadonlyArray<Name>) {
 const objectsOf = ({ instances, keys, users, teams, malformed }: Objects) =>
   [instances, keys, users, teams, malformed].flatMap((objects) => [...objects.values()]);
 
-const objectsIn = ({ instances, keys, users, teams, malformed }: World) => [
+const objectsIn = ({ instances, keys, users, teams, malformed }: PartEnd['world']) => [
   ...[...instances.values(), ...keys.values()].map(({ object }) => object),
   ...[...users.values(), ...teams.values(), ...malformed.values()],
 ];

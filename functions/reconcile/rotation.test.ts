@@ -175,7 +175,7 @@ test("a user's own key rotates as a person writes on the key, and an edit of the
 test('ages are counted by the clock of the database: a run whose clock is wrong rotates nothing too early', async () => {
   const first = await working();
   const real = harness.clock.now;
-  harness.database().instance = async () => ({ isOpen: true, now: real() - 3 * HOUR });
+  harness.database().instance = async () => ({ isOpen: true, hasClaims: true, now: real() - 3 * HOUR });
   await pass(2 * HOUR);
   expect(await published()).toBe(first);
 });

@@ -7,9 +7,11 @@ import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type ObserveContext, type Observed } from './observe/context.ts';
 import { eachPart } from './observe/parts.ts';
+import { withShare } from './observe/share.ts';
 import { MAX_ROUNDS, observe, observeTouched } from './observe.ts';
+import { type Converged, toEnd, toFailedEnd } from './part-end.ts';
 import { plan } from './plan.ts';
-import { type PartEnd, type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
+import { type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
 import type { Scope } from './scope.ts';
 import { idOf } from './world.ts';
 
@@ -24,7 +26,11 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   const certificate = keeps && (await keepCertificate(deps, keeps));
   const context = await createObserveContext(deps, memory, scope, false);
   const { all } = context;
-  const parts = await eachPart(context, async (part) => converge(context, await observe(context, part)));
+  const parts = await eachPart(context, (part) =>
+    withShare(context, part, async (own) => converge(own, await observe(own, part)))
+      .then(toEnd)
+      .catch((error) => toFailedEnd(context, part, error)),
+  );
   const end = { scope, all, parts, certificate };
   const report = toReport(end);
   record(deps, report, end, from);
@@ -32,7 +38,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
 }
 
 /** Plans and acts until nothing is left to do. */
-async function converge(context: ObserveContext, observed: Observed): Promise<PartEnd> {
+async function converge(context: ObserveContext, observed: Observed): Promise<Converged> {
   const results: Result[] = [];
   const { world } = observed;
   const acting = { ...context, ...observed, minted: new Map() };
@@ -66,13 +72,15 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
   const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
   const first = keeps ? await planCertificate(deps, keeps) : [];
   const context = await createObserveContext(deps, memory, scope, true);
-  const rows = await eachPart(context, async (part) => {
-    const { world } = await observe(context, part);
-    // A workload is stated whole in every run: the API server says whether that would change anything.
-    const { actions } = plan(world, context.now);
-    const same = await findUnchanged(actions, { deps, world });
-    for (const action of same) world.attempts.set(identify(action), NEVER_AGAIN);
-    return toRows(world, plan(world, context.now));
-  });
+  const rows = await eachPart(context, (part) =>
+    withShare(context, part, async (own) => {
+      const { world } = await observe(own, part);
+      // A workload is stated whole in every run: the API server says whether that would change anything.
+      const { actions } = plan(world, context.now);
+      const same = await findUnchanged(actions, { deps, world });
+      for (const action of same) world.attempts.set(identify(action), NEVER_AGAIN);
+      return toRows(world, plan(world, context.now));
+    }),
+  );
   return [...first.map((row) => ({ ...row, sign: '+' }) as const), ...rows.flat()];
 }

@@ -101,7 +101,9 @@ export interface InstanceView {
   readonly partsProblem?: Problem;
   /** Where the platform itself serves the instance. */
   readonly servedAt: string | undefined;
-  /** By `claimKey`. */
+  /** Whether anything claims an alias of it. */
+  readonly hasClaims: boolean;
+  /** Those of its members here; all where it is complete. By `claimKey`. */
   readonly claims: ReadonlyMap<string, Claim>;
   /** By `sumKey`. Absent: nothing was spent. */
   readonly sums: ReadonlyMap<string, Nano>;

@@ -18,8 +18,11 @@ function underTest() {
   const clock = { millis: 0, now: () => clock.millis };
   const backends = createBackends({
     clock,
-    openDatabase: ({ host, password }) =>
-      ({ close: async () => void closed.push(`${host} ${password}`) }) as unknown as Database,
+    maxAnswers: 1000,
+    openDatabase: ({ host, password }) => {
+      const database = { close: async () => void closed.push(`${host} ${password}`), within: () => database };
+      return database as unknown as Database;
+    },
     flush: ({ uid }) =>
       new Promise((resolve, reject) => {
         begun.push(uid);

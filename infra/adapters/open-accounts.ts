@@ -3,6 +3,7 @@ import type { Accounts } from '#core/ports/accounts.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import { createMemoryAccounts } from './memory/accounts.ts';
+import type { MemoryShare } from './memory-budget.ts';
 import { createRedisAccounts } from './redis/accounts.ts';
 import { openRedis } from './redis/tcp.ts';
 import { openUpstash } from './redis/upstash.ts';
@@ -11,6 +12,8 @@ export interface OpenAccountsDependencies {
   readonly instanceUid: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** The work that asks; absent: the store is the process's own. */
+  readonly share?: MemoryShare | undefined;
 }
 
 export interface OpenedAccounts {
@@ -23,10 +26,11 @@ export interface OpenedAccounts {
 /** A store that is away is no error: its calls fail until it is back. */
 export function openAccounts(
   connection: StoreConnection,
-  { instanceUid, clock, log }: OpenAccountsDependencies,
+  { instanceUid, clock, log, share }: OpenAccountsDependencies,
 ): OpenedAccounts {
   if (connection.type === 'memory')
     return { accounts: createMemoryAccounts({ clock, epoch: 0 }), isShared: false, close: async () => undefined };
-  const { evaluate, close } = connection.type === 'redis' ? openRedis(connection, { log }) : openUpstash(connection);
-  return { accounts: createRedisAccounts({ evaluate, instanceUid }), isShared: true, close };
+  const { evaluate, close } =
+    connection.type === 'redis' ? openRedis(connection, { log, share }) : openUpstash(connection, { share });
+  return { accounts: createRedisAccounts({ evaluate, instanceUid, share }), isShared: true, close };
 }

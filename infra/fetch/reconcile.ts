@@ -30,6 +30,9 @@ export function createReconcileFetch(bindings: Bindings) {
   };
 }
 
+/** An isolate has 128 MB for everything. */
+const MAX_ANSWERS = 16 * 1024 * 1024;
+
 /** I/O belongs to one invocation on Workers: databases are opened for it, and closed when it ends. */
 async function run(environment: ReconcileBindings, request: Request): Promise<Response> {
   const metrics = createMetrics();
@@ -37,6 +40,7 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
   const dependencies = workerDependencies();
   const backends = createBackends({
     clock: dependencies.clock,
+    maxAnswers: MAX_ANSWERS,
     openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
     ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics }),
     probeShared: async (connection, instanceUid) =>
@@ -69,10 +73,13 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
   }
 }
 
-function openShared(connection: SharedStoreConnection, { instanceUid }: OpenAccountsDependencies): OpenedAccounts {
+function openShared(
+  connection: SharedStoreConnection,
+  { instanceUid, share }: OpenAccountsDependencies,
+): OpenedAccounts {
   if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
-  const { evaluate, close } = openUpstash(connection);
-  return { accounts: createRedisAccounts({ evaluate, instanceUid }), isShared: true, close };
+  const { evaluate, close } = openUpstash(connection, { share });
+  return { accounts: createRedisAccounts({ evaluate, instanceUid, share }), isShared: true, close };
 }
 
 const notFromHere = ({ host, port }: Extract<StoreConnection, { type: 'redis' }>): string =>

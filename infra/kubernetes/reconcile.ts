@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createBackends } from '#adapters/backends.ts';
 import { createIssuer } from '#adapters/issuer.ts';
 import { openAccounts } from '#adapters/open-accounts.ts';
-import { createDatabase, type Database } from '#adapters/postgres/database.ts';
+import { createDatabase, type DatabaseWithin } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
@@ -11,6 +11,7 @@ import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 import { ReconcileEnvironment } from '../config/environments.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
 import { readEnvironment } from '../config/variable.ts';
+import { answerMemory } from '../node/answer-memory.ts';
 import { openApi } from '../node/api-access.ts';
 import { main, openFunction } from '../node/process.ts';
 import { createReadiness } from '../node/readiness.ts';
@@ -26,10 +27,11 @@ main(async () => {
   const { clear, flush } = createStoreMaintenance({ open: openAccounts, ...parts });
   const backends = createBackends({
     clock: parts.clock,
+    maxAnswers: answerMemory(),
     openDatabase: (connection) => createDatabase(connection, { log }),
     clear,
-    flush: async (instance, store, database) => {
-      await flush(instance, store, database);
+    flush: async (instance, store, database, share) => {
+      await flush(instance, store, database, share);
       await retain(environment.RETAIN_MONTHS, database, log);
     },
     probeShared,
@@ -57,7 +59,7 @@ main(async () => {
 });
 
 /** Entries past their retention go in whole months. */
-async function retain(months: number | undefined, database: Database, log: Log): Promise<void> {
+async function retain(months: number | undefined, database: DatabaseWithin, log: Log): Promise<void> {
   if (months === undefined) return;
   const dropped = await database.dropMonths(months);
   if (dropped.length > 0) log.info('months of entries were dropped; their sums stay', { months: dropped });

@@ -1,6 +1,8 @@
 // Maintenance of instances' stores, over a connection of its own: accounts that have ended are closed, counters audited, and a deleted instance is cleared.
+
+import type { MemoryShare } from '#adapters/memory-budget.ts';
 import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/open-accounts.ts';
-import type { Database } from '#adapters/postgres/database.ts';
+import type { DatabaseWithin } from '#adapters/postgres/database.ts';
 import { beginCounters } from '#core/ledger/alerted.ts';
 import { maintainAlone } from '#core/ledger/maintain.ts';
 import type { InstanceIdentity, SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
@@ -18,12 +20,17 @@ interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 
 /** A store in a gateway's own memory is that gateway's own to maintain. */
 export function createStoreMaintenance({ open, clock, timer, random, log, ...parts }: StoreMaintenanceDependencies) {
   return {
-    async flush(instance: InstanceIdentity, connection: StoreConnection, database: Database): Promise<void> {
+    async flush(
+      instance: InstanceIdentity,
+      connection: StoreConnection,
+      database: DatabaseWithin,
+      share?: MemoryShare,
+    ): Promise<void> {
       if (connection.type === 'memory') return;
       const instanceUid = instance.uid;
       const metrics = metricsOf(parts.metrics, instance);
       beginCounters(metrics);
-      const { accounts, close } = open(connection, { instanceUid, clock, log });
+      const { accounts, close } = open(connection, { instanceUid, clock, log, share });
       const { scopesOfOtherInstances } = database;
       const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
       try {
@@ -33,9 +40,9 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
         await close();
       }
     },
-    async clear(instanceUid: string, connection: StoreConnection): Promise<void> {
+    async clear(instanceUid: string, connection: StoreConnection, share?: MemoryShare): Promise<void> {
       if (connection.type === 'memory') return;
-      const { accounts, close } = open(connection, { instanceUid, clock, log });
+      const { accounts, close } = open(connection, { instanceUid, clock, log, share });
       await accounts.clear().finally(close);
     },
   };

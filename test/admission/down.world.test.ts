@@ -11,6 +11,7 @@ import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhook
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import type { Finished } from '../child.ts';
 import { CLUSTERS } from '../clusters.ts';
+import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryBooks } from '../doubles/books.ts';
 import { createMemoryRegistry } from '../doubles/registry.ts';
 import { eventually } from '../eventually.ts';
@@ -232,12 +233,12 @@ async function sweepOver({ cluster }: Harness): Promise<unknown> {
   const app = createReconcile({
     ...node,
     cluster,
-    backends: {
+    backends: backendsOf({
       database: () => database,
       probeStore: async () => ({ ok: true }),
       flush: async () => undefined,
       clearStore: async () => undefined,
-    },
+    }),
     platform: {
       servedAt: ({ metadata }) => `http://gateway.test/${metadata.namespace}/${metadata.name}`,
       gatewayImage: 'gateway',

@@ -94,7 +94,8 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
       const row = instances.get(uid);
       const place = row && { namespace: row.namespace, name: row.name };
       const { adopted, open = false } = row ?? {};
-      return { now: clock.now(), isOpen: open, ...(adopted && { adopted }), ...(place && { place }) };
+      const hasClaims = live(uid).length > 0;
+      return { now: clock.now(), isOpen: open, hasClaims, ...(adopted && { adopted }), ...(place && { place }) };
     },
     openInstances: async (cluster) =>
       [...instances.values()]

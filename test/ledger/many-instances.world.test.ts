@@ -59,6 +59,7 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
   const stores = new Map<string, Accounts>();
   const backends = createBackends({
     clock,
+    maxAnswers: 1024 * 1024,
     openDatabase: (of) => createDatabase(of, { log }),
     flush: async ({ uid: instanceUid }, _, database) => {
       const accounts = distant(stores.get(instanceUid) ?? expect.fail('there is no store'));

@@ -18,6 +18,7 @@ import {
   type View,
 } from '../../functions/reconcile/certificates/objects.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
+import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
 
@@ -97,7 +98,7 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
     ids,
     log,
     metrics,
-    backends: { database: nobody, probeStore: nobody, flush: nobody, clearStore: nobody },
+    backends: backendsOf({ database: nobody, probeStore: nobody, flush: nobody, clearStore: nobody }),
     platform: {
       servedAt: () => undefined,
       gatewayImage: 'gateway',

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Hono } from 'hono';
 import { createMetrics } from '#adapters/metrics.ts';
-import type { Backends, StoreHealth } from '#core/ports/backends.ts';
+import type { StoreHealth } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
@@ -10,6 +10,7 @@ import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
+import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
 import { openObjects } from '../open-objects.ts';
@@ -123,12 +124,12 @@ export function createHarness({
   const log = createMemoryLog();
   const metrics = createMetrics();
   const databases = createDatabases({ openDatabase, clock, before: (method) => harness.onDatabase(method) });
-  const backends: Backends = {
+  const backends = backendsOf({
     database: ({ dbname }) => databases.guarded(dbname),
     probeStore: async () => harness.store,
     flush: async () => undefined,
     clearStore: async () => undefined,
-  };
+  });
   /** Snapshots that gateways outside the cluster read. A call may end badly, as one to a database may. */
   const texts = new Map<string, string>();
   const written = async (method: string, write: () => unknown) => {

@@ -222,10 +222,13 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       });
       expect((await registry.instance('never was')).place).toBeUndefined();
       expect((await registry.instance('never was')).isOpen).toBe(false);
+      expect(await registry.instance(INSTANCE.uid)).toMatchObject({ hasClaims: false });
       await registry.putScope(scopeWrite('billing'));
       expect(await registry.claimsOf(INSTANCE.uid, [{ kind: 'user', alias: 'billing' }])).toEqual([]);
+      expect(await registry.instance(INSTANCE.uid)).toMatchObject({ hasClaims: true });
+      expect(await registry.instance(OTHER.uid)).toMatchObject({ hasClaims: false });
       await registry.closeInstance(INSTANCE.uid);
-      expect((await registry.instance(INSTANCE.uid)).isOpen).toBe(false);
+      expect(await registry.instance(INSTANCE.uid)).toMatchObject({ isOpen: false, hasClaims: false });
     });
 
     test('a value that is written while its claim retires does not outlive it', async () => {

@@ -110,6 +110,8 @@ export interface InstanceState {
   readonly isOpen: boolean;
   /** The database's clock, which counts for `createdAt` and `notAfter`. */
   readonly now: Millis;
+  /** Whether anything claims an alias of it. */
+  readonly hasClaims: boolean;
   /** The namespace and the name that it is recorded with; absent: it is not recorded. */
   readonly place?: { readonly namespace: string; readonly name: string };
   /** The instance whose ledger this one continued, and since when. */

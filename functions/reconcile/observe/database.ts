@@ -23,26 +23,33 @@ export interface Connections {
   readonly store: Problem | StoreConnection;
 }
 
-/** `link`: absent where the database cannot be reached. */
+type OfDatabase = Pick<InstanceView, 'database' | 'time' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
+
+/** `link`: absent where the database cannot be reached. `aliases`: of a hundred thousand claims, a trigger reads those that it is about. */
 export async function reachDatabase(
   context: ObserveContext,
   { metadata }: GatewayInstance,
-  connections: Connections,
-): Promise<Pick<InstanceView, 'database' | 'time' | 'adopted' | 'claims' | 'sums'> & { readonly link?: Link }> {
+  { connections, aliases }: { readonly connections: Connections; readonly aliases: ReadonlyArray<Alias> | 'all' },
+): Promise<OfDatabase & { readonly link?: Link }> {
   const { deps, memory, now } = context;
-  const nothing = { time: now, claims: new Map(), sums: new Map() };
-  const link = findLink(context, metadata, connections.database);
-  if ('reason' in link) return { database: { ok: false, ...link }, ...nothing };
+  const nothing = { time: now, hasClaims: false, claims: new Map(), sums: new Map() };
+  const connection = connectionOf(context, metadata, connections.database);
+  if ('reason' in connection) return { database: { ok: false, ...connection }, ...nothing };
+  const link = linkTo(context, metadata, connection);
   const { uid, registry, where } = link;
   try {
-    const { now: time, isOpen, adopted } = await registry.instance(uid);
-    const claims = new Map((await registry.claims(uid)).map((claim) => [claimKey(claim.kind, claim.alias), claim]));
+    const { now: time, isOpen, adopted, hasClaims } = await registry.instance(uid);
+    const found = aliases === 'all' ? await registry.claims(uid) : await registry.claimsOf(uid, aliases);
+    const claims = new Map(found.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
     if (claims.size > 0) await flush(context, metadata, connections);
     const sums = await readSums(registry, claims.values(), now);
     const { store } = connections;
-    memory.instances.set(uid, { link, store: 'reason' in store ? memory.instances.get(uid)?.store : store });
+    memory.instances.set(uid, {
+      database: connection,
+      store: 'reason' in store ? memory.instances.get(uid)?.store : store,
+    });
     const database = { ok: true, message: where, isKnown: true, isOpen } as const;
-    return { database, time, claims, sums, ...(adopted && { adopted }), link };
+    return { database, time, hasClaims, claims, sums, ...(adopted && { adopted }), link };
   } catch (error) {
     if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
       return { database: { ok: false, reason: 'DatabaseUnreachable', message: error.message }, ...nothing };
@@ -53,12 +60,16 @@ export async function reachDatabase(
 }
 
 /** An instance that is deleted with its Secrets is closed where its database last was. */
-function findLink(
-  { deps, memory }: ObserveContext,
+function connectionOf(
+  { memory }: ObserveContext,
   { uid, deletionTimestamp }: GatewayInstance['metadata'],
   connection: Problem | DatabaseConnection,
-): Problem | Link {
-  if ('reason' in connection) return (deletionTimestamp && memory.instances.get(uid)?.link) || connection;
+): Problem | DatabaseConnection {
+  if (!('reason' in connection) || deletionTimestamp === undefined) return connection;
+  return memory.instances.get(uid)?.database ?? connection;
+}
+
+function linkTo({ deps }: ObserveContext, { uid }: GatewayInstance['metadata'], connection: DatabaseConnection): Link {
   const { host, port, dbname } = connection;
   const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
   return { uid, registry: deps.backends.database(connection), where };

@@ -24,7 +24,16 @@ import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { Link } from '../memory.ts';
 import { PARTS, PARTS_OF, type PartName, partName } from '../workload/parts.ts';
-import { type InstanceView, idOf, type Problem, pathOf, type Reached, type SnapshotView } from '../world.ts';
+import {
+  aliasOf,
+  type InstanceView,
+  idOf,
+  type Member,
+  type Problem,
+  pathOf,
+  type Reached,
+  type SnapshotView,
+} from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
@@ -34,21 +43,24 @@ export type ObservedInstance = Omit<InstanceView, 'orphans' | 'orphanedClaims'>;
 export async function observeInstance(
   context: ObserveContext,
   object: GatewayInstance,
+  members: ReadonlyArray<Member>,
 ): Promise<{ readonly view: ObservedInstance; readonly link: Link | undefined }> {
   const secrets = await readSecrets(context, object);
   const connections = connectionsOf(context, object, secrets);
   const { database, store } = connections;
+  const { complete } = context.all;
+  const isComplete = complete === 'all' || complete === pathOf(object.metadata);
+  const aliases = isComplete ? 'all' : members.map(aliasOf);
   const [{ link, ...ofDatabase }, health, snapshot, parts] = await Promise.all([
-    reachDatabase(context, object, connections),
+    reachDatabase(context, object, { connections, aliases }),
     'reason' in store ? ({ ok: false, ...store } as const) : probe(context, object, store),
     observeSnapshot(context, object),
     observeParts(context, object),
   ]);
   const { databaseSecretRef, redisSecretRef } = object.spec;
   const secretProblem = [database, store].find((one) => 'reason' in one);
-  const { complete } = context.all;
   const view: ObservedInstance = {
-    ...{ object, isComplete: complete === 'all' || complete === pathOf(object.metadata), ...ofDatabase },
+    ...{ object, isComplete, ...ofDatabase },
     ...{ store: health, ...('reason' in store ? {} : { storeType: store.type }) },
     ...(secretProblem === undefined ? {} : { secretProblem }),
     secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]

@@ -16,16 +16,41 @@ export interface Part extends Collection {
 
 /** The parts whose turn it is. All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
 export async function eachPart<T>(
-  { all, limits, now }: Pick<ObserveContext, 'all' | 'limits' | 'now'>,
+  { all, limits, now, memory, deps: { clock } }: EachContext,
   visit: (part: Part) => Promise<T>,
 ): Promise<ReadonlyArray<T>> {
   const parts = takeTurn(partition(all), limits.parts, Math.floor(now / MINUTE));
-  const ended = await mapConcurrent(parts, (part) => Promise.allSettled([visit(part)]), WIDTH);
-  return ended.map(([outcome]) => {
-    if (outcome.status === 'rejected') throw outcome.reason;
+  const durationOf = (part: Part) => memory.durations.get(nameOf(part)) ?? 0;
+  const ended = new Map<Part, PromiseSettledResult<T>>();
+  const durations = new Map<Path, Millis>();
+  await mapConcurrent(
+    parts.toSorted((one, other) => durationOf(one) - durationOf(other)),
+    async (part) => {
+      const began = clock.now();
+      const [outcome] = await Promise.allSettled([visit(part)]);
+      ended.set(part, outcome);
+      durations.set(nameOf(part), clock.now() - began);
+    },
+    WIDTH,
+  );
+  if (all.complete === 'all') memory.durations = durations;
+  return parts.map((part) => {
+    const outcome = ended.get(part);
+    if (outcome?.status !== 'fulfilled') throw outcome?.reason;
     return outcome.value;
   });
 }
+
+type EachContext = Pick<ObserveContext, 'all' | 'limits' | 'now' | 'memory'> & {
+  readonly deps: Pick<ObserveContext['deps'], 'clock'>;
+};
+
+/** The path of one of its instances, or of an instance that is not there. */
+const nameOf = ({ instances, keys, users, teams }: Part): Path => {
+  const [instance] = instances.keys();
+  const [member] = [...keys.values(), ...users.values(), ...teams.values()];
+  return instance ?? (member === undefined ? '' : instancePathOf(member));
+};
 
 const MINUTE: Millis = 60_000;
 

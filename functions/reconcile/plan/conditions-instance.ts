@@ -131,8 +131,8 @@ export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>):
 }
 
 /** Whether its database has our schema and the instance, with the ledger that it asks for: one that has claims of its own keeps those. */
-export function isOpen({ database, object, adopted, claims }: InstanceView): boolean {
-  const isSettled = ledgerAskedFor(object) === undefined || adopted !== undefined || claims.size > 0;
+export function isOpen({ database, object, adopted, hasClaims }: InstanceView): boolean {
+  const isSettled = ledgerAskedFor(object) === undefined || adopted !== undefined || hasClaims;
   return database.ok && database.isOpen && isSettled;
 }
 

@@ -5,18 +5,32 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
 import { createSharing } from './sharing.ts';
 
 export function createClaims(session: Session): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'retire'> {
+  /** Bytes of the claims that are kept: those that were read last, and what was read again of them. */
+  const held = { bytes: 0 };
+  const keep = (bytes: number): void => {
+    held.bytes += bytes;
+    session.share?.hold(held, held.bytes);
+  };
   return {
     claims: async (instanceUid) => {
-      const text = `${SELECT} where c.instance_uid = $1 and c.retired_at is null`;
-      const rows = await session.query<ClaimRow>(LIMIT, { text, readJson: createSharing() }, [instanceUid]);
-      const claims = rows.map(toClaim);
+      // The claims that were read before are replaced.
+      held.bytes = 0;
+      const statement = { text: PAGE, readJson: createSharing(), kept: keep };
+      const claims: Claim[] = [];
+      for (let [kind, alias] = ['', '']; ; ) {
+        const rows = await session.query<ClaimRow>(LIMIT, statement, [instanceUid, kind, alias]);
+        for (const row of rows) claims.push(toClaim(row));
+        const last = rows.at(-1);
+        if (last === undefined || rows.length < PAGE_SIZE) break;
+        [kind, alias] = [last.kind, last.alias];
+      }
       return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
     },
     claimsOf: async (instanceUid, aliases) => {
       const text = `${SELECT} join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)
         where c.instance_uid = $1 and c.retired_at is null`;
       const columns = [aliases.map(({ kind }) => kind), aliases.map(({ alias }) => alias)];
-      return (await session.query<ClaimRow>(LIMIT, text, [instanceUid, ...columns])).map(toClaim);
+      return (await session.query<ClaimRow>(LIMIT, { text, kept: keep }, [instanceUid, ...columns])).map(toClaim);
     },
     retireValues: async (scopeId, hashes, overlap) => {
       const later = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";
@@ -60,6 +74,12 @@ select c.scope_id as "scopeId", c.kind, c.alias, c.holder_uid as uid, c.holder_n
       'notAfter', ${millis('v.not_after')}, 'asked', v.asked)) order by v.created_at, v.hash)
     from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
 from gateway_operator.claim c`;
+
+/** Claims in one statement: their policies may take 6 KiB each before a page is more than a statement may answer (reply-meter.ts). */
+const PAGE_SIZE = 10_000;
+
+const PAGE = `${SELECT} where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > ($2, $3)
+  order by c.kind, c.alias limit ${PAGE_SIZE}`;
 
 function toClaim({ uid, namespace, name, policy, ...claim }: ClaimRow): Claim {
   return { ...claim, holder: { uid, namespace, name }, ...(policy === null ? {} : { policy }) };

@@ -1,6 +1,7 @@
 // One PostgreSQL: registry, books and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Random } from '#core/ports/platform.ts';
+import type { MemoryShare } from '../memory-budget.ts';
 import { createAccountBooks } from './account-books.ts';
 import { createBooks } from './books.ts';
 import { createClaims } from './claims.ts';
@@ -11,9 +12,11 @@ import { createPolicies } from './policies.ts';
 import type { PoolDependencies } from './pool.ts';
 import { ensureSchema } from './schema.ts';
 import { createScopeWrites } from './scope-writes.ts';
-import { createSession } from './session.ts';
+import { createSession, type Session } from './session.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
+/** The database for one piece of work, which takes its share of memory and ends. */
+export type DatabaseWithin = ReturnType<Database['within']>;
 
 /**
  * Everything lives in the schema `gateway_operator` of the given database (PostgreSQL 14 or later), which `migrate` makes. Nothing is dialled
@@ -21,9 +24,9 @@ export type Database = ReturnType<typeof createDatabase>;
  * 1.8 s where a request asks (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
  */
 export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies) {
-  const session = createSession(connection, deps);
-  const months = createMonths(session);
-  return {
+  const own = createSession(connection, deps);
+  const months = createMonths(own);
+  const over = (session: Session) => ({
     migrate: async () => {
       const versions = await ensureSchema(session);
       await months.ahead();
@@ -40,6 +43,6 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
       createAccountBooks({ session, months, random, log: deps.log }, instanceUid),
     /** Drops whole months of entries, but for this one and so many before it. Sums stay. Answers which. */
     dropMonths: months.drop,
-    close: session.close,
-  };
+  });
+  return { ...over(own), within: (share: MemoryShare) => over(own.within(share)), close: own.close };
 }

@@ -48,6 +48,7 @@ async function stateOf(session: Session, uid: string): Promise<InstanceState> {
     `select ${millis('clock_timestamp()')} as now,
        case when i.adopted_from is not null then json_build_object('from', i.adopted_from, 'at', ${millis('i.adopted_at')}) end as adopted,
        case when i.uid is not null then json_build_object('namespace', i.namespace, 'name', i.name) end as place,
+       exists (select 1 from gateway_operator.claim c where c.instance_uid = $1 and c.retired_at is null) as "hasClaims",
        i.uid is not null and i.closed_at is null
          and (select max(version) from gateway_operator.migration) = ${SCHEMA_VERSION} as "isOpen"
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,

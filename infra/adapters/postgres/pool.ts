@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { Client, type MeteredClient } from './metered-client.ts';
 import { NO_TLS } from './refusal.ts';
 
 const CONNECTIONS = 8;
@@ -16,11 +17,16 @@ export interface PoolDependencies {
   readonly trustsSystemOnly?: boolean;
 }
 
+export interface MeteredPool {
+  connect(): Promise<MeteredClient>;
+  end(): Promise<void>;
+}
+
 /**
  * Dials when first asked, with TLS as the connection says (libpq's `sslmode`), never with less. The PG* variables of the
  * environment and ~/.pgpass are not read.
  */
-export function openPool(connection: DatabaseConnection, deps: PoolDependencies): Pick<pg.Pool, 'connect' | 'end'> {
+export function openPool(connection: DatabaseConnection, deps: PoolDependencies): MeteredPool {
   const mode = modeOf(connection);
   const isVerifiable = deps.trustsSystemOnly !== true || [undefined, 'system'].includes(connection.sslrootcert);
   let pool = createPool(connection, tlsOf(mode, connection.sslrootcert), deps);
@@ -29,7 +35,7 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
       const asked = pool;
       if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
       try {
-        return await asked.connect();
+        return await connect(asked);
       } catch (error) {
         if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
         // Many calls learn this concurrently, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
@@ -41,12 +47,15 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
             port,
           });
         }
-        return pool.connect();
+        return connect(pool);
       }
     },
     end: () => pool.end(),
   };
 }
+
+/** The pool makes connections of this class. */
+const connect = async (pool: pg.Pool): Promise<MeteredClient> => (await pool.connect()) as MeteredClient;
 
 /** Hyperdrive is inside the isolate: what leaves it is encrypted. */
 function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
@@ -70,6 +79,7 @@ function createPool(
 ): pg.Pool {
   const { host, port, username, password, dbname } = connection;
   const pool = new pg.Pool({
+    Client,
     host,
     port,
     user: username,

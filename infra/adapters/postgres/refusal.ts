@@ -2,6 +2,7 @@
 import pg from 'pg';
 import { type DatabaseConnection, DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
+import { AnswerRefused } from '../memory-budget.ts';
 
 /** Where a database is, in the words of its messages: never the password. */
 type Place = Omit<DatabaseConnection, 'password'>;
@@ -48,6 +49,7 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
 /** The error for the caller in place of `error`: DatabaseUnreachable for a database that is away or has no schema, else the error itself. */
 export function toRefusal(error: unknown, place: Place): unknown {
   if (error instanceof ConnectionBroke) return unreachable(place, whyBroken(error), error.cause);
+  if (error instanceof AnswerRefused) return unreachable(place, error.message, error);
   if (!(error instanceof pg.DatabaseError)) return error;
   if (NO_SCHEMA.has(error.code ?? '')) {
     const what = 'has no schema of ours yet: reconcile creates it when it reaches the instance';
@@ -64,6 +66,7 @@ export const NO_TLS = 'The server does not support SSL connections';
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/;
 
 function whyBroken({ message, cause }: ConnectionBroke): string {
+  if (cause instanceof AnswerRefused) return message;
   if (message === NO_TLS) return 'does not offer TLS, which sslmode asks for: switch it on there, or ask for less';
   const isCertificate = cause instanceof Error && 'code' in cause && CERTIFICATE.test(String(cause.code));
   if (isCertificate)
@@ -74,13 +77,16 @@ function whyBroken({ message, cause }: ConnectionBroke): string {
 /** The connection is gone, and another one may do. */
 export function isBroken(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(error.code ?? '');
-  return error instanceof ConnectionBroke;
+  return error instanceof ConnectionBroke && !(error.cause instanceof AnswerRefused);
 }
 
 /** The database let `millis` pass without an answer. */
 export function toSilence(place: Place, millis: number): DatabaseUnreachable {
   return new DatabaseUnreachable(`${at(place)} did not answer within ${millis} ms: check host, port and the network`);
 }
+
+/** The work that asked the database has ended, or was given up: nothing more is waited for. */
+export const toEnd = (place: Place, reason: Error): DatabaseUnreachable => unreachable(place, reason.message, reason);
 
 function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreachable {
   return new DatabaseUnreachable(`${at(place)} ${what}`, { cause });

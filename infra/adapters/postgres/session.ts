@@ -2,8 +2,11 @@
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { MemoryShare } from '../memory-budget.ts';
+import type { MeteredClient } from './metered-client.ts';
 import { openPool, type PoolDependencies } from './pool.ts';
-import { ConnectionBroke, isBroken, onConnection, toRefusal, toSilence } from './refusal.ts';
+import { ConnectionBroke, isBroken, onConnection, toEnd, toRefusal, toSilence } from './refusal.ts';
+import { MAX_ANSWER, MAX_LARGE_ANSWER } from './reply-meter.ts';
 
 /** The database may keep silent for so long where a request asks: for a policy, sums, an epoch. */
 export const GATEWAY_LIMIT: Millis = 1800;
@@ -15,6 +18,8 @@ export interface Statement {
   readonly text: string;
   /** For very many rows: applied to each JSON value as its row arrives. While rows arrive the database is not silent, however long it takes. */
   readonly readJson?: (value: unknown) => unknown;
+  /** Hears how many bytes the answer takes that is kept until the work ends (`within`). */
+  readonly kept?: (bytes: number) => void;
 }
 
 /** One statement; answers its rows. */
@@ -23,20 +28,45 @@ export type Query = <R extends pg.QueryResultRow>(
   values?: ReadonlyArray<unknown>,
 ) => Promise<R[]>;
 
-export type Session = ReturnType<typeof createSession>;
-
-export function createSession(connection: DatabaseConnection, deps: PoolDependencies) {
-  const pool = openPool(connection, deps);
-  const used = new WeakSet<pg.PoolClient>();
-
+export interface Session {
   /**
    * Statements on one connection. When the database keeps silent for `limit`, the wait for a connection included,
    * DatabaseUnreachable is thrown and the connection dropped. `work` may run again when its connection turns out to be
    * dead: it must be repeatable. `work` never asks the session itself, or it could wait for a connection that it holds.
    */
+  run<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
+  /** The same with one statement. */
+  query<R extends pg.QueryResultRow>(limit: Millis, ...call: Parameters<Query>): Promise<R[]>;
+  /**
+   * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a client
+   * that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
+   */
+  transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
+  /** The same connections, for work that may take a share of memory and that ends: then its calls reject, and their connections are dropped. */
+  within(share: MemoryShare): Session;
+  /** The share that answers take; absent: any that a limit of one statement allows. */
+  readonly share: MemoryShare | undefined;
+  close(): Promise<void>;
+}
+
+export function createSession(connection: DatabaseConnection, deps: PoolDependencies): Session {
+  const pool = openPool(connection, deps);
+  const used = new WeakSet<pg.PoolClient>();
+  return createView({ connection, pool, used }, undefined);
+}
+
+interface Pooled {
+  readonly connection: DatabaseConnection;
+  readonly pool: ReturnType<typeof openPool>;
+  /** Connections that were used before. */
+  readonly used: WeakSet<pg.PoolClient>;
+}
+
+function createView(pooled: Pooled, share: MemoryShare | undefined): Session {
+  const { connection, pool, used } = pooled;
   const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
-    const silence = createSilence(limit);
-    let client: pg.PoolClient | undefined;
+    const silence = createSilence(limit, share?.signal);
+    let client: MeteredClient | undefined;
     const attempt = async (): Promise<T> => {
       const connected = await onConnection(pool.connect());
       if (silence.isOver()) return connected.release() as never;
@@ -44,7 +74,7 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
       const wasUsed = used.has(connected);
       used.add(connected);
       try {
-        return await work(toQuery(connected, silence.hear));
+        return await work(toQuery(connected, silence, share));
       } catch (error) {
         if (silence.isOver() || !wasUsed || !isBroken(error)) throw error;
         // The server ended it while it lay in the pool (a restart, a failover): dial anew.
@@ -56,11 +86,11 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
     const working = attempt();
     // After the limit its outcome is of no use.
     working.catch(() => undefined);
+    const ended = silence.over.then(() => {
+      throw share?.signal.aborted ? toEnd(connection, share.signal.reason) : toSilence(connection, limit);
+    });
     try {
-      const value = await Promise.race([
-        working,
-        silence.over.then(() => Promise.reject(toSilence(connection, limit))),
-      ]);
+      const value = await Promise.race([working, ended]);
       client?.release(isInTransaction(client));
       return value;
     } catch (error) {
@@ -72,16 +102,11 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
   };
 
   return {
+    share,
     run,
-    /** The same with one statement. */
-    query: <R extends pg.QueryResultRow>(limit: Millis, ...call: Parameters<Query>) =>
-      run(limit, (query) => query<R>(...call)),
-    /**
-     * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a client
-     * that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
-     */
-    transaction: <T>(limit: Millis, work: (query: Query) => Promise<T>) =>
-      run(limit, (query) => inTransaction(limit, query, work)),
+    query: (limit, ...call) => run(limit, (query) => query(...call)),
+    transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
+    within: (other) => createView(pooled, other),
     close: async () => {
       // A frozen server does not say goodbye.
       const goodbye = createSilence(1000);
@@ -91,26 +116,44 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
   };
 }
 
-/** A silence is over when nothing was heard for `limit`. */
-function createSilence(limit: Millis) {
+type Silence = ReturnType<typeof createSilence>;
+
+/** The longest time of one statement, in limits of silence: rows that come one by one are no answer either. */
+const MAX_LIMITS = 3;
+
+/** A silence is over when nothing was heard for `limit`, or when the signal aborts. */
+function createSilence(limit: Millis, signal?: AbortSignal) {
   const { promise: over, resolve } = Promise.withResolvers<void>();
   let heard = Date.now();
-  let isOver = false;
-  let timer: NodeJS.Timeout;
+  let began = heard;
+  let isOver = signal?.aborted === true;
+  let timer: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    isOver = true;
+    resolve();
+  };
   const look = (): void => {
-    const left = heard + limit - Date.now();
-    isOver = left <= 0;
-    if (isOver) resolve();
+    const left = Math.min(heard + limit, began + MAX_LIMITS * limit) - Date.now();
+    if (left <= 0) end();
     else timer = setTimeout(look, left);
   };
-  timer = setTimeout(look, limit);
+  if (isOver) resolve();
+  else timer = setTimeout(look, limit);
+  signal?.addEventListener('abort', end, { once: true });
   return {
     over,
     isOver: () => isOver,
+    /** A statement begins. */
+    begin: (): void => {
+      began = Date.now();
+    },
     hear: (): void => {
       heard = Date.now();
     },
-    stop: () => clearTimeout(timer),
+    stop: (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+    },
   };
 }
 
@@ -132,18 +175,32 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   return value;
 }
 
-function toQuery(client: pg.PoolClient, hear: () => void): Query {
+function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryShare | undefined): Query {
+  const { meter } = client;
   return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
-    const { readJson, ...asked }: Statement = typeof statement === 'string' ? { text: statement } : statement;
-    const read = (text: string) => {
+    const { text, readJson, kept }: Statement = typeof statement === 'string' ? { text: statement } : statement;
+    const read = (json: string): unknown => {
+      meter.json(json);
+      const value: unknown = JSON.parse(json);
+      if (readJson === undefined) return value;
       hear();
-      return readJson?.(JSON.parse(text));
+      return readJson(value);
     };
-    const types = readJson === undefined ? {} : { types: readingJson(read) };
-    const call = client.query<R>({ ...asked, ...types, ...(values !== undefined && { values: [...values] }) });
-    const { rows } = await onConnection(call);
-    hear();
-    return rows;
+    const answer = {};
+    const max = readJson === undefined ? MAX_ANSWER : MAX_LARGE_ANSWER;
+    begin();
+    meter.begin(max, share && (({ now }) => share.hold(answer, now)));
+    try {
+      const call = client.query<R>({ text, types: readingJson(read), ...(values && { values: [...values] }) });
+      const { rows } = await onConnection(call);
+      hear();
+      const { kept: bytes } = meter.end();
+      kept?.(bytes);
+      return rows;
+    } finally {
+      meter.end();
+      if (share?.signal.aborted === false) share.hold(answer, 0);
+    }
   };
 }
 

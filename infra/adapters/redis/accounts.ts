@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { AccountReply, Accounts, Audited, Marking, StaleStore } from '#core/ports/accounts.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
+import { jsonBytes, type MemoryShare } from '../memory-budget.ts';
 import script from './account.json' with { type: 'json' };
 import { fromCall, fromSum, fromText, nameOf, toText } from './account-text.ts';
 
@@ -30,15 +31,19 @@ export function createEvaluate(
 export interface RedisAccountsDependencies {
   readonly evaluate: Evaluate;
   readonly instanceUid: string;
+  /** The work that asks: the last reply takes its memory. Absent: the store is the process's own. */
+  readonly share?: MemoryShare | undefined;
 }
 
 /** Every method is one evaluation of the script. Throws when the server is away, its reply is lost, or its layout is another version's. */
-export function createRedisAccounts({ evaluate, instanceUid }: RedisAccountsDependencies): Accounts {
+export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccountsDependencies): Accounts {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
+  const held = {};
   const run = async <T>(operation: string, argument: object): Promise<T> => {
     const reply = await evaluate(script, `{${instanceUid}}:meta`, [operation, toText(argument)]);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
+    share?.hold(held, 2 * reply.length + jsonBytes(reply));
     return fromText<T>(reply);
   };
   return {

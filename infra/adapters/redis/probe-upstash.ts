@@ -1,6 +1,8 @@
 // The probe of an Upstash database: it must answer, run scripts, and write.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
+import { AnswerRefused } from '../memory-budget.ts';
+import { MAX_REPLY } from './reply-guard.ts';
 import { openUpstash } from './upstash.ts';
 
 export const PROBE_TIMEOUT = 1800;
@@ -12,10 +14,12 @@ export async function probeUpstash(
   instanceUid: string,
 ): Promise<StoreHealth> {
   try {
-    const { evaluate } = openUpstash(connection);
+    const { evaluate } = openUpstash(connection, { maxReply: MAX_REPLY });
     await withTimeout(PROBE_TIMEOUT, () => evaluate(WRITE, `{${instanceUid}}:probe`, []));
     return { ok: true };
   } catch (error) {
+    if (error instanceof AnswerRefused)
+      return { ok: false, reason: 'StoreUnreachable', message: `${connection.url} ${error.message}` };
     const message = `${connection.url}: ${reasonOf(error)}: check the host and password (token) entries of the store Secret; the token must be allowed to write`;
     return { ok: false, reason: 'StoreUnreachable', message };
   }

@@ -1,7 +1,10 @@
 // The probe of a Redis: it must answer, run scripts, write, and evict nothing.
 import type { SharedStoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
+import { AnswerRefused } from '../memory-budget.ts';
+import { createConnector } from './connector.ts';
 import { PROBE_TIMEOUT, probeUpstash, WRITE, withTimeout } from './probe-upstash.ts';
+import { MAX_REPLY } from './reply-guard.ts';
 import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
 /** Probes the store over a new connection, within 2 s. */
@@ -11,8 +14,13 @@ export function probeShared(connection: SharedStoreConnection, instanceUid: stri
 
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
   const store = `Redis at ${address.host}:${address.port}`;
-  const { Redis } = await readLibrary();
-  const redis = new Redis({ ...optionsOf(address), commandTimeout: PROBE_TIMEOUT, retryStrategy: null });
+  const { Redis, AbstractConnector } = await readLibrary();
+  let refused: string | undefined;
+  const refuse = (why: string) => {
+    refused = why;
+  };
+  const Connector = createConnector(AbstractConnector, { maxReply: MAX_REPLY, refuse });
+  const redis = new Redis({ ...optionsOf(address), Connector, commandTimeout: PROBE_TIMEOUT, retryStrategy: null });
   let last: unknown;
   redis.on('error', (error) => {
     last = error;
@@ -27,7 +35,9 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
       return { ok: true };
     });
   } catch (error) {
-    return { ok: false, reason: 'StoreUnreachable', message: `${store}: ${toAdvice(reasonOf(last ?? error))}` };
+    const said = refused ?? (last instanceof AnswerRefused ? last.message : undefined);
+    const message = said === undefined ? `${store}: ${toAdvice(reasonOf(last ?? error))}` : `${store} ${said}`;
+    return { ok: false, reason: 'StoreUnreachable', message };
   } finally {
     redis.disconnect();
   }

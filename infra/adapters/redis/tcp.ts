@@ -1,12 +1,21 @@
 // Redis or Valkey over TCP: one connection that fails immediately while the server is away, and reconnects by itself.
 import { isIP } from 'node:net';
-import type { Redis, RedisOptions } from 'ioredis';
+import type { AbstractConnector, Redis, RedisOptions } from 'ioredis';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
+import type { MemoryShare } from '../memory-budget.ts';
 import { createEvaluate, type Evaluate } from './accounts.ts';
+import { createConnector } from './connector.ts';
+import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
 
 export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
+
+export interface StoreDependencies {
+  readonly log: Log;
+  /** The work that asks; when it ends, so does the connection. Absent: the store is the process's own. */
+  readonly share?: MemoryShare | undefined;
+}
 
 export interface RedisConnection {
   readonly evaluate: Evaluate;
@@ -23,10 +32,11 @@ const RECONNECT_AFTER = 250;
  * Connects immediately, so the first request finds an open connection. A call is sent or refused, never queued and never sent
  * twice: the caller repeats it (ports/store.ts). The library is imported only here: a memory store does not pay for it.
  */
-export function openRedis(address: RedisAddress, { log }: { readonly log: Log }): RedisConnection {
-  const opening = connect(address, log);
+export function openRedis(address: RedisAddress, deps: StoreDependencies): RedisConnection {
+  const opening = connect(address, deps);
   // The first call reports the error.
   opening.catch(() => undefined);
+  deps.share?.signal.addEventListener('abort', () => void opening.then(({ close }) => close()).catch(() => undefined));
   return {
     evaluate: createEvaluate(async (command, script, key, args) => {
       const { redis, firstTry } = await opening;
@@ -46,21 +56,26 @@ interface Opened {
   close(): void;
 }
 
-async function connect(address: RedisAddress, log: Log): Promise<Opened> {
-  const { Redis } = await readLibrary();
+async function connect(address: RedisAddress, { log, share }: StoreDependencies): Promise<Opened> {
+  const library = await readLibrary();
+  let why = 'the connection ended';
+  const maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY;
+  const refuse = (reason: string) => {
+    why = reason;
+  };
   const options: Options = {
     ...optionsOf(address),
+    Connector: createConnector(library.AbstractConnector, { maxReply, refuse }),
     commandTimeout: ANSWER_TIMEOUT,
     socketTimeout: ANSWER_TIMEOUT,
     retryStrategy: () => RECONNECT_AFTER,
     // A primary became a replica: the name may resolve to the new primary.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   };
-  const redis = new Redis(options);
+  const redis = new library.Redis(options);
   const store = `${address.host}:${address.port}`;
   let isAway = false;
   let isClosed = false;
-  let why = 'the connection ended';
   redis.on('error', (error: Error) => {
     why = reasonOf(error);
   });
@@ -80,7 +95,10 @@ async function connect(address: RedisAddress, log: Log): Promise<Opened> {
 }
 
 /** The library. Only its default export survives bundling: the package is CommonJS. */
-export async function readLibrary(): Promise<{ readonly Redis: typeof Redis }> {
+export async function readLibrary(): Promise<{
+  readonly Redis: typeof Redis;
+  readonly AbstractConnector: typeof AbstractConnector;
+}> {
   const { default: library } = await import('ioredis');
   return library;
 }

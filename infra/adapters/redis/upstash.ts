@@ -1,27 +1,73 @@
-// Upstash over HTTPS: one request per call, no open connection between calls.
+// Upstash over HTTPS: one request per call, no open connection between calls (upstash.com/docs/redis/features/restapi).
 import type { StoreConnection } from '#core/ports/backends.ts';
+import { AnswerRefused } from '../memory-budget.ts';
 import { createEvaluate } from './accounts.ts';
-import type { RedisConnection } from './tcp.ts';
+import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
+import type { RedisConnection, StoreDependencies } from './tcp.ts';
 
 /** The timeout of a request. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
 const ANSWER_TIMEOUT = 1700;
 
-/** Sends each call once: the caller repeats it (ports/store.ts). The library is imported only here. */
-export function openUpstash({ url, token }: Extract<StoreConnection, { type: 'upstash' }>): RedisConnection {
-  const opening = connect(url, token);
-  opening.catch(() => undefined);
+interface UpstashDependencies extends Pick<StoreDependencies, 'share'> {
+  /** Bytes of a reply; absent: those of whoever asks. */
+  readonly maxReply?: number;
+}
+
+/** Sends each call once: the caller repeats it (ports/store.ts). */
+export function openUpstash(
+  { url, token }: Extract<StoreConnection, { type: 'upstash' }>,
+  { share, maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY }: UpstashDependencies = {},
+): RedisConnection {
+  const post = async (command: ReadonlyArray<string>): Promise<unknown> => {
+    const timeout = AbortSignal.timeout(ANSWER_TIMEOUT);
+    const response = await fetch(url, {
+      method: 'POST',
+      // Amounts in replies stay strings, because nobody asks for other encodings.
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(command),
+      // Another address would get the token. Workers do not support 'error'.
+      redirect: 'manual',
+      signal: share === undefined ? timeout : AbortSignal.any([timeout, share.signal]),
+    });
+    return resultOf(response.status, await readText(response, maxReply));
+  };
   return {
-    evaluate: createEvaluate(async (command, script, key, args) => (await opening)[command](script, [key], [...args])),
+    evaluate: createEvaluate((command, script, key, args) => post([command, script, '1', key, ...args])),
     close: async () => undefined,
   };
 }
 
-async function connect(url: string, token: string) {
-  const { Redis } = await import('@upstash/redis');
-  return new Redis({
-    ...{ url, token, retry: false, enableTelemetry: false, enableAutoPipelining: false },
-    // Amounts stay strings, and plain JSON needs no base64.
-    ...{ automaticDeserialization: false, responseEncoding: false },
-    signal: () => AbortSignal.timeout(ANSWER_TIMEOUT),
-  });
+/** The body as text, as long as it is no longer than that; the rest is not received. */
+async function readText(response: Response, maxBytes: number): Promise<string> {
+  const decoder = new TextDecoder();
+  const reader = response.body?.getReader();
+  let [text, bytes] = ['', 0];
+  for (let piece = await reader?.read(); piece?.done === false; piece = await reader?.read()) {
+    bytes += piece.value.length;
+    if (bytes > maxBytes) {
+      await reader?.cancel().catch(() => undefined);
+      throw new AnswerRefused(
+        `answers with more than ${maxBytes / 1024} KiB: check that the Secret names the right server`,
+      );
+    }
+    text += decoder.decode(piece.value, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+/** The member `result`, or an error in the server's words. */
+function resultOf(status: number, text: string): unknown {
+  const body = parse(text);
+  if (body?.error !== undefined) throw new Error(String(body.error));
+  if (status !== 200 || body === undefined) throw new Error(`unexpected answer with status ${status}`);
+  return body.result;
+}
+
+function parse(text: string): { readonly result?: unknown; readonly error?: unknown } | undefined {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'object' && body !== null ? body : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -12,6 +12,7 @@ import { createUpstream } from '../../adapters/upstream/undici.ts';
 import { TracesEnvironment } from '../../config/environments.ts';
 import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
 import { readEnvironment } from '../../config/variable.ts';
+import { answerMemory } from '../../node/answer-memory.ts';
 import { withMetrics } from '../../node/metrics.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { type Handler, type Listening, serve } from '../../node/serve.ts';
@@ -106,7 +107,10 @@ function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways:
   const { onStop, log } = parts;
   const { clear } = createStoreMaintenance({ ...parts, open: openAccounts });
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
-  const backends = createBackends({ ...parts, openDatabase, flush: gateways.flush, clear, probeShared });
+  const backends = createBackends({
+    ...{ ...parts, openDatabase, flush: gateways.flush, clear, probeShared },
+    maxAnswers: answerMemory(),
+  });
   onStop(backends.close);
   const platform = {
     servedAt: ({ metadata: { namespace, name } }: KubeObject) => `${gateway}/${namespace}/${name}`,

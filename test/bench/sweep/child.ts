@@ -9,6 +9,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import type { Report } from '../../../functions/reconcile/report.ts';
+import { answerMemory } from '../../../infra/node/answer-memory.ts';
 import { nodeDependencies } from '../../../infra/node/platform.ts';
 
 export interface Swept {
@@ -56,6 +57,7 @@ function say(message: string, fields?: object) {
 const transport = createServiceAccountTransport({ address, folder });
 const backends = createBackends({
   clock: nodeDependencies().clock,
+  maxAnswers: answerMemory(),
   openDatabase: (connection) => createDatabase(connection, { log }),
   flush: async () => undefined,
   probeShared,
