@@ -227,6 +227,13 @@ test('what an answer was held for is what the provider is told, also where the e
   expect(fake.sent()).toMatchObject({ max_completion_tokens: 64 });
 });
 
+test('a limit that the entry names is what the provider is told, also where its answers cost nothing', async () => {
+  const price = { input: '1', output: '0' };
+  const { chat, fake } = stage({ snapshot: snapshotOf([entry('gpt', { maxOutputTokens: 64, price })]) });
+  await chat(bodyOf(''));
+  expect(fake.sent()).toMatchObject({ max_completion_tokens: 64 });
+});
+
 test('the count of a stream cannot be switched off by another spelling', async () => {
   const { chat, fake } = stage();
   await chat(

@@ -71,13 +71,16 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
 /** The output that a target may produce within the rest of the hold. */
 export function outputLimit({ grant, hold, lost }: Reservation, option: Option): OutputLimit {
   const { request } = grant;
-  const { maxOutput } = option;
+  const { maxOutput, entry } = option;
   const affordable = maxOutputFor(hold.amount - (lost?.cost ?? 0n), option.prompt, option.price);
-  if (affordable === undefined) return { max: maxOutput, clamped: false };
+  const isUnlimited = request.limit === undefined;
+  // An answer that costs nothing needs no default: only a limit that the entry names.
+  const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);
+  const whole = { max: maxOutput, ...(isSent ? { send: maxOutput } : {}), clamped: false };
+  if (affordable === undefined) return whole;
   const perAnswer = Number(affordable / BigInt(request.n));
   if (perAnswer < maxOutput) return { max: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
-  const isUnlimited = request.limit === undefined;
-  return { max: maxOutput, ...(isUnlimited ? { send: maxOutput } : {}), clamped: false, cutAt: affordable };
+  return { ...whole, cutAt: affordable };
 }
 
 function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
