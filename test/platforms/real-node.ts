@@ -1,5 +1,5 @@
 // A real node with the image, and with PostgreSQL, Redis and the sample upstream as Services beside it.
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { RELEASE_IMAGE } from '../../infra/config/release.ts';
@@ -92,14 +92,19 @@ export async function buildImage(folder: string, name = RELEASE_IMAGE, sources?:
 /** The last release; before the first one, the commit before. */
 const BEFORE = `git describe --tags --abbrev=0 --match 'v*' 2> /dev/null || git rev-parse --short HEAD~1`;
 
-/** The image of an earlier version, and a folder with its manifests. */
+/** The image of an earlier version, built with the packages of its own lock file, and a folder with its manifests. */
 export async function buildBefore(folder: string) {
   const desk = join(folder, 'before');
   mkdirSync(desk);
-  const unpack = `commit=\${TEST_PODS_BEFORE:-$(${BEFORE})}; git archive $commit | tar -x -C ${desk}; echo $commit`;
-  const { code, stdout, stderr } = await run('bash', ['-c', unpack]);
+  const script = `set -e
+    commit=\${TEST_PODS_BEFORE:-$(${BEFORE})}
+    git archive $commit | tar -x -C ${desk}
+    if cmp -s package-lock.json ${desk}/package-lock.json; then ln -s $PWD/node_modules ${desk}; else
+      npm ci --prefix ${desk} --ignore-scripts --no-audit --no-fund >&2
+    fi
+    echo $commit`;
+  const { code, stdout, stderr } = await run('bash', ['-c', script]);
   if (code !== 0) throw new Error(stderr);
-  symlinkSync(join(import.meta.dirname, '../../node_modules'), join(desk, 'node_modules'));
   const image = `${RELEASE_IMAGE}-before`;
   const parts = join(folder, 'image-before');
   mkdirSync(parts);
