@@ -166,13 +166,14 @@ describe('failures that a request may have caused', () => {
     }
     return entries;
   };
-  test.each<[string, () => WireReply]>([
+  test.each<[string, () => WireReply | Promise<WireReply>]>([
     ['402', () => status(402)],
     ['403', () => status(403)],
     ['500', () => status(500)],
     ['503', () => status(503)],
     ['504 of a proxy', () => status(504)],
     ['a broken connection', () => ({ body: breaksAfter() })],
+    ['silence beyond the first byte', () => Promise.reject(new UpstreamBroke('timeout', 'nothing came'))],
     ['429 without a date', () => status(429)],
     ['a page in place of a reply', () => ({ body: '<html>' })],
   ])('(%s) of one key keep that key from an entry, and no other', async (_, failure) => {
