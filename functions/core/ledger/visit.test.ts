@@ -73,6 +73,22 @@ test('a visit is one call before its request and at most two after it, and leave
   expect(calls).toEqual([]);
 });
 
+test('a visit that outlives a lease renews it with a call every five seconds, and nobody else charges it', async () => {
+  const { calls, entries, ended, store, time, visit } = createVisits();
+  const { ledger, hold } = await visit();
+  calls.length = 0;
+  await time.advance(60_000);
+  expect(calls.length).toBeGreaterThan(10);
+  expect(calls.length).toBeLessThanOrEqual(12);
+  const other = await visit();
+  await time.advance(100);
+  await ended(other.ledger.release(other.hold).then(() => other.ledger.close()));
+  await ended(ledger.settle(hold, settlementOf(25n)));
+  await ended(ledger.close());
+  expect(entries.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
+  expect(await store.part.read(hold.charges)).toEqual([{ spent: 25n, held: 0n }]);
+});
+
 test('a visit whose hold grows is one more call, and is charged whole where it dies', async () => {
   const { calls, entries, ended, store, time, visit } = createVisits();
   let isAlive = true;
