@@ -6,7 +6,7 @@ import { measureArrivals } from './chaos/arrival.ts';
 import { startHarness } from './chaos/harness.ts';
 
 const missing = whyNoRedis();
-/** The promise is a quarter of a second, which `npm run bench -- faults` measures; a busy machine gets more time. */
+/** The goals, a quarter of a second for costs and a second for idle escrow, are measured by `npm run bench -- faults`. A busy machine gets more time. */
 const BOUND = 5000;
 
 testUnless(missing, 'the cost of a reply, also of zero, is in the store soon after its last byte', async () => {
