@@ -21,11 +21,11 @@ const SUITES: ReadonlyArray<Suite> = [
     files: [
       'test/e2e/{walk,limits}.world.test.ts',
       'test/admission/kubectl.world.test.ts',
-      'infra/adapters/postgres/{books,registry}.world.test.ts',
-      'infra/local/**/postgres.world.test.ts',
+      'infra/adapters/postgres/test/{ledger-rows,registry}.world.test.ts',
+      'infra/platforms/local/**/postgres.world.test.ts',
     ],
   },
-  { name: 'adapters', when: 'TEST_ALL', files: ['infra/{adapters,local}/**/*.world.test.ts'] },
+  { name: 'adapters', when: 'TEST_ALL', files: ['infra/{adapters,platforms}/**/*.world.test.ts'] },
   { name: 'apiserver', when: 'TEST_ALL', files: ['{infra,test}/apiserver/**/*.world.test.ts'] },
   { name: 'platforms', when: 'TEST_ALL', files: ['test/platforms/**/*.world.test.ts'] },
   { name: 'chaos', when: 'TEST_ALL', files: ['test/{ledger,reconcile/laws}/**/*.world.test.ts'] },
@@ -34,8 +34,8 @@ const SUITES: ReadonlyArray<Suite> = [
 
 export default defineConfig({
   test: {
-    reporters: ['default', './test/summary-reporter.ts'],
-    globalSetup: './test/shared-servers.ts',
+    reporters: ['default', './test/support/summary-reporter.ts'],
+    globalSetup: './test/support/shared-servers.ts',
     projects: SUITES.filter(({ when }) => when === 'npm test' || process.env.TEST_ALL).map(projectOf),
   },
 });

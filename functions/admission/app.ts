@@ -1,7 +1,7 @@
 // Routes of the admission function: /SEGMENT/mutate and /SEGMENT/validate; health and readiness at the root.
 import { type Context, Hono } from 'hono';
 import { timingSafeEqual } from 'hono/utils/buffer';
-import { createLazy } from '#core/lazy.ts';
+import { createLazy } from '#core/caches/lazy.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { createDeadline } from './deadline.ts';

@@ -1,6 +1,7 @@
 // Bodies of reviews: one large one at a time, a bound on the bytes of all others, and only reviews are parsed.
-import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
-import { err, ok, type Result } from '#core/result.ts';
+
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { hasTooManyValues, MAX_VALUES } from '#core/json/json-limits.ts';
 import { inTime } from './deadline.ts';
 
 /** The API server sends the object twice, and takes requests of up to 3 MiB itself. */

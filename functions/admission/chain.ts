@@ -1,9 +1,10 @@
 // Every check of every kind, in the order of its findings: refusals first, the most important first.
-import type { Finding } from '#core/finding.ts';
-import { createLazy } from '#core/lazy.ts';
-import { createDidYouMean } from '#core/nearest.ts';
-import type { KindName, Schemas } from '#crds/kinds.ts';
-import { validate } from '#crds/validate.ts';
+
+import { createLazy } from '#core/caches/lazy.ts';
+import type { Finding } from '#core/rules/finding.ts';
+import { createDidYouMean } from '#core/rules/nearest-name.ts';
+import type { KindName, Schemas } from '#crds/kinds/kinds.ts';
+import { validate } from '#crds/validation/validate.ts';
 import type { Check, Readable } from './check.ts';
 import * as ofInstance from './checks/instance.ts';
 import { keySecretFree, templateHarmless, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
@@ -25,7 +26,7 @@ const OF_MEMBERS = [
 
 export const CHAIN: Readonly<Record<KindName, Find>> = {
   GatewayInstance: chain('GatewayInstance', {
-    load: () => import('#crds/gateway-instance.ts'),
+    load: () => import('#crds/kinds/gateway-instance.ts'),
     gather: instanceFacts,
     alone: [
       ofInstance.sharesNoCredentials, // no two entries with one Secret, unless the annotation allows it
@@ -42,7 +43,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
     ],
   }),
   VirtualKey: chain('VirtualKey', {
-    load: () => import('#crds/virtual-key.ts'),
+    load: () => import('#crds/kinds/virtual-key.ts'),
     gather: keyFacts,
     alone: [
       timeZoneKnown, //                  there is a time zone of this name
@@ -58,7 +59,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
     ],
   }),
   User: chain('User', {
-    load: () => import('#crds/user.ts'),
+    load: () => import('#crds/kinds/user.ts'),
     gather: userFacts,
     together: [
       ...OF_MEMBERS,
@@ -68,7 +69,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
     ],
   }),
   Team: chain('Team', {
-    load: () => import('#crds/team.ts'),
+    load: () => import('#crds/kinds/team.ts'),
     gather: teamFacts,
     together: [...OF_MEMBERS, ofMember.zeroBudget],
   }),

@@ -1,6 +1,6 @@
 // A check: a pure function from an object and the facts about what it refers to, to findings.
-import type { Finding } from '#core/finding.ts';
-import type { DidYouMean } from '#core/nearest.ts';
+import type { Finding } from '#core/rules/finding.ts';
+import type { DidYouMean } from '#core/rules/nearest-name.ts';
 import type { Metadata } from './subject.ts';
 
 export interface Readable<Spec> {

@@ -1,6 +1,6 @@
 // The decision about a subject: let in, with which warnings, or refused.
-import { type Finding, toSentences, toText } from '#core/finding.ts';
-import { isMap } from '#crds/shapes.ts';
+import { type Finding, toSentences, toText } from '#core/rules/finding.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
 import { CHAIN } from './chain.ts';
 import type { Ask } from './facts.ts';
 import type { Subject } from './subject.ts';

@@ -1,7 +1,7 @@
 // Defaults that /mutate fills in: only what no schema can, because it depends on other fields or on the user (DESIGN 5).
-import { defaultOverlap } from '#core/rotation.ts';
-import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
-import { isMap, type Json } from '#crds/shapes.ts';
+import { defaultOverlap } from '#core/keys/rotation.ts';
+import { REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
+import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 import type { Operation } from './review.ts';
 import { annotationOf, type Subject } from './subject.ts';
 

@@ -1,7 +1,7 @@
 // Facts about the objects that an object refers to, gathered once and concurrently: the only file of admission that asks the cluster.
-import { admitsNamespace, needsLabels } from '#core/allowed-namespaces.ts';
-import { namesPrice, type PricedParams } from '#core/entry-model.ts';
-import { keySecretName } from '#core/names.ts';
+
+import { keySecretName } from '#core/keys/object-names.ts';
+import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
 import {
   type Cluster,
   type KubeObject,
@@ -11,19 +11,20 @@ import {
   toFieldSelector,
 } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
+import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { TakenAlias } from '#core/rules/conflicts.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
 import type { Reference, Referred } from '#core/rules/references.ts';
 import type { ReadSecret, SecretData } from '#core/rules/secrets.ts';
-import { AllowedNamespaces } from '#crds/allowed-namespaces.ts';
-import { ConnectionRef } from '#crds/fragments.ts';
-import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
-import { OWNED, OWNED_LABEL } from '#crds/group.ts';
-import { gatewayInstances, teams, users, virtualKeys } from '#crds/resources.ts';
-import { isMap, type Json } from '#crds/shapes.ts';
-import type { TeamSpec } from '#crds/team.ts';
-import type { UserSpec } from '#crds/user.ts';
-import type { VirtualKeySpec } from '#crds/virtual-key.ts';
+import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
+import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import { ConnectionRef } from '#crds/kinds/shared-fields.ts';
+import type { TeamSpec } from '#crds/kinds/team.ts';
+import type { UserSpec } from '#crds/kinds/user.ts';
+import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
+import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/names/resources.ts';
+import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 import type { Readable } from './check.ts';
 import type { Metadata } from './subject.ts';
 
@@ -235,7 +236,7 @@ async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySe
     input === undefined || params.outputCostPerMillionTokens === undefined ? index : [],
   );
   if (unsaid.length === 0) return new Set();
-  const { entryPrice } = await import('#core/price-list.ts');
+  const { entryPrice } = await import('#core/money/price-list.ts');
   const isUnpriced = (params: PricedParams) => namesPrice(params) || entryPrice(params).price === undefined;
   return new Set(unsaid.filter((index) => isUnpriced(models[index]?.gatewayParams ?? {})));
 }

@@ -1,8 +1,9 @@
 // One review, from its body to its answer: read it, decide with the facts, answer. Loaded with the first review.
-import { toSentences } from '#core/finding.ts';
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
-import { reasonOf } from '#core/reason.ts';
+import { toSentences } from '#core/rules/finding.ts';
 import { type Body, createBodyReader } from './body.ts';
 import { inTime } from './deadline.ts';
 import { type Decision, decide, refusalOf } from './decide.ts';

@@ -1,7 +1,7 @@
 // A review of admission.k8s.io/v1, as it comes and as it is answered.
 import * as z from 'zod';
-import { encode } from '#core/base64.ts';
-import { ok, type Result } from '#core/result.ts';
+import { ok, type Result } from '#core/failure/result.ts';
+import { encode } from '#core/json/base64.ts';
 import { type NotAReview, notAReview } from './body.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';

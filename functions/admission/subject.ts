@@ -1,7 +1,7 @@
 // The subject of a review: an object of one of our kinds, read from a review that may contain anything.
 import type { Requester } from '#core/ports/cluster.ts';
-import { type KindResource, resources } from '#crds/resources.ts';
-import { isMap, type Json } from '#crds/shapes.ts';
+import { type KindResource, resources } from '#crds/names/resources.ts';
+import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 import type { ReviewRequest } from './review.ts';
 
 export interface Metadata {

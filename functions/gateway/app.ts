@@ -1,24 +1,25 @@
 // Routes of a gateway: one instance at its root, and the same under /v1 for clients that insist on it.
-import type { Failure } from '#core/failure.ts';
+
+import { reasonAndCausesOf } from '#core/failure/error-text.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
-import { reasonAndCausesOf } from '#core/reason.ts';
-import { err, ok, type Result } from '#core/result.ts';
-import type { RequestMemory } from './admit.ts';
-import { type Caller, createAuthenticate } from './authenticate.ts';
-import { createBudgetLeft } from './budget-left.ts';
-import { createCooldowns } from './cooldown.ts';
-import { createCountTokens } from './count-tokens.ts';
+import { type Caller, createAuthenticate } from './caller/authenticate.ts';
+import { createBudgetLeft } from './caller/budget-left.ts';
+import { createModels } from './caller/models.ts';
+import { createOwnKey } from './caller/own-key.ts';
+import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './caller/policy-cache.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createHandle } from './handle.ts';
-import { createModels } from './models.ts';
-import { createOwnKey } from './own-key.ts';
-import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './policy-cache.ts';
-import { contextOf, type RequestContext, refuse, sendJson, sendText } from './respond.ts';
-import { createRoom, limitsIn } from './room.ts';
+import { contextOf, type RequestContext, refuse, sendJson, sendText } from './reply/respond.ts';
+import type { RequestMemory } from './request/admit.ts';
+import { createCountTokens } from './request/count-tokens.ts';
+import { createRoom, limitsIn } from './request/memory-budget.ts';
+import { createCooldowns } from './targets/cooldown.ts';
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
-import { anthropicErrors, type ErrorFormat, openaiErrors } from './wire/error-format.ts';
+import { anthropicErrors, type ErrorFormat, openaiErrors } from './wire/dialects/error-format.ts';
 import { toUsageReport } from './wire/messages/spend.ts';
 
 interface Route {

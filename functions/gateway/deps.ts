@@ -1,10 +1,11 @@
 // Dependencies of the gateway: everything arrives from the platform; nothing is global.
+
+import type { Snapshot } from '#core/models/snapshot.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Hash, Mac, ProcessMemory, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Credentials, Upstream } from '#core/ports/serving.ts';
-import type { Snapshot } from '#core/snapshot.ts';
 
 export interface GatewayDeps {
   /** The compiled instance of this gateway. Undefined until the first one is there. */

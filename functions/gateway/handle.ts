@@ -1,18 +1,18 @@
 // A request that spends on its way through the gateway: each step demands what only the step before it can make.
-import type { Failure } from '#core/failure.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import type { Result } from '#core/failure/result.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import type { Result } from '#core/result.ts';
-import { createAdmit, type Shared } from './admit.ts';
-import { createBudgetLeft } from './budget-left.ts';
+import { createBudgetLeft } from './caller/budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
-import { createReply } from './reply.ts';
-import { createRequestLogs, type RequestLog } from './request-log.ts';
-import { createReserve, type Reservation } from './reserve.ts';
-import { type RequestContext, refuse } from './respond.ts';
-import type { Share } from './room.ts';
-import { createSettle } from './settle.ts';
-import { createChooseTargets } from './targets.ts';
-import { type Asking, createCallUpstream } from './upstream.ts';
+import { createReply } from './reply/reply.ts';
+import { type RequestContext, refuse } from './reply/respond.ts';
+import { createAdmit, type Shared } from './request/admit.ts';
+import type { Share } from './request/memory-budget.ts';
+import { createRequestLogs, type RequestLog } from './request/request-log.ts';
+import { createReserve, type Reservation } from './spend/reserve.ts';
+import { createSettle } from './spend/settle.ts';
+import { createChooseTargets } from './targets/targets.ts';
+import { type Asking, createCallUpstream } from './upstream/upstream.ts';
 import type { Api } from './wire/api.ts';
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */

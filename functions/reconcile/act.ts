@@ -1,6 +1,7 @@
 // Doing a plan: objects concurrently, the actions of one object in their order. Each is caught once.
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import { reasonOf } from '#core/reason.ts';
 import { type ActContext, failed, type Handlers } from './act/context.ts';
 import { databaseHandlers } from './act/database.ts';
 import { objectHandlers } from './act/objects.ts';

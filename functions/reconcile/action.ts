@@ -3,10 +3,10 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { Ledger, PolicyWrite } from '#core/ports/registry.ts';
-import type { KindName } from '#crds/kinds.ts';
-import type { OwnerReference } from '#crds/object-meta.ts';
-import type { VirtualKeySpec } from '#crds/virtual-key.ts';
-import type { PartName } from './workload/parts.ts';
+import type { KindName } from '#crds/kinds/kinds.ts';
+import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
+import type { OwnerReference } from '#crds/names/object-meta.ts';
+import type { PartName } from './workload/object-parts.ts';
 import {
   aliasOf,
   type FailureReason,

@@ -1,7 +1,7 @@
 // Reconcile as an HTTP function: an empty POST sweeps, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
 import { Hono } from 'hono';
 import { readText } from './body.ts';
-import { beginCertificateCounters } from './certificates/keep.ts';
+import { beginCertificateCounters } from './certificates/renewal.ts';
 import { createQueue } from './concurrent.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { PROCESS_LIMITS } from './limits.ts';

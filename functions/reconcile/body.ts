@@ -1,7 +1,8 @@
 // Bodies of requests to reconcile: short texts that arrive soon, or no more of them is read.
-import { concat } from '#core/concat.ts';
+
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { concat } from '#core/json/bytes.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import { err, ok, type Result } from '#core/result.ts';
 
 /** Bytes. An event names one object, in less than a kilobyte. */
 const MAX_BODY = 64 * 1024;

@@ -1,10 +1,11 @@
 // The memory of a process between runs: where databases and stores of instances last were, and which cluster this is.
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
-import type { Books } from '#core/ports/books.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
+import type { Books } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
-import { reasonOf } from '#core/reason.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Path } from './world.ts';
 

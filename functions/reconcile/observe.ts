@@ -1,10 +1,11 @@
 // Observing: the world of one part of a run, and again what the run has touched.
-import { toText } from '#core/finding.ts';
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { reasonOf } from '#core/reason.ts';
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { type KindName, kindOf } from '#crds/kinds.ts';
+import { toText } from '#core/rules/finding.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { type KindName, kindOf } from '#crds/kinds/kinds.ts';
 import { isReport, type Result } from './action.ts';
 import { mapConcurrent, withTimeout } from './concurrent.ts';
 import type { Draft, ObserveContext, Observed } from './observe/context.ts';

@@ -1,6 +1,7 @@
 // The end of a part of a run, as far as the report of the run needs it.
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import { ClusterError } from '#core/ports/cluster.ts';
-import { reasonOf } from '#core/reason.ts';
 import type { Action, Guarded, Outcome, Result } from './action.ts';
 import type { ObserveContext } from './observe/context.ts';
 import { unreadKey } from './observe/keys.ts';

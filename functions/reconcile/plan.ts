@@ -1,8 +1,8 @@
 // The plan: what is to be done. Pure and total: the same world and the same instant give the same actions.
 
-import { DEFAULT_SHARE, parseShare } from '#core/deletion-share.ts';
+import { DEFAULT_SHARE, parseShare } from '#core/conditions/deletion-share.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { DELETION_SHARE_ANNOTATION } from '#crds/group.ts';
+import { DELETION_SHARE_ANNOTATION } from '#crds/names/group.ts';
 import { type Action, type ActionOf, type Guarded, identify } from './action.ts';
 import { whyNot } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';

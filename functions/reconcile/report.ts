@@ -1,9 +1,9 @@
 // The report of a run: the answer to its caller, its log line and metrics, and the rows of a dry run.
 import type { Millis } from '#core/ports/money.ts';
-import type { KindName } from '#crds/kinds.ts';
-import type { Team } from '#crds/team.ts';
+import type { KindName } from '#crds/kinds/kinds.ts';
+import type { Team } from '#crds/kinds/team.ts';
 import { type ActionName, about, type Guarded, type Outcome, type Sign, signOf } from './action.ts';
-import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
+import type { CertificateAction, CertificateReport } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { isTried } from './observe/keys.ts';
 import type { Objects } from './observe/objects.ts';

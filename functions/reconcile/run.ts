@@ -2,7 +2,7 @@
 import { findUnchanged } from './act/objects.ts';
 import { act } from './act.ts';
 import { identify, isReport, type Result } from './action.ts';
-import { keepCertificate, planCertificate } from './certificates/keep.ts';
+import { keepCertificate, planCertificate } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type ObserveContext, type Observed } from './observe/context.ts';

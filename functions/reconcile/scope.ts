@@ -1,8 +1,8 @@
 // Where a request tells reconcile to look. An event says only "look here"; nothing else in it is believed.
 import * as z from 'zod';
-import { instanceOfWorkload } from '#core/names.ts';
-import { err, ok, type Result } from '#core/result.ts';
-import { type KindName, kinds } from '#crds/kinds.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { instanceOfWorkload } from '#core/keys/object-names.ts';
+import { type KindName, kinds } from '#crds/kinds/kinds.ts';
 
 export type Scope =
   | { readonly look: 'everywhere' }

@@ -23,17 +23,37 @@ export interface Deployable {
 
 /** One file per deployable. Knative runs the Node bundles too. */
 export const DEPLOYABLES: ReadonlyArray<Deployable> = [
-  { entry: 'infra/kubernetes/admission.ts', output: 'node/admission.mjs', platform: 'node', budget: 70 },
-  { entry: 'infra/kubernetes/reconcile.ts', output: 'node/reconcile.mjs', platform: 'node', budget: 205 },
-  { entry: 'infra/kubernetes/trigger.ts', output: 'node/trigger.mjs', platform: 'node', budget: 15 },
-  { entry: 'infra/kubernetes/uninstall.ts', output: 'node/uninstall.mjs', platform: 'node', budget: 60 },
-  { entry: 'infra/kubernetes/check.ts', output: 'node/check.mjs', platform: 'node', budget: 60 },
-  { entry: 'infra/kubernetes/apply.ts', output: 'node/apply.mjs', platform: 'node', budget: 60 },
-  { entry: 'infra/kubernetes/sample-upstream.ts', output: 'node/sample-upstream.mjs', platform: 'node', budget: 60 },
-  { entry: 'infra/kubernetes/gateway.ts', output: 'node/gateway.mjs', platform: 'node', budget: 425 },
-  { entry: 'infra/cloudflare/admission.ts', output: 'cloudflare/admission.mjs', platform: 'workerd', budget: 110 },
-  { entry: 'infra/cloudflare/reconcile.ts', output: 'cloudflare/reconcile.mjs', platform: 'workerd', budget: 225 },
-  { entry: 'infra/cloudflare/gateway.ts', output: 'cloudflare/gateway.mjs', platform: 'workerd', budget: 190 },
+  { entry: 'infra/platforms/kubernetes/admission.ts', output: 'node/admission.mjs', platform: 'node', budget: 70 },
+  { entry: 'infra/platforms/kubernetes/reconcile.ts', output: 'node/reconcile.mjs', platform: 'node', budget: 205 },
+  { entry: 'infra/platforms/kubernetes/request-resync.ts', output: 'node/trigger.mjs', platform: 'node', budget: 15 },
+  { entry: 'infra/platforms/kubernetes/uninstall.ts', output: 'node/uninstall.mjs', platform: 'node', budget: 60 },
+  { entry: 'infra/platforms/kubernetes/check.ts', output: 'node/check.mjs', platform: 'node', budget: 60 },
+  { entry: 'infra/platforms/kubernetes/apply.ts', output: 'node/apply.mjs', platform: 'node', budget: 60 },
+  {
+    entry: 'infra/platforms/kubernetes/sample-upstream.ts',
+    output: 'node/sample-upstream.mjs',
+    platform: 'node',
+    budget: 60,
+  },
+  { entry: 'infra/platforms/kubernetes/gateway.ts', output: 'node/gateway.mjs', platform: 'node', budget: 425 },
+  {
+    entry: 'infra/platforms/cloudflare/admission.ts',
+    output: 'cloudflare/admission.mjs',
+    platform: 'workerd',
+    budget: 110,
+  },
+  {
+    entry: 'infra/platforms/cloudflare/reconcile.ts',
+    output: 'cloudflare/reconcile.mjs',
+    platform: 'workerd',
+    budget: 225,
+  },
+  {
+    entry: 'infra/platforms/cloudflare/gateway.ts',
+    output: 'cloudflare/gateway.mjs',
+    platform: 'workerd',
+    budget: 190,
+  },
 ];
 
 /** CommonJS packages inside an ES module ask for `require`. A Worker's module has no address of its own. */

@@ -1,11 +1,11 @@
 // Changes of the CRDs since the last release that stored objects, or people's manifests, would not survive. `npm run check` runs it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isMap } from '#crds/shapes.ts';
-import { readDocuments } from '../manifests/apply.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
+import { readDocuments } from '../packaging/manifests/apply.ts';
 import { fileOf, lastRelease } from './last-release.ts';
 
-const FILE = 'infra/kubernetes/crds.yaml';
+const FILE = 'infra/platforms/kubernetes/crds.yaml';
 
 /** One line for each version, field, type or value that is gone, and each field that is newly required. */
 export function findBreaks(before: string, after: string): ReadonlyArray<string> {

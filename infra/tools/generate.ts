@@ -2,21 +2,21 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { stringify } from 'yaml';
-import { kinds } from '#crds/kinds.ts';
-import { toManifest } from '#crds/manifest.ts';
-import { toReference } from '#crds/reference.ts';
+import { toManifest } from '#crds/generators/crd.ts';
+import { toReference } from '#crds/generators/reference-page.ts';
+import { kinds } from '#crds/kinds/kinds.ts';
 import { CHART, renderManifest, staleManifests, toChartFiles } from './chart.ts';
 import { toPriceTable } from './price-table.ts';
 
 const MANIFESTS = 'crds/manifests';
-const PRICES = 'functions/core/price-table.json';
+const PRICES = 'functions/core/money/price-table.json';
 const SCRIPT = 'infra/adapters/redis/account.json';
-const KINDS = 'infra/kubernetes/crds.yaml';
-const ALERTS = 'infra/kubernetes/alerts.yaml';
+const KINDS = 'infra/platforms/kubernetes/crds.yaml';
+const ALERTS = 'infra/platforms/kubernetes/alerts.yaml';
 
 const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${PRICES},
 ${SCRIPT}, ${KINDS}, values, CRDs and alerts of the chart in ${CHART},
-and manifests that Helm renders from it (infra/kubernetes, infra/quickstart). Only a changed chart needs Helm.
+and manifests that Helm renders from it (infra/platforms/kubernetes, infra/packaging/quickstart). Only a changed chart needs Helm.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findProvider, type MatchLogic, type ModelInfo, type ModelPrice, type Provider } from '@pydantic/genai-prices';
-import type { PriceRow } from '#core/price-list.ts';
-import { PRICE_LISTS } from '#core/providers.ts';
+import { PRICE_LISTS } from '#core/models/providers.ts';
+import type { PriceRow } from '#core/money/price-list.ts';
 
 const PACKAGE = '@pydantic/genai-prices';
 /** The package's version, and the day of its data. A new version means a new day: set both, run `npm run generate`, read the diff. */

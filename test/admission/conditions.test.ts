@@ -1,9 +1,9 @@
 // Are mistakes that an older CRD, or a cluster without CEL, let in said in conditions as admission says them?
 import { describe, expect, test } from 'vitest';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { cases } from '#crds/cases/all.ts';
-import { type Case, objectsOf } from '#crds/cases/case.ts';
-import { type Kind, kinds, users, virtualKeys } from '#crds/kinds.ts';
+import { type Kind, kinds, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { cases } from '#crds/test/cases/all.ts';
+import { type Case, objectsOf } from '#crds/test/cases/case.ts';
 import { createHarness, type Status } from '../reconcile/harness.ts';
 import { ask, createWorld, depsOf, GOOD, objectOf, requestOf } from './fixtures.ts';
 import { sentencesOf } from './sentences.ts';

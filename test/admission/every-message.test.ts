@@ -2,13 +2,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Finding, toSentence } from '#core/finding.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { type Finding, toSentence } from '#core/rules/finding.ts';
 import { namespaceNotAllowed } from '#core/rules/instance.ts';
-import { cases } from '#crds/cases/all.ts';
-import { objectsOf } from '#crds/cases/case.ts';
-import { gatewayInstances, kindOf, teams, users, virtualKeys } from '#crds/kinds.ts';
-import { validate } from '#crds/validate.ts';
+import { gatewayInstances, kindOf, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { cases } from '#crds/test/cases/all.ts';
+import { objectsOf } from '#crds/test/cases/case.ts';
+import { validate } from '#crds/validation/validate.ts';
 import { CHAIN } from '../../functions/admission/chain.ts';
 import { readReview } from '../../functions/admission/review.ts';
 import { readSubject } from '../../functions/admission/subject.ts';

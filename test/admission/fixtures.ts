@@ -1,8 +1,8 @@
 // What do tests of admission judge: a small world that is all right, and reviews about it?
 
 import { type Cluster, type KubeObject, RESOURCES, type Requester, type Resource } from '#core/ports/cluster.ts';
-import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
-import { gatewayInstances, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/names/group.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 

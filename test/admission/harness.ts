@@ -7,12 +7,12 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { AdmissionDeps } from '../../functions/admission/app.ts';
-import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
-import { openCertificates } from '../../infra/local/cluster/certificates.ts';
-import { applyKinds, resourceOf } from '../../infra/manifests/apply.ts';
-import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
-import { type Finished, run } from '../child.ts';
-import { type ClusterName, startCluster } from '../clusters.ts';
+import { applyKinds, resourceOf } from '../../infra/packaging/manifests/apply.ts';
+import { webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
+import { makeAccounts } from '../../infra/platforms/local/cluster/accounts.ts';
+import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
+import { type Finished, run } from '../support/child.ts';
+import { type ClusterName, startCluster } from '../support/clusters.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
 
 export interface Harness {

@@ -1,7 +1,7 @@
 // Which files do people apply, good ones and bad ones, and what must a bad one be told?
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
-import type { KindName } from '#crds/kinds.ts';
+import type { KindName } from '#crds/kinds/kinds.ts';
+import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
 import { GOOD, modelEntry, objectOf, secretOf } from './fixtures.ts';
 
 type Json = Record<string, unknown>;

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AdmissionProcess, startAdmission } from '../platforms/node-process.ts';
 import { reviewOf } from '../platforms/review.ts';
 import { documentsOf } from '../platforms/world.ts';
-import { linkBundles } from '../shared-servers.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { linkBundles } from '../support/shared-servers.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { objectOf } from './fixtures.ts';
 
 /** The container of admission in the cluster: its options of Node, and its memory. */
-const deployment = documentsOf('infra/kubernetes/install.yaml').find(
+const deployment = documentsOf('infra/platforms/kubernetes/install.yaml').find(
   ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'admission',
 );
 const container = (deployment?.spec as PodTemplate | undefined)?.template.spec.containers[0];

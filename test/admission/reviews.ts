@@ -1,6 +1,6 @@
 // What is somebody told who applies an object of the good world, changed: why it is refused, and of what they are warned?
 import type { KubeObject } from '#core/ports/cluster.ts';
-import type { KindName } from '#crds/kinds.ts';
+import type { KindName } from '#crds/kinds/kinds.ts';
 import type { AdmissionDeps } from '../../functions/admission/app.ts';
 import { ask, depsOf, GOOD, objectOf, requestOf, type World } from './fixtures.ts';
 

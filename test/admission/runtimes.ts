@@ -5,11 +5,11 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
 // Compiled with this file: the first review loads it, and the compiler of a busy test run takes longer than an API server waits.
 import '../../functions/admission/handle.ts';
-import { nodeDependencies } from '../../infra/node/platform.ts';
-import { serve, type Tls } from '../../infra/node/serve.ts';
+import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
+import { serve, type Tls } from '../../infra/runtime/node/serve.ts';
 import { startWorkers } from '../platforms/miniflare.ts';
 import { RECONCILE_TOKEN } from '../platforms/node-process.ts';
-import { linkBundles } from '../shared-servers.ts';
+import { linkBundles } from '../support/shared-servers.ts';
 import { SEGMENT } from './fixtures.ts';
 
 /** How a client reaches an API server. */

@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
-import { startChild } from '../child.ts';
-import { eventually } from '../eventually.ts';
-import { random } from '../random.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { startChild } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
+import { random } from '../support/random.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type Client, createClient } from './client.ts';
 import { type EmbeddedServer, startEmbedded } from './servers.ts';
 import { group, widget, widgetDefinition } from './widgets.ts';

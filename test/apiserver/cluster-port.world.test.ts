@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
-import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { customResourceDefinitions } from '../../infra/manifests/apply.ts';
+import { describeCluster } from '#core/ports/test/cluster.promises.ts';
+import { customResourceDefinitions } from '../../infra/packaging/manifests/apply.ts';
 import { createClient } from './client.ts';
 import { type EmbeddedServer, startEmbedded } from './servers.ts';
 

@@ -1,7 +1,7 @@
 // The stock kubectl against the embedded API server and a real one.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeSideBySide } from '../side-by-side.ts';
+import { describeSideBySide } from '../support/side-by-side.ts';
 import { describeKubectl } from './kubectl/describe-kubectl.ts';
 import { startEmbedded, startReal } from './servers.ts';
 

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createApiServer, type ApiServer as EmbeddedApiServer } from '../../infra/apiserver/api-server.ts';
-import { type Certificates, openCertificates } from '../../infra/local/cluster/certificates.ts';
-import { writeKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
-import { startControlPlane } from '../control-plane.ts';
-import { silentLog } from '../silent-log.ts';
+import { type Certificates, openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
+import { writeKubeconfig } from '../../infra/platforms/local/cluster/kubeconfig.ts';
+import { startControlPlane } from '../support/control-plane.ts';
+import { silentLog } from '../support/silent-log.ts';
 import type { ApiServer } from './kubectl/harness.ts';
 
 export type EmbeddedServer = ApiServer & {

@@ -5,8 +5,8 @@ import { gatewayWorker } from '../platforms/gateway-worker.ts';
 import { startWorkers, type WorkerOfTest } from '../platforms/miniflare.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN } from '../platforms/node-process.ts';
 import type { TestWorld } from '../platforms/world.ts';
-import { startRedis } from '../redis.ts';
-import { startUpstash } from '../upstash.ts';
+import { startRedis } from '../support/redis.ts';
+import { startUpstash } from '../support/upstash.ts';
 
 /** A function, or what it is measured against. */
 export interface Program {

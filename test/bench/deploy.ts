@@ -2,15 +2,15 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { resourceOf } from '../../infra/manifests/apply.ts';
+import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { writeBundles } from '../../infra/tools/build.ts';
-import { run } from '../child.ts';
 import { writeBase } from '../platforms/image.ts';
 import { mountSample } from '../platforms/mounts.ts';
 import { ADMISSION_PATH, type NodeProcess, RECONCILE_TOKEN, startNode, sweepOnce } from '../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
-import { whyNoRedis } from '../redis.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { run } from '../support/child.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { buildBare } from './admission.ts';
 import { type Given, type Program, prepareWorkers } from './deploy-workers.ts';
 import { cpuOf } from './pinned.ts';
@@ -141,7 +141,13 @@ async function imageSize(): Promise<string> {
   const base = temporaryFolder();
   const folder = temporaryFolder();
   writeBase(base);
-  const { code, stdout, stderr } = await run('node', ['infra/image/main.ts', '--oci', folder, '--base', base]);
+  const { code, stdout, stderr } = await run('node', [
+    'infra/packaging/image/main.ts',
+    '--oci',
+    folder,
+    '--base',
+    base,
+  ]);
   rmSync(folder, { recursive: true, force: true });
   return code === 0 ? stdout.trim() : `The image was not built: ${stderr.trim()}`;
 }

@@ -9,11 +9,15 @@ const ROOT = join(import.meta.dirname, '../..');
 export async function benchHostile(): Promise<string> {
   const began = performance.now();
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
-  const child = spawn(process.execPath, [vitest, 'run', '--project', 'unit', 'functions/admission/hostile.test.ts'], {
-    cwd: ROOT,
-    env: { ...process.env, HOSTILE_BODIES: String(BODIES) },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(
+    process.execPath,
+    [vitest, 'run', '--project', 'unit', 'functions/admission/test/hostile.test.ts'],
+    {
+      cwd: ROOT,
+      env: { ...process.env, HOSTILE_BODIES: String(BODIES) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
   let printed = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk) => {

@@ -7,15 +7,15 @@ import { benchAdmission } from './admission.ts';
 import { benchDeploy } from './deploy.ts';
 import { benchArrivals, benchFaults, benchSingleFaults } from './faults.ts';
 import { benchGateway, benchRoutes } from './gateway.ts';
-import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
-import { benchHouse } from './house.ts';
 import { benchLedger } from './ledger.ts';
 import { benchMemory } from './memory.ts';
 import { benchMillion } from './million.ts';
-import { benchFifty } from './sweep/fifty.ts';
-import { benchRealSweep, benchSweep } from './sweep.ts';
+import { benchFifty } from './resync/fifty.ts';
+import { benchRealSweep, benchSweep } from './resync.ts';
+import { benchHouse } from './source-size.ts';
 import { benchTenMillion } from './ten-million.ts';
+import { benchHints } from './triggers.ts';
 
 const HELP = `npm run bench                  admission, gateway and ledger, about fifteen minutes
 npm run bench -- admission     time from a cold start of the bundle to its first answered review, against bare Node; reviews per second, against an

@@ -1,7 +1,7 @@
 // CPU and calls of a Redis, on the other core.
 import { spawnSync } from 'node:child_process';
 import { Redis } from 'ioredis';
-import type { TestRedis } from '../redis.ts';
+import type { TestRedis } from '../support/redis.ts';
 import { pins } from './pinned.ts';
 
 export interface RedisWatch {

@@ -1,7 +1,7 @@
 // Blocks and milliseconds of each statement at ten million entries, beside ten thousand and a million.
 import { fillWith } from '../ledger/many-entries.ts';
 import { hotStatements, type Touched, touchedBy } from '../ledger/touched-blocks.ts';
-import { startPostgres } from '../postgres.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { table } from './table.ts';
 
 const SIZES = (process.env.BENCH_ENTRIES ?? '10000,1000000,10000000').split(',').map(Number);

@@ -1,8 +1,8 @@
 // Unmodified programs through the gateway: each works, pays what the upstream bills, stops at a spent budget, and survives faults.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startChild } from '../child.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { startChild } from '../support/child.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { KEY, openGateway, SPENT_KEY } from './gateway.ts';
 import { install } from './install.ts';
 import { type Command, PROGRAMS, type Program, type Scene, type Target } from './programs.ts';

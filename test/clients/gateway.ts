@@ -1,8 +1,8 @@
 // A gateway on a real socket before the mock upstream, with one key; only the ledger and the database are left out.
 import { createGateway } from '../../functions/gateway/app.ts';
 import { createUpstream } from '../../infra/adapters/upstream/undici.ts';
-import { nodeDependencies } from '../../infra/node/platform.ts';
-import { serve } from '../../infra/node/serve.ts';
+import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
+import { serve } from '../../infra/runtime/node/serve.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { policiesOf } from '../doubles/policies.ts';
 import { entry, keyRecord, keyValueOf, snapshotOf } from '../gateway/instance.ts';

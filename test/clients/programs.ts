@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { documented } from '../platforms/documented.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { FOLDER } from './install.ts';
 
 const PAGE = 'docs/clients.md';

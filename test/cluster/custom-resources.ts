@@ -1,8 +1,8 @@
 // Our four kinds on an API server, for tests.
-import { kinds } from '#crds/kinds.ts';
-import { customResourceDefinitions } from '../../infra/manifests/apply.ts';
-import type { TestControlPlane } from '../control-plane.ts';
-import { eventually } from '../eventually.ts';
+import { kinds } from '#crds/kinds/kinds.ts';
+import { customResourceDefinitions } from '../../infra/packaging/manifests/apply.ts';
+import type { TestControlPlane } from '../support/control-plane.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** Applies the generated CRDs, and waits until every kind is served. */
 export async function installCustomResources(server: TestControlPlane): Promise<void> {

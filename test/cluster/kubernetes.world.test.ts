@@ -7,10 +7,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster, type KubeTransport } from '#adapters/kubernetes/cluster.ts';
 import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
 import { createKubeconfigTransport, createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
-import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { describeCluster } from '#core/ports/test/cluster.promises.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../support/control-plane.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 import { installCustomResources } from './custom-resources.ts';
 
 const why = whyNoControlPlane();

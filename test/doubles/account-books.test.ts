@@ -1,4 +1,4 @@
-import { describeAccountBooks } from '#core/ports/account-books.promises.ts';
+import { describeAccountBooks } from '#core/ports/test/ledger-database.promises.ts';
 import { createMemoryAccountBooks } from './account-books.ts';
 import { createMemoryEpochs } from './epochs.ts';
 import { createMemoryRegistry } from './registry.ts';

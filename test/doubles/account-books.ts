@@ -1,9 +1,10 @@
 // The double of the books of accounts: rows and their charges, over the doubles of books and epochs.
-import type { AccountBooks, Batch, BatchOutcome, Closing } from '#core/ports/account-books.ts';
-import type { AccountRow } from '#core/ports/accounts.ts';
+
+import type { AccountRow } from '#core/ports/counter-store.ts';
+import type { AccountBooks, Batch, BatchOutcome, Closing } from '#core/ports/ledger-database.ts';
 import type { Random } from '#core/ports/platform.ts';
 import { counterKey } from '#core/ports/policy.ts';
-import { expiredEntries } from '../../infra/adapters/postgres/expired-entries.ts';
+import { expiredEntries } from '../../infra/adapters/postgres/expired-rows.ts';
 import { createMemoryBooks, type MemoryBooks } from './books.ts';
 import type { MemoryEpochs } from './epochs.ts';
 

@@ -1,5 +1,5 @@
-import { describeBooks } from '#core/ports/books.promises.ts';
-import type { Entry } from '#core/ports/books.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
+import { describeBooks } from '#core/ports/test/ledger-rows.promises.ts';
 import { createMemoryBooks } from './books.ts';
 import { createMemoryRegistry } from './registry.ts';
 

@@ -1,10 +1,10 @@
 // The double of the books: entries unique by (id, kind), and a sum per scope and window.
-import type { Books, Entry } from '#core/ports/books.ts';
+import type { Books, Entry } from '#core/ports/ledger-rows.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
 import type { Recount } from '#core/ports/registry.ts';
-import { timeOf } from '../../infra/adapters/ids.ts';
+import { timeOf } from '../../infra/adapters/process/ids.ts';
 
 export interface MemoryBooks extends Books {
   /** All booked entries, in order. */

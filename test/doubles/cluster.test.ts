@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
-import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { describeCluster } from '#core/ports/test/cluster.promises.ts';
 import { createMemoryCluster, type MemoryCluster } from './cluster.ts';
 
 const ids = () => {

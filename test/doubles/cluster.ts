@@ -11,7 +11,7 @@ import {
   type WriteRefusal,
   type Written,
 } from '#core/ports/cluster.ts';
-import { kinds } from '../../crds/kinds.ts';
+import { kinds } from '../../crds/kinds/kinds.ts';
 import { applyOver, isRecord, type Json, mergePatch } from './merge-patch.ts';
 import { createObjects, refuse, type Stored } from './objects.ts';
 import { toFieldPredicate, toLabelPredicate } from './selector.ts';

@@ -1,4 +1,4 @@
-import { describeEpochs } from '#core/ports/epochs.promises.ts';
+import { describeEpochs } from '#core/ports/test/epochs.promises.ts';
 import { createMemoryEpochs } from './epochs.ts';
 import { createManualTime } from './time.ts';
 

@@ -1,4 +1,4 @@
-import { describeRegistry } from '#core/ports/registry.promises.ts';
+import { describeRegistry } from '#core/ports/test/registry.promises.ts';
 import { createMemoryRegistry } from './registry.ts';
 
 describeRegistry('memory', async () => {

@@ -1,7 +1,7 @@
 // Field and label selectors of the double.
 
 import { ClusterError, type KubeObject, type Resource } from '#core/ports/cluster.ts';
-import { kinds } from '../../crds/kinds.ts';
+import { kinds } from '../../crds/kinds/kinds.ts';
 import { isRecord } from './merge-patch.ts';
 
 /** Selectable fields of core kinds; our kinds declare theirs in crds/. An undeclared field is a 400. */

@@ -1,8 +1,8 @@
 // Tests of the whole stack, on the embedded cluster and on a real API server.
 import { afterAll, beforeAll, expect } from 'vitest';
-import { CLUSTERS } from '../clusters.ts';
-import { describeSideBySide } from '../side-by-side.ts';
-import { startTestStack, type TestStack } from '../stack.ts';
+import { CLUSTERS } from '../support/clusters.ts';
+import { describeSideBySide } from '../support/side-by-side.ts';
+import { startTestStack, type TestStack } from '../support/stack.ts';
 
 const OPTIONS = { embedded: [], real: ['--cluster', 'envtest'] } as const;
 

@@ -1,9 +1,9 @@
 // Deletion with the stock `kubectl`: it never sticks and never leaks silently, in any order.
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import type { Endpoints } from '../../infra/local/stack.ts';
-import { eventually } from '../eventually.ts';
-import { answerTo, slowModel, type TestStack } from '../stack.ts';
+import type { Endpoints } from '../../infra/platforms/local/stack.ts';
+import { eventually } from '../support/eventually.ts';
+import { answerTo, slowModel, type TestStack } from '../support/stack.ts';
 
 const KEY_VALUE = 'jsonpath={.status.isActive} {.status.keyValue}';
 

@@ -3,13 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { startOf } from '#adapters/processes.ts';
-import { type Child, startChild } from '../child.ts';
-import { whyNoControlPlane } from '../control-plane.ts';
-import { eventually } from '../eventually.ts';
-import { describeUnless, testUnless } from '../skip-unless.ts';
-import { startTestStack, type TestStack } from '../stack.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { startOf } from '#adapters/process/running-processes.ts';
+import { type Child, startChild } from '../support/child.ts';
+import { whyNoControlPlane } from '../support/control-plane.ts';
+import { eventually } from '../support/eventually.ts';
+import { describeUnless, testUnless } from '../support/skip-unless.ts';
+import { startTestStack, type TestStack } from '../support/stack.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const isThere = (command: string) => spawnSync(command, ['--version']).status === 0;
 const NO_PYTHON = isThere('python3') ? undefined : 'there is no python3, which opens the terminal';
@@ -61,7 +61,7 @@ test('an interrupt while the program loads ends the start, says so, and leaves n
       return next(url, context);
     } });`;
   const folder = newFolder();
-  const program = ['infra/local/main.ts', '--state', folder, ...OPTIONS];
+  const program = ['infra/platforms/local/main.ts', '--state', folder, ...OPTIONS];
   const child = startChild(process.execPath, [
     '--import',
     `data:text/javascript,${encodeURIComponent(early)}`,
@@ -74,7 +74,7 @@ test('an interrupt while the program loads ends the start, says so, and leaves n
 });
 
 describeUnless(NO_PYTHON, 'Ctrl-C in a terminal', () => {
-  const NODE = [process.execPath, 'infra/local/main.ts'];
+  const NODE = [process.execPath, 'infra/platforms/local/main.ts'];
 
   const log = (folder: string) => join(folder, 'stack.log');
   /** Files that only an unclean stop leaves. */
@@ -125,7 +125,7 @@ testUnless(
   'a start right after a kill of the whole group is ready, although the zombies stay',
   async () => {
     const folder = newFolder();
-    const program = [process.execPath, 'infra/local/main.ts', '--state', folder, ...OPTIONS];
+    const program = [process.execPath, 'infra/platforms/local/main.ts', '--state', folder, ...OPTIONS];
     const parent = startChild('python3', ['-c', NEVER_REAPS, ...program]);
     children.push(parent);
     await parent.until(() => existsSync(join(folder, 'endpoints.json')));

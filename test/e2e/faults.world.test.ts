@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
-import type { SampleUpstream } from '../../infra/local/upstream/server.ts';
-import { startChild } from '../child.ts';
-import { eventually } from '../eventually.ts';
-import { ASK, answerTo, runStack, slowModel, startTestStack, type TestStack } from '../stack.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import type { SampleUpstream } from '../../infra/platforms/local/sample-upstream/server.ts';
+import { startChild } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
+import { ASK, answerTo, runStack, slowModel, startTestStack, type TestStack } from '../support/stack.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const running: TestStack[] = [];
 const start = async (args: ReadonlyArray<string> = [], folder?: string) => {
@@ -65,7 +65,7 @@ test('kill -9 in the middle of calls: the key keeps its value, and no spend is l
 test('kill -9 during a start: the next start converges', async () => {
   const folder = join(temporaryFolder(), 'state');
   for (const millis of [300, 900, 1800]) {
-    const child = startChild(process.execPath, ['infra/local/main.ts', '--state', folder, '--port', '0']);
+    const child = startChild(process.execPath, ['infra/platforms/local/main.ts', '--state', folder, '--port', '0']);
     await pause(millis);
     await child.end('SIGKILL');
   }

@@ -1,10 +1,10 @@
 // Limits set with kubectl and met by the OpenAI client, with clear messages.
 import { type OpenAI, RateLimitError } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseMoney } from '../../functions/core/money.ts';
-import type { SampleUpstream } from '../../infra/local/upstream/server.ts';
-import { eventually } from '../eventually.ts';
-import { ASK, startTestStack, type TestStack } from '../stack.ts';
+import { parseMoney } from '../../functions/core/money/money.ts';
+import type { SampleUpstream } from '../../infra/platforms/local/sample-upstream/server.ts';
+import { eventually } from '../support/eventually.ts';
+import { ASK, startTestStack, type TestStack } from '../support/stack.ts';
 
 let stack: TestStack;
 let openai: OpenAI;

@@ -1,11 +1,11 @@
 // The whole stack with its counters in Redis, also while Redis is away.
 import { APIError, type OpenAI } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually } from '../eventually.ts';
-import { inTime } from '../in-time.ts';
-import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { ASK, startTestStack, type TestStack } from '../stack.ts';
+import { eventually } from '../support/eventually.ts';
+import { inTime } from '../support/in-time.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../support/redis.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { ASK, startTestStack, type TestStack } from '../support/stack.ts';
 
 describeUnless(whyNoRedis(), 'with a Redis as store', () => {
   let redis: TestRedis;

@@ -1,8 +1,8 @@
 // Rotation as seen by an application that reads its Secret before each call.
 import { expect, test } from 'vitest';
-import { parseMoney } from '#core/money.ts';
-import { eventually } from '../eventually.ts';
-import { answerTo, type TestStack } from '../stack.ts';
+import { parseMoney } from '#core/money/money.ts';
+import { eventually } from '../support/eventually.ts';
+import { answerTo, type TestStack } from '../support/stack.ts';
 
 const ROTATIONS = 2;
 

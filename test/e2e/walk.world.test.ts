@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CATEGORY } from '#crds/group.ts';
-import { eventually } from '../eventually.ts';
-import { ASK, answerTo } from '../stack.ts';
+import { CATEGORY } from '#crds/names/group.ts';
+import { eventually } from '../support/eventually.ts';
+import { ASK, answerTo } from '../support/stack.ts';
 import { describeOnBothClusters } from './both-clusters.ts';
 
 const KEY = ['get', 'virtualkey', 'example-service', '-o'] as const;

@@ -1,8 +1,8 @@
 // What does an instance in a test serve, and to whom?
-import { toKeyValue } from '#core/key-value.ts';
-import { parseMoney } from '#core/money.ts';
+import { toKeyValue } from '#core/keys/key-value.ts';
+import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
+import { parseMoney } from '#core/money/money.ts';
 import type { KeyPolicy, KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
-import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import { NOW } from './time.ts';
 
 /** A key value of the right form, which the last 32 bytes of this text decide. */

@@ -1,8 +1,8 @@
 // What is a ledger in a test? Limits, holds and windows as the real one keeps them, in a few maps.
-import { parseMoney } from '#core/money.ts';
+import { parseMoney } from '#core/money/money.ts';
+import { windowAt } from '#core/money/window.ts';
 import type { HoldRequest, Ledger, Settlement } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { windowAt } from '#core/window.ts';
 
 export interface Settled extends Settlement {
   readonly hold: string;

@@ -1,5 +1,5 @@
 // APIs of the gateway, each with a provider of each dialect and each cloud that serves it.
-import { PROVIDER_NAMES, type Provider, providerOf } from '#core/providers.ts';
+import { PROVIDER_NAMES, type Provider, providerOf } from '#core/models/providers.ts';
 import { type Api, codecOf } from '../../functions/gateway/wire/api.ts';
 import { APIS } from '../../functions/gateway/wire/apis.ts';
 

@@ -1,6 +1,6 @@
 // Shapes of large requests: bodies of every route that grow in one place each.
-import type { ApiName } from '#core/providers.ts';
-import { markOf } from '../../functions/gateway/affinity.ts';
+import type { ApiName } from '#core/models/providers.ts';
+import { markOf } from '../../functions/gateway/targets/affinity.ts';
 import { entry } from './instance.ts';
 import { markedId } from './responses.ts';
 

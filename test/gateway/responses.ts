@@ -1,6 +1,7 @@
 // What does a provider of the Responses API say in a test?
-import { markOf } from '../../functions/gateway/affinity.ts';
-import { toMarkedId } from '../../functions/gateway/stored-responses.ts';
+
+import { toMarkedId } from '../../functions/gateway/request/stored-responses.ts';
+import { markOf } from '../../functions/gateway/targets/affinity.ts';
 import { event } from './anthropic.ts';
 import { mac } from './stage.ts';
 

@@ -1,13 +1,13 @@
 // A gateway under test: the whole app, with a world that the test writes down.
 import { createHmac } from 'node:crypto';
 import * as z from 'zod';
+import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Mac } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
-import { toExchange } from '../../infra/fetch/http-exchange.ts';
+import { toExchange } from '../../infra/runtime/fetch/http-exchange.ts';
 import { policiesOf } from '../doubles/policies.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.ts';
 import { createLedgerFake } from './ledger.ts';

@@ -1,5 +1,5 @@
 // Every path that spends, behind every dialect that serves it: what a client asks there, and what a provider says.
-import type { DialectName } from '#core/providers.ts';
+import type { DialectName } from '#core/models/providers.ts';
 import { APIS } from '../../functions/gateway/wire/apis.ts';
 import { COUNT, errorBody, event, message, START, STOP, words } from './anthropic.ts';
 import { COMPLETED, CREATED, deltas, response } from './responses.ts';

@@ -2,18 +2,18 @@
 // It prints, as one line of JSON, how its resyncs went.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { text } from 'node:stream/consumers';
-import { createBackends } from '#adapters/backends.ts';
-import { createMetrics } from '#adapters/metrics.ts';
-import { openAccounts } from '#adapters/open-accounts.ts';
+import { createBackends } from '#adapters/backends/backends.ts';
+import { openAccounts } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
+import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
-import { answerMemory } from '../../infra/node/answer-memory.ts';
-import { nodeDependencies } from '../../infra/node/platform.ts';
-import { createStoreMaintenance } from '../../infra/node/store-maintenance.ts';
+import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
+import { answerMemory } from '../../infra/runtime/node/reply-memory.ts';
+import { createStoreMaintenance } from '../../infra/runtime/node/store-maintenance.ts';
 import { createMemoryCluster } from '../doubles/cluster.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, resourceOf } from '../reconcile/objects.ts';
 

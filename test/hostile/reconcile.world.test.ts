@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { run } from '../child.ts';
-import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { run } from '../support/child.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../support/redis.ts';
+import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 import { CLAIMS, type ClaimHarm, HARMS, startHostilePostgres } from './postgres.ts';
 import type { Outcome, Tenant } from './reconcile.ts';
 import {
@@ -26,7 +26,9 @@ const GOOD_KEYS = 30;
 /** Each kind of harm is done by so many tenants at the same time. */
 const TIMES = 2;
 
-const values = parse(readFileSync(join(import.meta.dirname, '../../infra/helm/gateway-operator/values.yaml'), 'utf8'));
+const values = parse(
+  readFileSync(join(import.meta.dirname, '../../infra/packaging/helm/gateway-operator/values.yaml'), 'utf8'),
+);
 
 describeUnless(whyNoRedis(), 'a reconciler of many tenants', () => {
   let server: SharedPostgres;

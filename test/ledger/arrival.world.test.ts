@@ -1,7 +1,7 @@
 // The cost of a reply reaches the store soon after its last byte.
 import { expect } from 'vitest';
-import { whyNoRedis } from '../redis.ts';
-import { testUnless } from '../skip-unless.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { testUnless } from '../support/skip-unless.ts';
 import { measureArrivals } from './chaos/arrival.ts';
 import { startHarness } from './chaos/harness.ts';
 

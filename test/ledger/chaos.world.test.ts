@@ -1,7 +1,7 @@
 // Money under chaos: `kill -9` of everything in random order, under load. `npm run bench -- faults` runs longer.
 import { expect, test } from 'vitest';
-import { whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 import { causeChaos } from './chaos/chaos.ts';
 
 const missing = whyNoRedis();

@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
-import { formatMoney, parseMoney } from '#core/money.ts';
-import type { Entry } from '#core/ports/books.ts';
-import { entryOf, scopeNumber } from '#core/ports/entry.fixture.ts';
-import { costOf, toPrice } from '#core/price.ts';
-import { MAGNITUDES, randomRequests } from '#core/random-requests.fixture.ts';
+import { formatMoney, parseMoney } from '#core/money/money.ts';
+import { costOf, toPrice } from '#core/money/price.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
+import { entryOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
+import { MAGNITUDES, randomRequests } from '#core/test/random-requests.fixture.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
+import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
 
 let server: SharedPostgres;
 let database: Database;

@@ -6,9 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { startChild } from '../child.ts';
-import { inTime } from '../in-time.ts';
-import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { startChild } from '../support/child.ts';
+import { inTime } from '../support/in-time.ts';
+import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type Order, openLedger } from './spender.ts';
 
 let server: TestPostgres;

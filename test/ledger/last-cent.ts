@@ -1,9 +1,9 @@
 // A gateway process that competes for the last cent: it takes all its holds concurrently and prints the outcomes.
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
-import { createIds } from '#adapters/ids.ts';
-import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
-import { openAccounts } from '#adapters/open-accounts.ts';
+import { openAccounts } from '#adapters/backends/open-counter-store.ts';
+import { createMemoryOutbox } from '#adapters/memory/journal.ts';
+import { createIds } from '#adapters/process/ids.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Ledger } from '#core/ports/ledger.ts';

@@ -3,10 +3,10 @@
 import pg from 'pg';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Entry } from '#core/ports/books.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
-import { bookEntries } from '../book-entries.ts';
 import { createMemoryLog } from '../doubles/log.ts';
+import { bookEntries } from '../support/book-rows.ts';
 
 /** The end of the four months that the entries cover evenly; every second one is charged to the busy team too. */
 export const END = Date.UTC(2026, 10, 1);

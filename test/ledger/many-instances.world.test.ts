@@ -1,16 +1,16 @@
 // Many instances on one database: one sweep closes the accounts of their dead processes, and audits all of them.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createBackends } from '#adapters/backends.ts';
-import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
-import { createMetrics } from '#adapters/metrics.ts';
+import { createBackends } from '#adapters/backends/backends.ts';
+import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { maintainAlone } from '#core/ledger/maintain.ts';
-import type { Accounts } from '#core/ports/accounts.ts';
-import { scopeNumber } from '#core/ports/entry.fixture.ts';
+import { createMetrics } from '#adapters/telemetry/metrics.ts';
+import { maintainAlone } from '#core/ledger/maintenance.ts';
+import type { Accounts } from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
-import { nodeDependencies } from '../../infra/node/platform.ts';
+import { scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
+import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 
 let server: TestPostgres;
 beforeAll(async () => {

@@ -1,18 +1,18 @@
 // An outbox that is older than the entries that PostgreSQL keeps (decision: entries, charges and hours).
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
-import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
-import { createMetrics } from '#adapters/metrics.ts';
+import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/journal.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
+import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
-import type { Entry } from '#core/ports/books.ts';
-import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
-import type { OutboxRecord } from '#core/ports/outbox.ts';
+import { spendWindow } from '#core/money/window.ts';
+import type { OutboxRecord } from '#core/ports/journal.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { spendWindow } from '#core/window.ts';
-import { nodeDependencies } from '../../infra/node/platform.ts';
+import { entryOf, idAt, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
+import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
+import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
 
 const DAY = 86_400_000;
 const INSTANCE = 'instance-1';

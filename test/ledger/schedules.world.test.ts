@@ -44,7 +44,7 @@ test.each([3817, 16555, 18649, 22339, 30713, 43071, 90285, 153846])(
   },
 );
 
-// FAULT_SCHEDULES of functions/core/ledger/schedules.test.ts tries any number of them.
+// FAULT_SCHEDULES of functions/core/ledger/test/schedules.test.ts tries any number of them.
 test('three hundred more random schedules', async () => {
   expect(report(await searchAtRandom(1_000_000, 300))).toBe('');
 });

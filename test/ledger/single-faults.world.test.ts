@@ -1,7 +1,7 @@
 // Single faults: requests are served or get 503, never 401, and work again without help.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { whyNoRedis } from '../redis.ts';
-import { named } from '../skip-unless.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { named } from '../support/skip-unless.ts';
 import { type Harness, startHarness } from './chaos/harness.ts';
 import { recovered, type Seen } from './chaos/load.ts';
 import { observeFault, SINGLE_FAULTS } from './chaos/single-faults.ts';

@@ -1,13 +1,13 @@
 // A gateway process that holds, streams and settles as fast as it can until it is killed, and prints what its clients saw.
 import { writeSync } from 'node:fs';
-import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
-import { createOutbox } from '#adapters/outbox/outbox.ts';
+import { createOutbox } from '#adapters/journal/journal.ts';
+import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Hold } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { nodeDependencies } from '../../infra/node/platform.ts';
+import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 
 export interface Order {
   readonly connection: DatabaseConnection;

@@ -1,10 +1,10 @@
 // Blocks touched by each statement of requests, bookings and sweeps.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { CHARGES, ENTER, ROWS, SUMS as SUMS_WITH_REJECTED } from '#adapters/postgres/account-books.ts';
 import { ADD, INSERT, toAdditions, toColumns } from '#adapters/postgres/insert-batch.ts';
+import { CHARGES, ENTER, ROWS, SUMS as SUMS_WITH_REJECTED } from '#adapters/postgres/ledger-database.ts';
+import { BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
-import { BOOKED, SUMS } from '#adapters/postgres/reading.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import {

@@ -1,10 +1,10 @@
 // A Worker and a process that share a store.
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { parseMoney } from '#core/money.ts';
-import { eventually } from '../eventually.ts';
-import { whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { parseMoney } from '#core/money/money.ts';
+import { eventually } from '../support/eventually.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 import { type Harness, type Key, PRICE, startHarness } from './chaos/harness.ts';
 import { ask, type Seen } from './chaos/load.ts';
 import { startWorker } from './chaos/worker.ts';

@@ -2,12 +2,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { openCertificates } from '../../infra/local/cluster/certificates.ts';
-import { startChild } from '../child.ts';
+import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
 import { entry, snapshotOf } from '../gateway/instance.ts';
-import { linkBundles } from '../shared-servers.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { startChild } from '../support/child.ts';
+import { linkBundles } from '../support/shared-servers.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import type { Answers, Asked } from './ask-each-port.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN } from './node-process.ts';
 

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../support/redis.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 
 describeUnless(whyNoRedis(), 'the health check of Argo CD', () => {
   let server: TestRedis;
@@ -17,7 +17,7 @@ describeUnless(whyNoRedis(), 'the health check of Argo CD', () => {
     await server?.stop();
   });
 
-  const source = readFileSync('infra/argocd/health.lua', 'utf8');
+  const source = readFileSync('infra/packaging/argocd/health.lua', 'utf8');
   const script = `local function health(obj)\n${source}\nend\nreturn cjson.encode(health(cjson.decode(ARGV[1])))`;
   const healthOf = async (ready: object | undefined, metadata: object = {}) => {
     const conditions = [{ type: 'SpecValid', status: 'True' }, ...(ready ? [{ type: 'Ready', ...ready }] : [])];

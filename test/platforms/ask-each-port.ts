@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { get as getSecure } from 'node:https';
-import { print } from '../../infra/node/process.ts';
+import { print } from '../../infra/runtime/node/process.ts';
 import { startNode } from './node-process.ts';
 
 export interface Asked {

@@ -2,7 +2,7 @@
 import { Agent, request } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
-import { eventually } from '../eventually.ts';
+import { eventually } from '../support/eventually.ts';
 
 export interface Served {
   /** Has the API server ask about a key of this name; its answer. */

@@ -8,18 +8,18 @@ import { parseAllDocuments } from 'yaml';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { gatewayInstances, kinds, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, kinds, virtualKeys } from '#crds/kinds/kinds.ts';
 import { HOOKS, WEBHOOKS } from '../../functions/reconcile/certificates/objects.ts';
 import { METRICS_PORT, PORT } from '../../functions/reconcile/workload/pod.ts';
-import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
-import { readDocuments } from '../../infra/manifests/apply.ts';
+import { readDocuments } from '../../infra/packaging/manifests/apply.ts';
+import { toKubeconfig } from '../../infra/platforms/local/cluster/kubeconfig.ts';
 import { CHART, helm, KUBE_VERSION, RENDERED_FILES, renderManifest } from '../../infra/tools/chart.ts';
-import { run } from '../child.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { eventually } from '../eventually.ts';
-import { linkBundles, sharedPostgres } from '../shared-servers.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { run } from '../support/child.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../support/control-plane.ts';
+import { eventually } from '../support/eventually.ts';
+import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { documented, type } from './documented.ts';
 import { runJobs } from './jobs.ts';
 import { type ReconcileProcess, startReconcile, sweepOnce } from './node-process.ts';
@@ -56,7 +56,9 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     for (const file of RENDERED_FILES) expect(readFileSync(file, 'utf8')).toBe(renderManifest('.', file));
     const rendered = readDocuments(template('--show-only=templates/crds.yaml', '--set=crds.keep=false'));
     const byName = (documents: ReadonlyArray<KubeObject>) => new Map(documents.map((one) => [one.metadata.name, one]));
-    expect(byName(rendered)).toEqual(byName(readDocuments(readFileSync('infra/kubernetes/crds.yaml', 'utf8'))));
+    expect(byName(rendered)).toEqual(
+      byName(readDocuments(readFileSync('infra/platforms/kubernetes/crds.yaml', 'utf8'))),
+    );
   });
 
   test('the kinds outlive the release unless the values say otherwise', () => {

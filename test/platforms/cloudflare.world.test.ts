@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { virtualKeys } from '#crds/kinds.ts';
-import type { WorkerName } from '../../infra/cloudflare/workers.ts';
-import { resourceOf } from '../../infra/manifests/apply.ts';
-import { eventually } from '../eventually.ts';
-import { linkBundles, sharedPostgres } from '../shared-servers.ts';
-import { testUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
+import type { WorkerName } from '../../infra/platforms/cloudflare/workers.ts';
+import { eventually } from '../support/eventually.ts';
+import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
+import { testUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { filledSettings } from './documented.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { RECONCILE_TOKEN } from './node-process.ts';
@@ -30,7 +30,7 @@ testUnless(
   async () => {
     const file = join(temporaryFolder(), 'workers.json');
     writeFileSync(file, filledSettings());
-    const args = [join(import.meta.dirname, '../../infra/cloudflare/deploy.ts'), file, '--dry-run'];
+    const args = [join(import.meta.dirname, '../../infra/platforms/cloudflare/deploy.ts'), file, '--dry-run'];
     const { stdout } = await promisify(execFile)(process.execPath, args);
     expect(stdout.match(/--dry-run: exiting now/g)).toHaveLength(3);
     for (const binding of ['env.RECONCILE ', 'env.SNAPSHOTS ', 'env.HYPERDRIVE ', 'env.INSTANCE ', 'env.API_SERVER '])

@@ -1,7 +1,7 @@
 // The gateway of the sample as a Worker of a test: what its bindings hold.
 import { join } from 'node:path';
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { type TestUpstash, TOKEN } from '../upstash.ts';
+import { type TestUpstash, TOKEN } from '../support/upstash.ts';
 import type { WorkerOfTest } from './miniflare.ts';
 import type { TestWorld } from './world.ts';
 

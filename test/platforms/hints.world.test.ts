@@ -7,18 +7,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
-import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
-import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
-import { openCertificates } from '../../infra/local/cluster/certificates.ts';
-import { applyKinds, put } from '../../infra/manifests/apply.ts';
-import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
-import { run } from '../child.ts';
-import { whyNoControlPlane } from '../control-plane.ts';
-import { eventually } from '../eventually.ts';
-import { type LeakDetector, openLeakDetector } from '../secret-leak-detector.ts';
-import { linkBundles, type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { applyKinds, put } from '../../infra/packaging/manifests/apply.ts';
+import { webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
+import { makeAccounts } from '../../infra/platforms/local/cluster/accounts.ts';
+import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
+import { run } from '../support/child.ts';
+import { whyNoControlPlane } from '../support/control-plane.ts';
+import { eventually } from '../support/eventually.ts';
+import { type LeakDetector, openLeakDetector } from '../support/secret-leak-detector.ts';
+import { linkBundles, type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   type AdmissionProcess,
   allPrinted,
@@ -79,7 +79,7 @@ describeUnless(why, 'hints on Knative', () => {
       () => admission.stop(),
       () => reconcile.stop(),
     );
-    const manifest = readFileSync('infra/knative/operator.yaml', 'utf8').replaceAll(
+    const manifest = readFileSync('infra/platforms/knative/operator.yaml', 'utf8').replaceAll(
       '<RECONCILE_TOKEN>',
       RECONCILE_TOKEN,
     );

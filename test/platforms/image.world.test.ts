@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CONFIG, USER } from '../../infra/image/config.ts';
-import { resourceOf } from '../../infra/manifests/apply.ts';
-import { type Child, run, startChild } from '../child.ts';
-import { sharedPostgres } from '../shared-servers.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { CONFIG, USER } from '../../infra/packaging/image/config.ts';
+import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
+import { type Child, run, startChild } from '../support/child.ts';
+import { sharedPostgres } from '../support/shared-servers.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { whyNoBase, writeBase } from './image.ts';
 import { mountSample } from './mounts.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN } from './node-process.ts';
@@ -33,7 +33,7 @@ describeUnless(why, 'the image', () => {
     mkdirSync(root);
     writeBase(root);
 
-    expect((await run('node', ['infra/image/main.ts', '--folder', root])).stderr).toBe('');
+    expect((await run('node', ['infra/packaging/image/main.ts', '--folder', root])).stderr).toBe('');
 
     mkdirSync(join(root, 'var/lib/gateway/outbox'), { recursive: true });
     world = await startWorld(await sharedPostgres());

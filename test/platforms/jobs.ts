@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
-import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
-import { run } from '../child.ts';
-import type { TestControlPlane } from '../control-plane.ts';
+import { toKubeconfig } from '../../infra/platforms/local/cluster/kubeconfig.ts';
+import { run } from '../support/child.ts';
+import type { TestControlPlane } from '../support/control-plane.ts';
 import { runNode } from './node-process.ts';
 
 const JOBS: Resource = { group: 'batch', version: 'v1', plural: 'jobs', kind: 'Job' };

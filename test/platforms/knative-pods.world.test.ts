@@ -4,10 +4,10 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createIssuer } from '#adapters/issuer.ts';
-import { eventually } from '../eventually.ts';
-import { whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { createIssuer } from '#adapters/certificates/issuer.ts';
+import { eventually } from '../support/eventually.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 import { documented } from './documented.ts';
 import { MESSAGES } from './node-load.ts';
 import { keyOf, teamOf } from './node-manifests.ts';
@@ -205,7 +205,7 @@ describeUnless(why, 'Knative on real Pods', () => {
     async () => {
       const [job, removal] = ['uninstall Job', 'uninstall'].map((step) => documented('docs/operations.md', step));
       const began = performance.now();
-      await rig.type(`${job}\n${removal} -f infra/knative/operator.yaml`, node.desk);
+      await rig.type(`${job}\n${removal} -f infra/platforms/knative/operator.yaml`, node.desk);
       node.note(`${seconds(began)} s to remove the operator with an instance and two keys`);
       expect(await leftovers(rig)).toEqual([]);
       expect(await rig.kubectl('get ksvc -A -o name')).toBe('');

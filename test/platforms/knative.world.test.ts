@@ -7,20 +7,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { gatewayInstances } from '#crds/kinds.ts';
-import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { run } from '../child.ts';
-import { whyNoControlPlane } from '../control-plane.ts';
-import { eventually } from '../eventually.ts';
+import { gatewayInstances } from '#crds/kinds/kinds.ts';
+import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
 import { createHarness, type Harness } from '../reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../reconcile/objects.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { run } from '../support/child.ts';
+import { whyNoControlPlane } from '../support/control-plane.ts';
+import { eventually } from '../support/eventually.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { documentsOf } from './world.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const why = whyNoControlPlane() ?? whyNoKnative();
-const documents = documentsOf('infra/knative/operator.yaml');
+const documents = documentsOf('infra/platforms/knative/operator.yaml');
 
 describeUnless(why, 'Knative', () => {
   const state = join(temporaryFolder(), 'state');
@@ -31,7 +31,7 @@ describeUnless(why, 'Knative', () => {
     const { stdout } = await script(join(KIT, 'start.sh'), state, '--no-controllers');
     kubeconfig = stdout.trim();
     await script(join(KIT, 'start-knative.sh'), state);
-    await kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/kubernetes/access.yaml');
+    await kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/platforms/kubernetes/access.yaml');
     await kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
   }, 60_000);
   afterAll(() => (existsSync(join(state, 'stop')) ? script(join(state, 'stop')) : undefined), 30_000);
@@ -54,7 +54,7 @@ describeUnless(why, 'Knative', () => {
     };
 
   test('takes every document of our YAML, without a warning', async () => {
-    const said = await kubectl('apply', '--validate=strict', '-f', 'infra/knative/operator.yaml');
+    const said = await kubectl('apply', '--validate=strict', '-f', 'infra/platforms/knative/operator.yaml');
     expect(said.match(/ created$/gm)).toHaveLength(documents.length);
   });
 

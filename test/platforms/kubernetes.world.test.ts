@@ -6,18 +6,18 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { CATEGORY } from '#crds/group.ts';
-import { virtualKeys } from '#crds/kinds.ts';
-import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
-import { resourceOf } from '../../infra/manifests/apply.ts';
-import { run } from '../child.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { eventually } from '../eventually.ts';
-import { type LeakDetector, openLeakDetector } from '../secret-leak-detector.ts';
-import { linkBundles, type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { CATEGORY } from '#crds/names/group.ts';
+import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
+import { toKubeconfig } from '../../infra/platforms/local/cluster/kubeconfig.ts';
+import { run } from '../support/child.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../support/control-plane.ts';
+import { eventually } from '../support/eventually.ts';
+import { type LeakDetector, openLeakDetector } from '../support/secret-leak-detector.ts';
+import { linkBundles, type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { deskIn, documented, type } from './documented.ts';
 import {
   allPrinted,
@@ -31,7 +31,7 @@ import {
 import { documentsOf, sampleFor } from './world.ts';
 
 const why = whyNoControlPlane();
-const INSTALL = 'infra/kubernetes/install.yaml';
+const INSTALL = 'infra/platforms/kubernetes/install.yaml';
 /** What reconcile makes for an instance, word for word. */
 const GATEWAY = 'test/reconcile/golden/deployment.golden.yaml';
 
@@ -95,7 +95,12 @@ describeUnless(why, 'plain Kubernetes', () => {
   });
 
   test('the Pods are ones that a namespace with the restricted profile admits', async () => {
-    const files = [INSTALL, 'infra/kubernetes/uninstall.yaml', 'infra/quickstart/quickstart.yaml', GATEWAY];
+    const files = [
+      INSTALL,
+      'infra/platforms/kubernetes/uninstall.yaml',
+      'infra/packaging/quickstart/quickstart.yaml',
+      GATEWAY,
+    ];
     const templates = files.flatMap(documentsOf).flatMap(podTemplateOf);
     expect(templates).toHaveLength(9);
     // A controller makes the first elsewhere, uninstall.yaml and quickstart.yaml the others.
@@ -131,7 +136,10 @@ describeUnless(why, 'plain Kubernetes', () => {
   });
 
   test('takes the network policies that are offered', async () => {
-    const file = readFileSync('infra/kubernetes/network-policy.yaml', 'utf8').replaceAll('<POD_CIDR>', '10.244.0.0/16');
+    const file = readFileSync('infra/platforms/kubernetes/network-policy.yaml', 'utf8').replaceAll(
+      '<POD_CIDR>',
+      '10.244.0.0/16',
+    );
     const said = await kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], file);
     expect(said.match(/ created \(server dry run\)$/gm)).toHaveLength(2);
   });

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { Log, LogLevel, Miniflare } from 'miniflare';
-import { reasonOf } from '#core/reason.ts';
-import { WORKERS } from '../../infra/cloudflare/workers.ts';
+import { reasonOf } from '#core/failure/error-text.ts';
+import { WORKERS } from '../../infra/platforms/cloudflare/workers.ts';
 import type { HostAnswer, HostOrder, Listening, WorkerOfTest } from './miniflare.ts';
 
 class Quiet extends Log {

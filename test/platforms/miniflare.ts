@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { WorkerName } from '../../infra/cloudflare/workers.ts';
+import type { WorkerName } from '../../infra/platforms/cloudflare/workers.ts';
 
 export interface WorkerOfTest {
   readonly name: WorkerName;

@@ -2,9 +2,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
-import { type GatewayInstance, GatewayInstanceSpec } from '#crds/gateway-instance.ts';
-import { wantedParts } from '../../functions/reconcile/workload/wanted.ts';
-import { resourceOf } from '../../infra/manifests/apply.ts';
+import { type GatewayInstance, GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import { wantedParts } from '../../functions/reconcile/workload/desired-objects.ts';
+import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 
 export interface Mounts {
   readonly SNAPSHOT_FILE: string;

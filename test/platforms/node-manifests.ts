@@ -1,7 +1,7 @@
 // Manifests for tests of real Pods: the page's example with the addresses of a test, an instance on Redis, and keys.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
-import type { ModelStats } from '../../infra/local/upstream/server.ts';
+import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
+import type { ModelStats } from '../../infra/platforms/local/sample-upstream/server.ts';
 
 export const UPSTREAM_KEY = 'upstream-key-of-tests';
 export const STORE_PASSWORD = 'secret-of-the-store';

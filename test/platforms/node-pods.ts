@@ -1,5 +1,5 @@
 // Pods of a real node, listed and evicted, and what a removed operator has left.
-import { eventually } from '../eventually.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Rig } from './rig.ts';
 
 const OURS = /gateway|\/(admission|reconcile|trigger|uninstall)(-|$)|llm|-key$/;

@@ -1,5 +1,5 @@
 // How does a test run a Node bundle as its platform does: plain Node, an environment, signals?
-import { type Child, startChild } from '../child.ts';
+import { type Child, startChild } from '../support/child.ts';
 
 export interface NodeProcess {
   /** Where it listens, on the loopback. */

@@ -4,16 +4,16 @@ import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import OpenAI, { type APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { openCertificates } from '../../infra/local/cluster/certificates.ts';
-import { freePort } from '../../infra/local/state/ports.ts';
-import { resourceOf } from '../../infra/manifests/apply.ts';
-import { type Child, startChild } from '../child.ts';
-import { eventually } from '../eventually.ts';
+import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
+import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
+import { freePort } from '../../infra/platforms/local/state/ports.ts';
 import { keyValueOf } from '../gateway/instance.ts';
-import { whyNoRedis } from '../redis.ts';
-import { linkBundles, sharedPostgres } from '../shared-servers.ts';
-import { testUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { type Child, startChild } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
+import { testUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type Mounts, mountSample } from './mounts.ts';
 import {
   ADMISSION_PATH,

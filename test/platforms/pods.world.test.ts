@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { RELEASE_IMAGE } from '../../infra/config/release.ts';
-import { eventually } from '../eventually.ts';
-import { whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { RELEASE_IMAGE } from '../../infra/runtime/config/release.ts';
+import { eventually } from '../support/eventually.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 import { documented } from './documented.ts';
 import { MESSAGES, startLoad } from './node-load.ts';
 import { costOf, keyOf, mine, teamOf } from './node-manifests.ts';
@@ -288,8 +288,8 @@ describeUnless(why, 'real Pods', () => {
       const load = await startTeamLoad();
       for (const { desk, image } of [before, { desk: node.desk, image: RELEASE_IMAGE }]) {
         await rig.type(
-          `kubectl apply -f infra/kubernetes/crds.yaml
-           sed "s|${RELEASE_IMAGE}|${image}|" infra/kubernetes/install.yaml | kubectl apply -f -
+          `kubectl apply -f infra/platforms/kubernetes/crds.yaml
+           sed "s|${RELEASE_IMAGE}|${image}|" infra/platforms/kubernetes/install.yaml | kubectl apply -f -
            kubectl -n gateway-operator rollout status deployment/reconcile --timeout=120s
            kubectl -n gateway-operator rollout status deployment/admission --timeout=120s`,
           desk,
@@ -357,7 +357,7 @@ describeUnless(why, 'real Pods', () => {
       await install();
       await rig.kubectl('apply -f -', teamOf(node.database));
       await rig.kubectl('-n team wait gatewayinstance/team virtualkey/team --for=condition=Ready --timeout=120s');
-      await rig.kubectl('delete -f infra/kubernetes/install.yaml --timeout=120s');
+      await rig.kubectl('delete -f infra/platforms/kubernetes/install.yaml --timeout=120s');
       await rig.kubectl('delete namespace team --wait=false');
       const told = () => rig.kubectl('get namespace team -o jsonpath={.status.conditions[*].message}');
       await eventually(told, (said) => said.includes('finalizers remaining: gateway-operator.dev/cleanup'), LONG);

@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { resourceOf } from '../../infra/manifests/apply.ts';
-import { eventually } from '../eventually.ts';
-import { whyNoRedis } from '../redis.ts';
-import { linkBundles, sharedPostgres } from '../shared-servers.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
+import { eventually } from '../support/eventually.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 import { mountSample } from './mounts.ts';
 import { type NodeProcess, RECONCILE_TOKEN, startNode } from './node-process.ts';
 import { startStore, startTwoGateways, type TwoGateways } from './two-gateways.ts';

@@ -1,9 +1,9 @@
 // The quickstart's page on a real node, word for word, from `helm install` to the last trace.
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { RELEASE_VERSION } from '../../infra/config/release.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { RELEASE_VERSION } from '../../infra/runtime/config/release.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { deskIn, documentedWith } from './documented.ts';
 import { leftovers } from './node-pods.ts';
 import { buildImage } from './real-node.ts';
@@ -14,7 +14,7 @@ const archives = process.env.TEST_QUICKSTART?.split(',');
 const whyNoHelm = spawnSync('helm', ['version']).error === undefined ? undefined : 'no helm in the PATH';
 const why =
   archives === undefined
-    ? 'a node pulls no images: set TEST_QUICKSTART to archives of the images of PostgreSQL and Redis that infra/quickstart names, FILE,FILE'
+    ? 'a node pulls no images: set TEST_QUICKSTART to archives of the images of PostgreSQL and Redis that infra/packaging/quickstart names, FILE,FILE'
     : (whyNoRig() ?? whyNoHelm);
 
 describeUnless(why, 'the quickstart', () => {

@@ -2,12 +2,12 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import { RELEASE_IMAGE } from '../../infra/config/release.ts';
-import { createSampleUpstream, type SampleUpstream } from '../../infra/local/upstream/server.ts';
-import { run } from '../child.ts';
-import { startRedis } from '../redis.ts';
-import { sharedPostgres } from '../shared-servers.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { createSampleUpstream, type SampleUpstream } from '../../infra/platforms/local/sample-upstream/server.ts';
+import { RELEASE_IMAGE } from '../../infra/runtime/config/release.ts';
+import { run } from '../support/child.ts';
+import { startRedis } from '../support/redis.ts';
+import { sharedPostgres } from '../support/shared-servers.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { deskIn } from './documented.ts';
 import { writeBase } from './image.ts';
 import { STORE_PASSWORD, UPSTREAM_KEY } from './node-manifests.ts';
@@ -78,7 +78,7 @@ export async function buildImage(folder: string, name = RELEASE_IMAGE, sources?:
   const [base, layout, archive] = ['base', 'layout', 'image.tar'].map((part) => join(folder, part)) as Paths;
   mkdirSync(base);
   writeBase(base);
-  const main = join(sources ?? join(import.meta.dirname, '../..'), 'infra/image/main.ts');
+  const main = join(sources ?? join(import.meta.dirname, '../..'), 'infra/packaging/image/main.ts');
   for (const [command, args] of [
     [process.execPath, [main, '--oci', layout, '--base', base, '--name', name]],
     ['tar', ['-C', layout, '-cf', archive, '.']],

@@ -2,12 +2,12 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { resourceOf } from '../../infra/manifests/apply.ts';
+import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { checkOut, lastRelease } from '../../infra/tools/last-release.ts';
-import { run } from '../child.ts';
-import { linkBundles, sharedPostgres } from '../shared-servers.ts';
-import { describeUnless, whyNotAll } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { run } from '../support/child.ts';
+import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
+import { describeUnless, whyNotAll } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { mountSample } from './mounts.ts';
 import { startNode, sweepOnce } from './node-process.ts';
 import { startWorld, type TestWorld } from './world.ts';

@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Child, type Finished, run, startChild } from '../child.ts';
-import { whyNoControlPlane } from '../control-plane.ts';
+import { type Child, type Finished, run, startChild } from '../support/child.ts';
+import { whyNoControlPlane } from '../support/control-plane.ts';
 import { forward } from './forward.ts';
 
 const kit = process.env.GATEWAY_OPERATOR_RIG;

@@ -1,7 +1,7 @@
 // How do tests run the gateway twice on one store, as two replicas of a Deployment do?
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startRedis, type TestRedis } from '../redis.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
 import type { Mounts } from './mounts.ts';
 import { type NodeProcess, startNode } from './node-process.ts';
 

@@ -8,17 +8,17 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { kinds, virtualKeys } from '#crds/kinds.ts';
-import { removeOperator } from '../../infra/kubernetes/remove-operator.ts';
-import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
-import { applyKinds } from '../../infra/manifests/apply.ts';
-import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
-import { run } from '../child.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { eventually } from '../eventually.ts';
-import { linkBundles, sharedPostgres } from '../shared-servers.ts';
-import { describeUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { kinds, virtualKeys } from '#crds/kinds/kinds.ts';
+import { applyKinds } from '../../infra/packaging/manifests/apply.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
+import { removeOperator } from '../../infra/platforms/kubernetes/remove-operator.ts';
+import { toKubeconfig } from '../../infra/platforms/local/cluster/kubeconfig.ts';
+import { run } from '../support/child.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../support/control-plane.ts';
+import { eventually } from '../support/eventually.ts';
+import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
+import { describeUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { documented, type } from './documented.ts';
 import { runNode, startReconcile } from './node-process.ts';
 import { apply, sampleFor } from './world.ts';
@@ -68,7 +68,13 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
   /** Kinds, rights, webhooks that nobody answers, the sample with its keys, and a reconcile that has seen it all. */
   const install = async () => {
     await applyKinds(admin);
-    await kubectl(['apply', '-f', 'infra/kubernetes/access.yaml', '-f', 'infra/kubernetes/uninstall.yaml']);
+    await kubectl([
+      'apply',
+      '-f',
+      'infra/platforms/kubernetes/access.yaml',
+      '-f',
+      'infra/platforms/kubernetes/uninstall.yaml',
+    ]);
     await apply(admin, sampleFor(database, 'http://127.0.0.1:9'));
     const reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
       KUBECONFIG: await accountOf('reconcile'),
@@ -151,7 +157,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
 
   test.each([
     ['its namespace', ['delete', 'namespace', 'gateway-operator']],
-    ['the kinds', ['delete', '-f', 'infra/kubernetes/crds.yaml', '--wait=false']],
+    ['the kinds', ['delete', '-f', 'infra/platforms/kubernetes/crds.yaml', '--wait=false']],
   ])('when %s went first the Job frees everything, and nothing is left to be found by hand', async (_, first) => {
     await noNamespace();
     const reconcile = await install();
@@ -162,7 +168,10 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
       KUBECONFIG: server.kubeconfig,
     });
     await removes('Delete');
-    const manifests = ['crds', 'install', 'uninstall'].flatMap((name) => ['-f', `infra/kubernetes/${name}.yaml`]);
+    const manifests = ['crds', 'install', 'uninstall'].flatMap((name) => [
+      '-f',
+      `infra/platforms/kubernetes/${name}.yaml`,
+    ]);
     await kubectl(['delete', '--ignore-not-found', '--wait=false', ...manifests]);
     const everything =
       'clusterroles,clusterrolebindings,crd,mutatingwebhookconfigurations,validatingwebhookconfigurations';
@@ -174,7 +183,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     await noNamespace();
     const reconcile = await install();
     expect(await reconcile.stop()).toBe(0);
-    await kubectl(['delete', '-f', 'infra/kubernetes/install.yaml', '--ignore-not-found', '--timeout=60s']);
+    await kubectl(['delete', '-f', 'infra/platforms/kubernetes/install.yaml', '--ignore-not-found', '--timeout=60s']);
     await kubectl(['create', 'namespace', 'team-a']);
     const [key] = await admin.list(virtualKeys);
     const { finalizers } = key?.metadata ?? expect.fail('there is no key');
@@ -204,7 +213,10 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     const held = { metadata: { finalizers: ['gateway-operator.dev/cleanup'] } };
     await admin.patch(virtualKeys, key?.metadata.namespace ?? '', key?.metadata.name ?? '', held);
     // The same by the plugin, from a person's machine.
-    symlinkSync(join(import.meta.dirname, '../../infra/kubectl/kubectl-gateway.ts'), join(folder, 'kubectl-gateway'));
+    symlinkSync(
+      join(import.meta.dirname, '../../infra/packaging/kubectl/kubectl-gateway.ts'),
+      join(folder, 'kubectl-gateway'),
+    );
     const environment = { KUBECONFIG: server.kubeconfig, PATH: `${folder}:${process.env.PATH}` };
     const { stdout } = await run('kubectl', ['gateway', 'uninstall'], environment);
     expect(stdout).toContain(`released VirtualKey default/${key?.metadata.name}\n`);

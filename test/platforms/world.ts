@@ -5,13 +5,13 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
-import type { Certificates } from '../../infra/local/cluster/certificates.ts';
-import { renderSample } from '../../infra/local/sample/sample.ts';
-import { createSampleUpstream, type SampleUpstream } from '../../infra/local/upstream/server.ts';
-import { applyKinds, put, readDocuments } from '../../infra/manifests/apply.ts';
-import { startCluster } from '../clusters.ts';
-import { startPostgres, type TestPostgres } from '../postgres.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { applyKinds, put, readDocuments } from '../../infra/packaging/manifests/apply.ts';
+import type { Certificates } from '../../infra/platforms/local/cluster/certificates.ts';
+import { renderSample } from '../../infra/platforms/local/sample/sample.ts';
+import { createSampleUpstream, type SampleUpstream } from '../../infra/platforms/local/sample-upstream/server.ts';
+import { startCluster } from '../support/clusters.ts';
+import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 export const UPSTREAM_KEY = 'upstream-key-of-tests';
 /** Where the sample instance says that its gateway is. */

@@ -11,12 +11,12 @@ import {
   type NodeTransport,
 } from '#adapters/kubernetes/node.ts';
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
-import { kinds } from '#crds/kinds.ts';
-import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
-import { type AccessRule, accessRules, rightsOf, rulesWithout } from '../access-rules.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { describeUnless } from '../skip-unless.ts';
+import { kinds } from '#crds/kinds/kinds.ts';
+import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
+import { type AccessRule, accessRules, rightsOf, rulesWithout } from '../support/access-rules.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../support/control-plane.ts';
+import { describeUnless } from '../support/skip-unless.ts';
 import { createHarness, type Harness } from './harness.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { createWalks, type Walks } from './walks.ts';
@@ -41,7 +41,7 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     folder = mkdtempSync(join(tmpdir(), 'gateway-operator-access-'));
     const kubectl = (...args: string[]) =>
       execFileSync('kubectl', args, { env: { ...process.env, KUBECONFIG: plane.kubeconfig }, stdio: 'pipe' });
-    kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/kubernetes/access.yaml');
+    kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/platforms/kubernetes/access.yaml');
     await plane.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', KNATIVE_SERVICES);
     await putWebhooks();
     kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');

@@ -1,15 +1,9 @@
 // What does a test of admission's certificate stand on? A cluster in memory, real certificates, and somebody who watches.
 
-import { createIssuer } from '#adapters/issuer.ts';
+import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Issuer, Pair, Signed } from '#core/ports/issuer.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
-import {
-  type CertificateReport,
-  keepCertificate,
-  LIFETIMES,
-  planCertificate,
-} from '../../functions/reconcile/certificates/keep.ts';
 import {
   type CertificateDeps,
   HOOKS,
@@ -17,7 +11,13 @@ import {
   SECRET,
   type View,
 } from '../../functions/reconcile/certificates/objects.ts';
-import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
+import {
+  type CertificateReport,
+  keepCertificate,
+  LIFETIMES,
+  planCertificate,
+} from '../../functions/reconcile/certificates/renewal.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
 import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';

@@ -1,6 +1,6 @@
 // How do tests look at the key `chat`, and edit it?
 import { expect } from 'vitest';
-import { virtualKeys } from '#crds/kinds.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
 import type { Harness } from './harness.ts';
 import { makeKey } from './objects.ts';
 

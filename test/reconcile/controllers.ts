@@ -1,6 +1,6 @@
 // What do Kubernetes and Knative make of what runs a gateway? Their status, as their controllers write it.
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { PARTS } from '../../functions/reconcile/workload/parts.ts';
+import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
 import type { Harness } from './harness.ts';
 
 type Condition = {

@@ -1,7 +1,7 @@
 // Which databases does reconcile find in a test? One for each name, that can refuse, fail, and lose an answer.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import type { Books, Entry } from '#core/ports/books.ts';
 import type { Clock } from '#core/ports/clock.ts';
+import type { Books, Entry } from '#core/ports/ledger-rows.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { createMemoryBooks } from '../doubles/books.ts';

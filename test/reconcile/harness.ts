@@ -1,19 +1,19 @@
 // What does a test of reconcile stand on? A cluster, databases and a clock in memory.
 import { createHash } from 'node:crypto';
 import type { Hono } from 'hono';
-import { createMetrics } from '#adapters/metrics.ts';
+import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import type { StoreHealth } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
-import { gatewayInstances } from '#crds/kinds.ts';
+import { gatewayInstances } from '#crds/kinds/kinds.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
 import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
-import { openObjects } from '../open-objects.ts';
+import { openObjects } from '../support/open-objects.ts';
 import { createDatabases, type Database, type Lost } from './databases.ts';
 import { resourceOf } from './objects.ts';
 import { findShown, noting, searchAfterTest, toOpenText } from './silence.ts';

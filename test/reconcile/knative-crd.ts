@@ -1,5 +1,5 @@
 // What of Knative is needed where nothing of it runs? The kind that reconcile applies, and nothing that judges it.
-import { PARTS } from '../../functions/reconcile/workload/parts.ts';
+import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
 
 const { group, version, plural, kind } = PARTS.KnativeService;
 

@@ -1,8 +1,8 @@
 // Which objects do tests of reconcile begin with? The sample's, with what a test wants otherwise.
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
-import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
-import { kinds } from '#crds/kinds.ts';
-import { PARTS } from '../../functions/reconcile/workload/parts.ts';
+import { kinds } from '#crds/kinds/kinds.ts';
+import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/names/group.ts';
+import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
 
 const CORE = [RESOURCES.secrets, RESOURCES.configMaps, RESOURCES.namespaces, RESOURCES.events, PARTS.Deployment];
 export function resourceOf({ kind }: KubeObject): Resource {

@@ -1,8 +1,8 @@
 // A sweep with rights in one namespace only: no call leaves it.
 import { expect, test } from 'vitest';
 import { withinNamespace } from '#adapters/kubernetes/one-namespace.ts';
-import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { removeOperator } from '../../infra/kubernetes/remove-operator.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { removeOperator } from '../../infra/platforms/kubernetes/remove-operator.ts';
 import { createHarness } from './harness.ts';
 import { makeInstance, makeKey, makeSecrets } from './objects.ts';
 

@@ -3,10 +3,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
-import { bookEntries } from '../book-entries.ts';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
+import { bookEntries } from '../support/book-rows.ts';
+import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
 import { createHarness, type Harness } from './harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from './objects.ts';
 

@@ -1,6 +1,6 @@
 // How do tests watch the key `chat` rotate?
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { virtualKeys } from '#crds/kinds.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { createChat } from './chat.ts';
 import type { Harness } from './harness.ts';
 

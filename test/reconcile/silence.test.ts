@@ -1,7 +1,7 @@
 // Is a key that is shown found, wherever it is shown?
 import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { virtualKeys } from '#crds/kinds.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness } from './harness.ts';
 import { makeInstance, makeKey, makeSecrets, PASSWORD } from './objects.ts';
 import { takeShown } from './silence.ts';

@@ -1,6 +1,6 @@
 // How does a test spend what a key, user or team has? By one entry, as a gateway books it.
-import { parseMoney } from '#core/money.ts';
-import { windowAt } from '#core/window.ts';
+import { parseMoney } from '#core/money/money.ts';
+import { windowAt } from '#core/money/window.ts';
 import type { Database } from './databases.ts';
 
 export interface Spending {

@@ -1,11 +1,11 @@
 // Which calls does reconcile make at all? Everything it does once, on a real API server; what failed of it.
-import { createIssuer } from '#adapters/issuer.ts';
+import { createIssuer } from '#adapters/certificates/issuer.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
-import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
-import { keepCertificate, LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
-import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { nodeDependencies } from '../../infra/node/platform.ts';
-import { silentLog } from '../silent-log.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { keepCertificate, LIFETIMES } from '../../functions/reconcile/certificates/renewal.ts';
+import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
+import { silentLog } from '../support/silent-log.ts';
 import type { Harness } from './harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
 

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { StoreConnection } from '#core/ports/backends.ts';
-import { type GatewayInstance, GatewayInstanceSpec } from '#crds/gateway-instance.ts';
-import type { WorkloadType } from '../../functions/reconcile/workload/parts.ts';
-import { wantedParts } from '../../functions/reconcile/workload/wanted.ts';
+import { type GatewayInstance, GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import { wantedParts } from '../../functions/reconcile/workload/desired-objects.ts';
+import type { WorkloadType } from '../../functions/reconcile/workload/object-parts.ts';
 import { makeInstance } from './objects.ts';
 
 const IMAGE = 'registry.example.com/gateway-operator:0.1.0';

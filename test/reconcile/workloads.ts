@@ -1,7 +1,7 @@
 // How do tests look at what runs the gateway of the instance `main`, and at what is written of it?
 
-import { gatewayInstances } from '#crds/kinds.ts';
-import { PARTS, type PartName } from '../../functions/reconcile/workload/parts.ts';
+import { gatewayInstances } from '#crds/kinds/kinds.ts';
+import { PARTS, type PartName } from '../../functions/reconcile/workload/object-parts.ts';
 import { runDeployment } from './controllers.ts';
 import type { Harness } from './harness.ts';
 import { makeInstance, makeKey, makeSecret } from './objects.ts';

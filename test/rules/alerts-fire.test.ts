@@ -4,13 +4,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { createMetrics } from '#adapters/metrics.ts';
-import { beginCounters } from '#core/ledger/alerted.ts';
+import { createMetrics } from '#adapters/telemetry/metrics.ts';
+import { beginCounters } from '#core/ledger/alert-metrics.ts';
 import type { Metrics } from '#core/ports/clock.ts';
-import { beginCertificateCounters } from '../../functions/reconcile/certificates/keep.ts';
-import { metricsOf } from '../../infra/node/metrics.ts';
-import { testUnless } from '../skip-unless.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
+import { beginCertificateCounters } from '../../functions/reconcile/certificates/renewal.ts';
+import { metricsOf } from '../../infra/runtime/node/metrics.ts';
+import { testUnless } from '../support/skip-unless.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { ROOT } from './imports.ts';
 
 const AGE = 'gateway_operator_ledger_unbooked_age_seconds';
@@ -78,7 +78,9 @@ interface Rule {
 interface Rules {
   readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<Rule> }>;
 }
-const { spec } = parse(readFileSync(join(ROOT, 'infra/kubernetes/alerts.yaml'), 'utf8')) as { readonly spec: Rules };
+const { spec } = parse(readFileSync(join(ROOT, 'infra/platforms/kubernetes/alerts.yaml'), 'utf8')) as {
+  readonly spec: Rules;
+};
 const rules = spec.groups.flatMap((group) => group.rules);
 
 /** Labels that a PodMonitor gives to each series of a Pod. */

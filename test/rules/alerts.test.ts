@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { MAX_UNBOOKED_AGE } from '#core/ledger/booking.ts';
-import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
+import { LIFETIMES } from '../../functions/reconcile/certificates/renewal.ts';
 
 const root = join(import.meta.dirname, '../..');
-const alerts = readFileSync(join(root, 'infra/kubernetes/alerts.yaml'), 'utf8');
-const dashboard = readFileSync(join(root, 'infra/helm/gateway-operator/files/dashboard.json'), 'utf8');
-const code = globSync('{functions,infra/{adapters,triggers}}/**/*.ts', {
+const alerts = readFileSync(join(root, 'infra/platforms/kubernetes/alerts.yaml'), 'utf8');
+const dashboard = readFileSync(join(root, 'infra/packaging/helm/gateway-operator/files/dashboard.json'), 'utf8');
+const code = globSync('{functions,infra/{adapters,runtime}}/**/*.ts', {
   cwd: root,
   exclude: (path) => path.endsWith('.test.ts'),
 })

@@ -5,9 +5,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { DEPLOYABLES } from '../../infra/tools/build.ts';
 
 const root = join(import.meta.dirname, '../..');
-const ADMISSION = 'infra/kubernetes/admission.ts';
-const VALIDATE = 'crds/validate.ts';
-const OTEL = 'infra/node/otel.ts';
+const ADMISSION = 'infra/platforms/kubernetes/admission.ts';
+const VALIDATE = 'crds/validation/validate.ts';
+const OTEL = 'infra/runtime/node/otel.ts';
 const NODE = DEPLOYABLES.filter(({ platform }) => platform === 'node');
 
 /** What each module imports. */
@@ -54,7 +54,7 @@ test.each(DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile|gatewa
     const importers = readAtStart(entry);
     expect([...importers.keys()].filter((path) => /@opentelemetry|node\/otel/.test(path))).toEqual([]);
     // It is there when it is needed.
-    expect([...importers.keys()]).toContain('infra/node/traces.ts');
+    expect([...importers.keys()]).toContain('infra/runtime/node/traces.ts');
     expect([...readAtStart(OTEL).keys()].join(' ')).toContain('@opentelemetry/sdk-trace');
   },
 );

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { EXAMPLES } from '#core/failure.fixture.ts';
-import { toReply } from '#core/failure.ts';
+import { toReply } from '#core/failure/failure.ts';
+import { EXAMPLES } from '#core/test/failure.fixture.ts';
 
 interface Row {
   readonly statuses: ReadonlyArray<number>;

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { coreResources } from '../../infra/apiserver/resources/core-resources.ts';
-import { HELP } from '../../infra/local/options.ts';
-import { BEHAVIOURS } from '../../infra/local/upstream/behaviours.ts';
+import { HELP } from '../../infra/platforms/local/options.ts';
+import { BEHAVIOURS } from '../../infra/platforms/local/sample-upstream/behaviours.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/local.md'), 'utf8');
 const inCode = new Set([...page.matchAll(/`(--[a-z]+|[\w-]+)[^`]*`/g)].map(([, word]) => word));

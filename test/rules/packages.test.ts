@@ -20,7 +20,7 @@ const isTest = (file: string) => /\.(test|promises|fixture)\.ts$|\/cases\//.test
 const sources = globSync('{crds,functions,infra}/**/*.ts', { cwd: ROOT }).filter((file) => !isTest(file));
 const inWorkspace = (file: string) => workspaces.some((folder) => file.startsWith(`${folder}/`));
 /** What runs in a cluster or on Workers; the other rooms are programs of this repository. */
-const isDeployed = (file: string) => !inWorkspace(file) && !/^infra\/(image|tools|manifests)\//.test(file);
+const isDeployed = (file: string) => !inWorkspace(file) && !/^infra\/(packaging|tools)\//.test(file);
 
 function packagesOf(files: ReadonlyArray<string>): ReadonlyArray<string> {
   const libraries = files

@@ -43,7 +43,7 @@ function objectsIn(text: string): ReadonlyArray<Readonly<Record<string, unknown>
 }
 
 test('instances that pages and the chart show are closed: no key value in the status, no foreign namespace', () => {
-  const quickstart = read('infra/quickstart/quickstart.yaml');
+  const quickstart = read('infra/packaging/quickstart/quickstart.yaml');
   const [, list = '[]'] = /value: ("\[\{.*\}\]")$/m.exec(quickstart) ?? [];
   const objects = [...pages.flatMap((page) => objectsIn(read(page))), ...JSON.parse(JSON.parse(list))];
   const instances = objects.filter((object) => object?.kind === 'GatewayInstance');

@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { RELEASE_IMAGE, RELEASE_VERSION } from '../../infra/config/release.ts';
-import { run } from '../child.ts';
-import { testUnless } from '../skip-unless.ts';
+import { RELEASE_IMAGE, RELEASE_VERSION } from '../../infra/runtime/config/release.ts';
+import { run } from '../support/child.ts';
+import { testUnless } from '../support/skip-unless.ts';
 
 interface Step {
   readonly uses?: string;
@@ -48,11 +48,11 @@ test('files and texts that its scripts look for are there', () => {
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   expect(version).toBe(RELEASE_VERSION);
-  expect(readFileSync(join(root, 'infra/kubernetes/install.yaml'), 'utf8')).toContain(RELEASE_IMAGE);
+  expect(readFileSync(join(root, 'infra/platforms/kubernetes/install.yaml'), 'utf8')).toContain(RELEASE_IMAGE);
   expect(RELEASE_IMAGE).toBe(`registry.example.com/gateway-operator:${RELEASE_VERSION}`);
-  const values = readFileSync(join(root, 'infra/helm/gateway-operator/values.yaml'), 'utf8');
+  const values = readFileSync(join(root, 'infra/packaging/helm/gateway-operator/values.yaml'), 'utf8');
   for (const name of ['repository', 'digest']) expect(values.match(new RegExp(`^  ${name}: `, 'gm'))).toHaveLength(1);
-  expect(readFileSync(join(root, 'infra/helm/gateway-operator/Chart.yaml'), 'utf8')).toContain(
+  expect(readFileSync(join(root, 'infra/packaging/helm/gateway-operator/Chart.yaml'), 'utf8')).toContain(
     `\nversion: ${version}\n`,
   );
 });

@@ -1,7 +1,7 @@
 // Names of our kinds, beside those of the projects that share a cluster with them.
 import { expect, test } from 'vitest';
-import { kinds } from '#crds/kinds.ts';
-import { toManifest } from '#crds/manifest.ts';
+import { toManifest } from '#crds/generators/crd.ts';
+import { kinds } from '#crds/kinds/kinds.ts';
 import reserved from './reserved-names.json' with { type: 'json' };
 
 interface Known {

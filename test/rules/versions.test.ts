@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { WORKERS } from '../../infra/cloudflare/workers.ts';
-import { whyNoControlPlane } from '../control-plane.ts';
-import { whyNoRedis } from '../redis.ts';
-import { testUnless, whyNotAll } from '../skip-unless.ts';
+import { WORKERS } from '../../infra/platforms/cloudflare/workers.ts';
+import { whyNoControlPlane } from '../support/control-plane.ts';
+import { whyNoRedis } from '../support/redis.ts';
+import { testUnless, whyNotAll } from '../support/skip-unless.ts';
 import { ROOT } from './imports.ts';
 
 const page = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');

@@ -1,6 +1,6 @@
 // Reviews of the largest objects that the CRDs accept, as an author without good will fills them.
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import {
   ask,
   CONNECTION,

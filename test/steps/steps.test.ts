@@ -1,7 +1,7 @@
 // How does the work of a review and of a run grow with objects of the largest sizes that are accepted? In proportion, whatever their author chose.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { run } from '../child.ts';
+import { run } from '../support/child.ts';
 
 const PROGRAM = join(import.meta.dirname, 'count.ts');
 /** Twice as many may take so many times the steps: n log n is allowed, n² (4) is not. */

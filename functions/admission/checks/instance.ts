@@ -1,13 +1,13 @@
 // Checks of a GatewayInstance with its Secrets, its keys and the listed prices.
 
-import type { Finding } from '#core/finding.ts';
+import { CREDENTIAL_NAMES } from '#core/models/providers.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { CREDENTIAL_NAMES } from '#core/providers.ts';
+import type { Finding } from '#core/rules/finding.ts';
 import { noAddress, noModels, notPriced, sharedCredentials } from '#core/rules/instance.ts';
 import { checkCredentials, checkDatabaseSecret, checkStoreSecret, toMember } from '#core/rules/secrets.ts';
-import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
-import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
-import { isMap } from '#crds/shapes.ts';
+import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
 import type { Check } from '../check.ts';
 import { type InstanceFacts, MAX_KEYS } from '../facts.ts';
 import { annotationOf } from '../subject.ts';

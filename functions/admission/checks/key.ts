@@ -1,11 +1,12 @@
 // The checks of a VirtualKey by itself and with its Secret.
-import type { Finding } from '#core/finding.ts';
-import { parseMoney } from '#core/money.ts';
+
+import { parseMoney } from '#core/money/money.ts';
+import { isTimeZone } from '#core/money/time-zone.ts';
 import { secretConflict } from '#core/rules/conflicts.ts';
+import type { Finding } from '#core/rules/finding.ts';
 import { templateHarmless as metadataHarmless } from '#core/rules/secret-template.ts';
-import { isTimeZone } from '#core/time-zone.ts';
-import { secondsOf } from '#crds/units.ts';
-import type { VirtualKeySpec } from '#crds/virtual-key.ts';
+import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
+import { secondsOf } from '#crds/validation/units.ts';
 import type { Check } from '../check.ts';
 import type { KeyFacts, MemberFacts } from '../facts.ts';
 

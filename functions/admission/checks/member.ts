@@ -1,11 +1,12 @@
 // Checks that keys, users and teams have in common: their instance, its models, aliases, references, a budget of zero.
-import type { Finding } from '#core/finding.ts';
-import { parseMoney } from '#core/money.ts';
+
+import { parseMoney } from '#core/money/money.ts';
 import { aliasTaken } from '#core/rules/conflicts.ts';
+import type { Finding } from '#core/rules/finding.ts';
 import { instanceIsDeleted, instanceNotFound } from '#core/rules/instance.ts';
 import { modelsServed as findUnserved, modelBudgetsServed, toServedModels } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';
-import type { ConnectionRef } from '#crds/fragments.ts';
+import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { Check } from '../check.ts';
 import type { MemberFacts } from '../facts.ts';
 

@@ -1,8 +1,9 @@
 // Checks of a User with the key that it would get.
-import type { Finding } from '#core/finding.ts';
+
 import { keyConflict } from '#core/rules/conflicts.ts';
+import type { Finding } from '#core/rules/finding.ts';
 import { isSameInstance } from '#core/rules/instance.ts';
-import type { UserSpec } from '#crds/user.ts';
+import type { UserSpec } from '#crds/kinds/user.ts';
 import type { Check } from '../check.ts';
 import type { MemberFacts } from '../facts.ts';
 

@@ -7,7 +7,7 @@ import {
   MAX_ASKS,
   MAX_LINES,
   type RateUse,
-} from '../ports/accounts.ts';
+} from '../ports/counter-store.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, change, type Ended, take, use } from './account.ts';
 import { type CounterState, idleOf, isUsable, NOTHING_SENT, type Waiter } from './counters.ts';

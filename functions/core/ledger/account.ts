@@ -1,9 +1,9 @@
 // The account of a process: live holds, ended requests on their way to PostgreSQL, and the numbers of its calls (LEDGER 3, 8).
 
-import type { RateUse } from '../ports/accounts.ts';
-import type { Entry } from '../ports/books.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { RateUse } from '../ports/counter-store.ts';
 import type { Hold } from '../ports/ledger.ts';
+import type { Entry } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import { type CounterState, type Counters, createCounters, NOTHING_TOLD } from './counters.ts';

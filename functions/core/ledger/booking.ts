@@ -1,11 +1,11 @@
 // Bookings by numbered batches: told first, then booked; one is under way while the next collects (LEDGER 8).
 
-import type { Batch, BatchOutcome } from '../ports/account-books.ts';
+import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, STOPPED, unbookedOf } from './account.ts';
 import type { Context } from './context.ts';
-import { forgetEarlier } from './earlier.ts';
 import { createRepeated } from './failures.ts';
+import { forgetEarlier } from './previous-accounts.ts';
 import { longer, pause } from './timeout.ts';
 
 /** Entries of many ticks share a transaction. */

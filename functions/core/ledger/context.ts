@@ -1,11 +1,12 @@
 // The context that all parts of a ledger share: its dependencies, its clocks, and its account.
-import type { AccountBooks } from '../ports/account-books.ts';
-import type { AccountCall, AccountReply, Accounts } from '../ports/accounts.ts';
-import type { Books } from '../ports/books.ts';
+
 import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
+import type { AccountCall, AccountReply, Accounts } from '../ports/counter-store.ts';
 import type { Epochs } from '../ports/epochs.ts';
+import type { Outbox } from '../ports/journal.ts';
+import type { AccountBooks } from '../ports/ledger-database.ts';
+import type { Books } from '../ports/ledger-rows.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { Account, Loss, StoreCount, StoreMemory } from './account.ts';
 

@@ -1,10 +1,10 @@
 // Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it (LEDGER 3).
 
+import { spendWindow } from '../money/window.ts';
 import type { HoldRefusal, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
-import { spendWindow } from '../window.ts';
 
 /** One scope in one window, as this process sees it. */
 export interface CounterState {

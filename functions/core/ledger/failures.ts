@@ -1,7 +1,8 @@
 // Failures of what a ledger does beside its answers: each is logged and counted, and none stops the account.
+
+import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Log } from '../ports/clock.ts';
 import type { Timer } from '../ports/platform.ts';
-import { reasonAndCausesOf } from '../reason.ts';
 import type { StoreContext } from './context.ts';
 
 export type Reporter = Pick<StoreContext, 'log' | 'metrics' | 'instanceUid'>;

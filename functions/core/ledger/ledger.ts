@@ -1,25 +1,25 @@
 // The ledger of a gateway: money is held before a request and charged after it, in an account of its process (LEDGER).
 
+import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import { reasonAndCausesOf } from '../reason.ts';
 import { createAccount, createStoreMemory, STOPPED, unbookedOf } from './account.ts';
 import { takeUses, toCall } from './account-call.ts';
-import { beginCounters } from './alerted.ts';
+import { createSync, type Sync } from './account-sync.ts';
+import { beginCounters } from './alert-metrics.ts';
 import { book, createBooking, sizeOf } from './booking.ts';
 import type { Context, LedgerDependencies } from './context.ts';
-import { createEnds } from './ends.ts';
+import { createKnown, createLoads, createSpend } from './counter-loading.ts';
 import { guarded, report } from './failures.ts';
-import { createGrow } from './grow.ts';
-import { createHolds } from './holds.ts';
-import { createKnown, createLoads, createSpend } from './loads.ts';
-import { createClosing, maintain } from './maintain.ts';
+import { withoutErrors } from './journal-records.ts';
+import { createClosing, maintain } from './maintenance.ts';
 import { createMembership, type Membership } from './membership.ts';
 import { createMove } from './rates.ts';
-import { withoutErrors } from './records.ts';
-import { createSync, type Sync } from './sync.ts';
+import { createGrow } from './reservation-growth.ts';
+import { createHolds } from './reservations.ts';
+import { createEnds } from './settlement.ts';
 import { inTime, TIMEOUT, withTimeout } from './timeout.ts';
-import { createWaiting } from './waiting.ts';
+import { createWaiting } from './wait-queue.ts';
 
 /** The time limit of a flush and of a stop. */
 const GRACE: Millis = 5000;

@@ -1,20 +1,20 @@
 // Membership of a process in an epoch: its start, its way into an epoch and an account, and its heartbeat (LEDGER 3, 6).
 
-import { MAX_LINES } from '../ports/accounts.ts';
-import type { Entry } from '../ports/books.ts';
+import { reasonOf } from '../failure/error-text.ts';
+import { MAX_LINES } from '../ports/counter-store.ts';
 import type { EpochState } from '../ports/epochs.ts';
+import type { OutboxRecord } from '../ports/journal.ts';
+import type { Entry } from '../ports/ledger-rows.ts';
 import type { Millis } from '../ports/money.ts';
-import type { OutboxRecord } from '../ports/outbox.ts';
-import { reasonOf } from '../reason.ts';
 import { type Loss, learnCalls, leave, oweAgain, STOPPED, take } from './account.ts';
 import { applyDone, toCall, toLine } from './account-call.ts';
 import { book, sizeOf } from './booking.ts';
 import type { Context } from './context.ts';
-import { closeEarlier, forgetEarlier, isElsewhere, oweCorrections } from './earlier.ts';
-import { replay } from './entries.ts';
+import { load } from './counter-loading.ts';
 import { createRepeated, guard, report } from './failures.ts';
-import { load } from './loads.ts';
-import { append } from './records.ts';
+import { append } from './journal-records.ts';
+import { replay } from './ledger-rows.ts';
+import { closeEarlier, forgetEarlier, isElsewhere, oweCorrections } from './previous-accounts.ts';
 import { pause, TIMEOUT, withTimeout } from './timeout.ts';
 
 /** A process that has not joined by then is not waited for. */

@@ -1,14 +1,15 @@
 // Rates of a request: the question to the store, the view of the client, and moves to a fallback entry (decision 0012).
-import type { AskAnswer } from '../ports/accounts.ts';
+
+import { err, ok, type Result } from '../failure/result.ts';
+import type { AskAnswer } from '../ports/counter-store.ts';
 import type { Hold, HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit, RateReply, RateRequest } from '../ports/rates.ts';
-import { err, ok, type Result } from '../result.ts';
 import { type Account, type HeldRates, limitsOf, liveOf, type TakenRate, use } from './account.ts';
 import type { Context } from './context.ts';
 import type { Waiter } from './counters.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
-import type { Waiting } from './waiting.ts';
+import type { Waiting } from './wait-queue.ts';
 
 /** Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the hold may move to one that is. */
 export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: HoldRequest): RateRequest | undefined {

@@ -1,5 +1,5 @@
 // Backends: the database and the store of an instance, whose addresses reconcile reads from Secrets.
-import type { Books } from './books.ts';
+import type { Books } from './ledger-rows.ts';
 import type { Registry } from './registry.ts';
 
 export interface DatabaseConnection {

@@ -1,5 +1,5 @@
 // The cluster: the calls of admission and reconcile to a Kubernetes API server.
-import type { OwnerReference } from '#crds/object-meta.ts';
+import type { OwnerReference } from '#crds/names/object-meta.ts';
 
 /** Any Kubernetes object as JSON. Kind-specific shapes come from crds/. */
 export interface KubeObject {

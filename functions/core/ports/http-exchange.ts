@@ -1,4 +1,4 @@
-// One HTTP exchange: a client's request, and the reply to it. Each platform implements it (infra/node, infra/cloudflare).
+// One HTTP exchange: a client's request, and the reply to it. Each platform implements it (infra/runtime/node, infra/platforms/cloudflare).
 
 /** The reason why a body is read no further. */
 export type BodyRefusal = 'too large' | 'no room';

@@ -1,6 +1,6 @@
 // The ledger of a gateway: hold before the upstream call, settle or release after it (LEDGER).
-import type { Result } from '../result.ts';
-import type { Entry } from './books.ts';
+import type { Result } from '../failure/result.ts';
+import type { Entry } from './ledger-rows.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateKind, RateLeft, RateLimit } from './rates.ts';

@@ -1,5 +1,5 @@
 // Conflicts with other objects: an alias or e-mail address on an instance, a Secret or a VirtualKey of the wanted name. None is ever taken over.
-import type { Finding } from '../finding.ts';
+import type { Finding } from './finding.ts';
 import { type InstanceName, toPath } from './instance.ts';
 
 export interface TakenAlias {

@@ -1,9 +1,9 @@
 // Rules about instances: the instance that an object names exists and admits it; an instance has entries, each with a Secret of its own.
-import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
-import { modelOf, namesPrice, type PricedParams } from '../entry-model.ts';
-import type { Finding } from '../finding.ts';
-import type { DidYouMean } from '../nearest.ts';
-import { isKnownProvider, PROVIDER_NAMES, partsOf, providerOf } from '../providers.ts';
+import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
+import { modelOf, namesPrice, type PricedParams } from '../models/entry-model.ts';
+import { isKnownProvider, PROVIDER_NAMES, partsOf, providerOf } from '../models/providers.ts';
+import type { Finding } from './finding.ts';
+import type { DidYouMean } from './nearest-name.ts';
 
 /** The value of `spec.connectionRef.instanceRef`. */
 export interface InstanceName {

@@ -1,7 +1,7 @@
 // Rules about models that a key, a user or a team names: the instance serves each, by exactly that name.
-import type { Finding } from '../finding.ts';
-import type { DidYouMean } from '../nearest.ts';
+import type { Finding } from './finding.ts';
 import { type InstanceName, toPath } from './instance.ts';
+import type { DidYouMean } from './nearest-name.ts';
 
 const MAX_NAMED = 8;
 const MAX_ADVISED = 20;

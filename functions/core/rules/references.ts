@@ -1,5 +1,5 @@
 // The rule about Users and Teams that an object refers to: each exists, and is of the same instance.
-import type { Finding } from '../finding.ts';
+import type { Finding } from './finding.ts';
 import { type InstanceName, isSameInstance, toPath } from './instance.ts';
 
 export interface Reference {

@@ -1,6 +1,6 @@
 // A rule about the labels and annotations of a key's Secret: whoever may create keys must not configure other software with them.
-import type { VirtualKeySpec } from '#crds/virtual-key.ts';
-import type { Finding } from '../finding.ts';
+import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
+import type { Finding } from './finding.ts';
 
 type Template = VirtualKeySpec['secretTemplate'];
 

@@ -1,8 +1,8 @@
 // Rules about the Secrets of an instance: each exists, with every entry that the instance maps, and the entries form an address.
-import type { GatewayInstanceSpec as Spec } from '#crds/gateway-instance.ts';
-import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '../connections.ts';
-import type { Finding } from '../finding.ts';
-import type { Result } from '../result.ts';
+import type { GatewayInstanceSpec as Spec } from '#crds/kinds/gateway-instance.ts';
+import type { Result } from '../failure/result.ts';
+import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from './connections.ts';
+import type { Finding } from './finding.ts';
 
 /** Base64, as stored. */
 export type SecretData = Readonly<Record<string, string>>;

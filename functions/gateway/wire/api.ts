@@ -1,10 +1,10 @@
 // A client's API, as the pipeline sees it: what of a request is ours to know, which dialects can serve it, and how an error looks.
-import type { Failure } from '#core/failure.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import type { Result } from '#core/failure/result.ts';
+import type { ApiName, DialectName, Provider } from '#core/models/providers.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import type { ApiName, DialectName, Provider } from '#core/providers.ts';
-import type { Result } from '#core/result.ts';
 import type { Codec } from './codec.ts';
-import type { ErrorFormat } from './error-format.ts';
+import type { ErrorFormat } from './dialects/error-format.ts';
 import type { ModelRequest } from './request.ts';
 
 /** One route that spends. Nothing else differs between two of them. */

@@ -1,11 +1,11 @@
 // Codecs: how requests of one API are written for providers of one dialect, and how their replies and streams reach the client.
-import type { Failure } from '#core/failure.ts';
-import type { Tokens } from '#core/ports/books.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import type { Result } from '#core/failure/result.ts';
+import type { Provider } from '#core/models/providers.ts';
+import type { SnapshotEntry } from '#core/models/snapshot.ts';
+import type { Usage } from '#core/money/usage.ts';
+import type { Tokens } from '#core/ports/ledger-rows.ts';
 import type { Signing, UpstreamRequest } from '#core/ports/serving.ts';
-import type { Provider } from '#core/providers.ts';
-import type { Result } from '#core/result.ts';
-import type { SnapshotEntry } from '#core/snapshot.ts';
-import type { Usage } from '#core/usage.ts';
 import type { ModelRequest } from './request.ts';
 
 /** Byte for byte where the provider speaks the client's API; by translation elsewhere. */

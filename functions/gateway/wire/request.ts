@@ -1,13 +1,13 @@
 // Requests of clients: whether a body is one, and the members that decide its maximum cost. The provider reads the others.
-import type { Failure } from '#core/failure.ts';
-import { parseJson } from '#core/json.ts';
-import { hasTooManyValues, LONG_TEXT } from '#core/json-limits.ts';
-import { err, ok, type Result } from '#core/result.ts';
-import { asksForHour, type HigherRates } from './higher-rates.ts';
-import { type Member, membersOf, type ObjectText, type Sent } from './json-splice.ts';
-import type { Measure } from './prompt.ts';
-import type { StoredState } from './stored-state.ts';
-import { foldName, type Members, type WebSearches } from './unmetered-features.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { parseJson } from '#core/json/json.ts';
+import { hasTooManyValues, LONG_TEXT } from '#core/json/json-limits.ts';
+import { type Member, membersOf, type ObjectText, type Sent } from './json/json-splice.ts';
+import { asksForHour, type HigherRates } from './prompt/higher-rates.ts';
+import type { Measure } from './prompt/prompt.ts';
+import type { StoredState } from './prompt/stored-state.ts';
+import { foldName, type Members, type WebSearches } from './prompt/unmetered-features.ts';
 
 export interface ModelRequest extends HigherRates {
   readonly sent: SentBody;

@@ -2,7 +2,7 @@
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { KubeObject, Written } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { kindOf } from '#crds/kinds.ts';
+import { kindOf } from '#crds/kinds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
 import type { Link } from '../memory.ts';
 import type { ObserveContext, Observed } from '../observe/context.ts';

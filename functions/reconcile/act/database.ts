@@ -1,12 +1,13 @@
 // Writes to an instance's database: the instance itself, claims with their policies, and values.
-import { toKeyValue } from '#core/key-value.ts';
-import { ownScopeId } from '#core/own-scope.ts';
+
+import { reasonOf } from '#core/failure/error-text.ts';
+import { ownScopeId } from '#core/keys/further-budgets.ts';
+import { toKeyValue } from '#core/keys/key-value.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Adoption, PolicyWrite, Registry } from '#core/ports/registry.ts';
-import { reasonOf } from '#core/reason.ts';
-import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
-import { gatewayInstances } from '#crds/kinds.ts';
+import { gatewayInstances } from '#crds/kinds/kinds.ts';
+import { ADOPT_LEDGER_ANNOTATION } from '#crds/names/group.ts';
 import { type ActionOf, identify } from '../action.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import { clusterOf } from '../memory.ts';

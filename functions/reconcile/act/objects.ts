@@ -1,7 +1,8 @@
 // Writes of objects: finalizers, statuses, events, snapshots, a user's key, and what runs a gateway.
-import { toTimestamp } from '#core/conditions.ts';
-import { eventName } from '#core/names.ts';
+import { toTimestamp } from '#core/conditions/conditions.ts';
+import { eventName } from '#core/keys/object-names.ts';
 import { type KubeObject, RESOURCES, toFieldSelector, type Written } from '#core/ports/cluster.ts';
+import { kindOf, virtualKeys } from '#crds/kinds/kinds.ts';
 import {
   AUTH_API_VERSION,
   FINALIZER,
@@ -9,13 +10,12 @@ import {
   MANAGED_BY,
   OWNED_LABELS,
   REQUESTED_BY_ANNOTATION,
-} from '#crds/group.ts';
-import { kindOf, virtualKeys } from '#crds/kinds.ts';
-import { controllerOf, isOwnedBy } from '#crds/object-meta.ts';
+} from '#crds/names/group.ts';
+import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { displayOf } from '../key/secret-shape.ts';
-import { PARTS } from '../workload/parts.ts';
+import { PARTS } from '../workload/object-parts.ts';
 import { pathOf, present } from '../world.ts';
 import {
   type ActContext,

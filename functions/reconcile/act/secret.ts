@@ -1,5 +1,5 @@
 // Writes of a key's Secret. Values are handled here, and where a new one is made for its row.
-import { encode } from '#core/base64.ts';
+import { encode } from '#core/json/base64.ts';
 import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
 import type { ActionOf, Outcome } from '../action.ts';
 import { dataOf, metadataOf, ownersAfter } from '../key/secret-shape.ts';

@@ -1,9 +1,9 @@
 // The Secret of admission's certificate and the webhook configurations that trust it: read, and written with the version that was read.
-import { decode, encode } from '#core/base64.ts';
+import { decode, encode } from '#core/json/base64.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource, type Written } from '#core/ports/cluster.ts';
 import type { Issuer, Pair, Signed, Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { OWNED, OWNED_LABEL, OWNED_LABELS } from '#crds/group.ts';
+import { OWNED, OWNED_LABEL, OWNED_LABELS } from '#crds/names/group.ts';
 
 /** A platform without these leaves certificates to others. */
 export interface CertificateDeps {
@@ -47,7 +47,7 @@ export const HOOKS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((ve
   plural: `${verb.toLowerCase()}webhookconfigurations`,
   kind: `${verb}WebhookConfiguration`,
 }));
-/** Names of the configurations (infra/manifests/webhooks.ts) and of the Secret, which lies beside the Service. */
+/** Names of the configurations (infra/packaging/manifests/webhooks.ts) and of the Secret, which lies beside the Service. */
 export const WEBHOOKS = 'gateway-operator';
 export const SECRET = 'admission-tls';
 const PREVIOUS = 'previous-ca.crt';

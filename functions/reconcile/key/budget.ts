@@ -1,12 +1,12 @@
 // Budgets of a member, the windows that they are counted in, and what is spent of them.
-import { toTimestamp } from '#core/conditions.ts';
-import { ownMember } from '#core/json.ts';
-import { formatMoney, parseMoney } from '#core/money.ts';
+import { toTimestamp } from '#core/conditions/conditions.ts';
+import { ownMember } from '#core/json/json.ts';
+import { formatMoney, parseMoney } from '#core/money/money.ts';
+import { windowAt } from '#core/money/window.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { Budget, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { windowAt } from '#core/window.ts';
-import type { VirtualKey, VirtualKeySpec } from '#crds/virtual-key.ts';
+import type { VirtualKey, VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { type Member, type OwnClaim, type Problem, sumKey } from '../world.ts';
 
 /** A budget without `budgetDuration` never resets: its one window is the longest that there is. */

@@ -1,11 +1,11 @@
 // Rotation of a key's value, computed from the ages of its values: nothing slides, nothing is remembered.
-import { toTimestamp } from '#core/conditions.ts';
-import { parseDuration } from '#core/duration.ts';
+import { toTimestamp } from '#core/conditions/conditions.ts';
+import { askedFor } from '#core/keys/rotation.ts';
+import { parseDuration } from '#core/money/duration.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, LiveValue } from '#core/ports/registry.ts';
-import { askedFor } from '#core/rotation.ts';
-import { ROTATE_ANNOTATION } from '#crds/group.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { ROTATE_ANNOTATION } from '#crds/names/group.ts';
 
 /** Longer than any run: a value that was recorded and is in no Secret by then was made by a run that died. */
 const LOST_AFTER: Millis = 600_000;

@@ -1,10 +1,10 @@
 // The Secret of a key: what it should look like, whether the one that is there is ours, and what differs.
 import * as z from 'zod';
-import { ownMember } from '#core/json.ts';
+import { ownMember } from '#core/json/json.ts';
 import { isHarmless } from '#core/rules/secret-template.ts';
-import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/group.ts';
-import { controllerOf, type OwnerReference } from '#crds/object-meta.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
+import { controllerOf, type OwnerReference } from '#crds/names/object-meta.ts';
 import type { SecretShape } from '../action.ts';
 import { sameJson } from '../json.ts';
 import { type KeyView, type PresentSecret, present } from '../world.ts';

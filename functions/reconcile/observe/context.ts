@@ -1,10 +1,10 @@
 // The context of observing: the platform, what the run has listed, the instant.
-import { reasonOf } from '#core/reason.ts';
+import { reasonOf } from '#core/failure/error-text.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import type { Link, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
-import { PARTS } from '../workload/parts.ts';
+import { PARTS } from '../workload/object-parts.ts';
 import type { Path, World } from '../world.ts';
 import { loadObjects } from './objects.ts';
 

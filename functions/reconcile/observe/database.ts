@@ -1,16 +1,16 @@
 // The database of an instance: whether it answers in our schema, and what it holds of the instance.
 
+import { reasonAndCausesOf, reasonOf } from '#core/failure/error-text.ts';
 import {
   type DatabaseConnection,
   DatabaseUnreachable,
   SchemaMissing,
   type StoreConnection,
 } from '#core/ports/backends.ts';
-import type { Books } from '#core/ports/books.ts';
+import type { Books } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
-import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import type { Link } from '../memory.ts';

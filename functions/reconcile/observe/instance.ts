@@ -1,15 +1,21 @@
 // An instance as it is: its Secrets, its database and store, its snapshot, and what runs its gateway.
-import { compile } from '#core/compile.ts';
-import { type ConnectionProblem, toDatabaseConnection, toServiceHost, toStoreConnection } from '#core/connections.ts';
-import { type Finding, toProblem } from '#core/finding.ts';
-import { snapshotName } from '#core/names.ts';
-import { createDidYouMean } from '#core/nearest.ts';
+
+import { reasonOf } from '#core/failure/error-text.ts';
+import type { Result } from '#core/failure/result.ts';
+import { snapshotName } from '#core/keys/object-names.ts';
+import { compile } from '#core/models/compile-snapshot.ts';
+import { entryPrice } from '#core/money/price-list.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { entryPrice } from '#core/price-list.ts';
-import { reasonOf } from '#core/reason.ts';
-import type { Result } from '#core/result.ts';
+import {
+  type ConnectionProblem,
+  toDatabaseConnection,
+  toServiceHost,
+  toStoreConnection,
+} from '#core/rules/connections.ts';
+import { type Finding, toProblem } from '#core/rules/finding.ts';
 import { noAddress, notPriced } from '#core/rules/instance.ts';
+import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import {
   checkCredentials,
   checkDatabaseSecret,
@@ -17,13 +23,13 @@ import {
   type ReadSecret,
   type SecretData,
 } from '#core/rules/secrets.ts';
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { INSTANCE_LABEL } from '#crds/group.ts';
-import { isOwnedBy } from '#crds/object-meta.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { INSTANCE_LABEL } from '#crds/names/group.ts';
+import { isOwnedBy } from '#crds/names/object-meta.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { Link } from '../memory.ts';
-import { PARTS, PARTS_OF, type PartName, partName } from '../workload/parts.ts';
+import { PARTS, PARTS_OF, type PartName, partName } from '../workload/object-parts.ts';
 import {
   aliasOf,
   type InstanceView,

@@ -1,10 +1,10 @@
 // Keys with their Secrets. A run reads the Secrets that may have changed, and a share of the published ones (DESIGN 6).
 
-import { decode } from '#core/base64.ts';
-import { keySecretName } from '#core/names.ts';
+import { reasonOf } from '#core/failure/error-text.ts';
+import { decode } from '#core/json/base64.ts';
+import { keySecretName } from '#core/keys/object-names.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { reasonOf } from '#core/reason.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { isOutsideSecret } from '../key/reasons.ts';

@@ -7,13 +7,13 @@ import {
   type Selection,
   toFieldSelector,
 } from '#core/ports/cluster.ts';
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
-import type { Team } from '#crds/team.ts';
-import type { User } from '#crds/user.ts';
-import { validate } from '#crds/validate.ts';
-import type { Violation } from '#crds/violation.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import type { Team } from '#crds/kinds/team.ts';
+import type { User } from '#crds/kinds/user.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { validate } from '#crds/validation/validate.ts';
+import type { Violation } from '#crds/validation/violation.ts';
 import type { Scope } from '../scope.ts';
 import {
   idOf,

@@ -1,9 +1,10 @@
 // Rows whose objects are gone. Nothing counts as gone before a GET by name has said so: a list may be older than a row.
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Claim, InstanceRow } from '#core/ports/registry.ts';
-import { reasonOf } from '#core/reason.ts';
-import { gatewayInstances, kindOf } from '#crds/kinds.ts';
+import { gatewayInstances, kindOf } from '#crds/kinds/kinds.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { clusterOf, type Link } from '../memory.ts';
 import { aliasOf, instancePathOf, KIND_OF, type Member, pathOf, retainedSecret } from '../world.ts';

@@ -1,7 +1,8 @@
 // A member's access to its instance, and the state of the claim that it makes there.
-import { admitsNamespace } from '#core/allowed-namespaces.ts';
-import { type Finding, toText } from '#core/finding.ts';
+
 import type { Claim } from '#core/ports/registry.ts';
+import { admitsNamespace } from '#core/rules/allowed-namespaces.ts';
+import { type Finding, toText } from '#core/rules/finding.ts';
 import { instanceIsDeleted, instanceNotFound, namespaceNotAllowed } from '#core/rules/instance.ts';
 import type { MemberReason } from '../key/reasons.ts';
 import {

@@ -1,7 +1,7 @@
 // Events about the spend of budgets: shares that were passed, and the soft budget. Each is told once in a window.
-import { type ConditionState, toTimestamp } from '#core/conditions.ts';
-import { formatMoney, parseMoney } from '#core/money.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
+import { formatMoney, parseMoney } from '#core/money/money.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, event } from '../action.ts';
 import type { Spend, WindowSpend } from '../key/budget.ts';
 import type { Member } from '../world.ts';

@@ -1,14 +1,15 @@
 // Whether an instance can serve, and if not, why: evaluated from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
-import { MAX_SNAPSHOT } from '#core/compile.ts';
-import { type ConditionState, toTimestamp } from '#core/conditions.ts';
-import { toProblem } from '#core/finding.ts';
-import type { DidYouMean } from '#core/nearest.ts';
+
+import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
+import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Ledger } from '#core/ports/registry.ts';
+import { toProblem } from '#core/rules/finding.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
 import { toServedModels } from '#core/rules/models.ts';
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import type { DidYouMean } from '#core/rules/nearest-name.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
 import { evaluateWorkload, whyNotShared } from './conditions-workload.ts';
 

@@ -1,13 +1,13 @@
 // Whether a key, a user or a team works, and if not, the first cause (DESIGN 3: the order of causes).
-import { type ConditionState, toTimestamp } from '#core/conditions.ts';
-import { type Finding, toProblem } from '#core/finding.ts';
-import { formatMoney, parseMoney } from '#core/money.ts';
+import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
+import { formatMoney, parseMoney } from '#core/money/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { aliasTaken, keyConflict, secretConflict } from '#core/rules/conflicts.ts';
+import { type Finding, toProblem } from '#core/rules/finding.ts';
 import { modelsServed } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';
-import type { User } from '#crds/user.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { User } from '#crds/kinds/user.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { budgetOf, type Spend, spendOf, spentBudgets } from '../key/budget.ts';
 import type { MemberReason } from '../key/reasons.ts';
 import { dueAt, expiryOf, isExpired, worksUntil } from '../key/rotation.ts';
@@ -26,11 +26,11 @@ import {
   retainedSecret,
 } from '../world.ts';
 import { claimOf } from './access.ts';
+import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
-import { toReferred } from './payers.ts';
 
 type Why = Problem<MemberReason>;
 type Violated = ReadonlyArray<Finding<MemberReason>>;

@@ -1,9 +1,9 @@
 // Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers write.
 import * as z from 'zod';
-import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/group.ts';
-import { isOwnedBy } from '#crds/object-meta.ts';
-import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
-import { scaleOf, serviceUrl } from '../workload/wanted.ts';
+import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
+import { isOwnedBy } from '#crds/names/object-meta.ts';
+import { scaleOf, serviceUrl } from '../workload/desired-objects.ts';
+import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/object-parts.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
 
 export interface WorkloadConditions {

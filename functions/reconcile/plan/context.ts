@@ -1,12 +1,13 @@
 // The context of planning: what a plan looks up more than once.
-import { createDidYouMean } from '#core/nearest.ts';
+
 import type { Millis } from '#core/ports/money.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import { createDidYouMean } from '#core/rules/nearest-name.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type InstanceView, instancePathOf, type Member, type OwnClaim, type Path, type World } from '../world.ts';
 import { accessOf, claimOf } from './access.ts';
+import { createPayers } from './charged-scopes.ts';
 import { createClaimants } from './claimants.ts';
 import { evaluateInstance, type InstanceConditions } from './conditions-instance.ts';
-import { createPayers } from './payers.ts';
 
 export type PlanContext = ReturnType<typeof createPlanContext>;
 

@@ -1,9 +1,9 @@
 // Deletion: the cleaning before an object may go, and when it goes without: deletion never sticks (DESIGN 6, law 3).
-import { toTimestamp } from '#core/conditions.ts';
+import { toTimestamp } from '#core/conditions/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { RETAINED_LABEL } from '#crds/group.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { RETAINED_LABEL } from '#crds/names/group.ts';
 import { type Action, about, aboutClaim, event, type SecretShape } from '../action.ts';
 import { isLabelled, isOurs, ownersAfter, retainedShape } from '../key/secret-shape.ts';
 import {

@@ -1,8 +1,8 @@
 // The steps of an instance: finalizer, database, snapshot, and what runs its gateway.
-import { MAX_SNAPSHOT } from '#core/compile.ts';
+import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import { type Action, about } from '../action.ts';
-import { PARTS_OF, type PartName, partTitle } from '../workload/parts.ts';
-import { wantedParts } from '../workload/wanted.ts';
+import { wantedParts } from '../workload/desired-objects.ts';
+import { PARTS_OF, type PartName, partTitle } from '../workload/object-parts.ts';
 import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
 import { isOpen, ledgerAskedFor } from './conditions-instance.ts';
 import { evaluateOwnType, whyLeftAlone } from './conditions-workload.ts';

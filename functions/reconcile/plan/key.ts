@@ -1,10 +1,11 @@
 // The life of a key, in its order: finalizer → scope row (alias, policy, value: won or lost) → Secret → status and event.
 // A value is recorded before it is published, so a published one always works. Of two concurrent runs one writes the Secret, and the other
 // takes its value back.
+
+import { askedFor, overlapOf } from '#core/keys/rotation.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { askedFor, overlapOf } from '#core/rotation.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type SecretShape } from '../action.ts';
 import { endedOf, isOverlapping, othersOf, publishedOf, whyRotate } from '../key/rotation.ts';
 import { driftOf, isLabelled, isOurs, leftoverOf, shapeOf } from '../key/secret-shape.ts';

@@ -1,10 +1,10 @@
 // The scope of a key, a user or a team: the first claim of an alias wins, and the policy, on which the gateway acts, follows the spec.
-import { parseMoney } from '#core/money.ts';
+import { parseMoney } from '#core/money/money.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
-import type { Team } from '#crds/team.ts';
-import type { User } from '#crds/user.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { Team } from '#crds/kinds/team.ts';
+import type { User } from '#crds/kinds/user.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, about, aboutClaim, type ScopeValue } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
 import { alignmentOf, budgetOf, renewedBudget } from '../key/budget.ts';

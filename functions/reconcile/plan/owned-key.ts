@@ -1,8 +1,9 @@
 // A user's own VirtualKey (`autoCreateKey`): it exists, and follows the user (DESIGN 3).
-import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
-import { controllerOf, isOwnedBy } from '#crds/object-meta.ts';
-import type { User } from '#crds/user.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+
+import type { User } from '#crds/kinds/user.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
+import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
 import { sameJson } from '../json.ts';
 import { idOf, instancePathOf, isDeleted, pathOf } from '../world.ts';

@@ -1,14 +1,14 @@
 // The status that each object should have, and what of it is not written yet. Status describes what was observed (DESIGN 6, law 2).
-import { type ConditionState, toConditions, toTimestamp } from '#core/conditions.ts';
-import { toProblem, toText } from '#core/finding.ts';
-import { formatMoney } from '#core/money.ts';
+import { type ConditionState, toConditions, toTimestamp } from '#core/conditions/conditions.ts';
+import { formatMoney } from '#core/money/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
+import { toProblem, toText } from '#core/rules/finding.ts';
 import { templateHarmless } from '#core/rules/secret-template.ts';
-import type { Condition } from '#crds/fragments.ts';
-import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
-import type { User, UserStatus } from '#crds/user.ts';
-import type { Violation } from '#crds/violation.ts';
-import type { VirtualKey, VirtualKeyStatus } from '#crds/virtual-key.ts';
+import type { GatewayInstance, GatewayInstanceStatus } from '#crds/kinds/gateway-instance.ts';
+import type { Condition } from '#crds/kinds/shared-fields.ts';
+import type { User, UserStatus } from '#crds/kinds/user.ts';
+import type { VirtualKey, VirtualKeyStatus } from '#crds/kinds/virtual-key.ts';
+import type { Violation } from '#crds/validation/violation.ts';
 import { type Action, about, event, type Guarded, type StatusPatch } from '../action.ts';
 import { differingMembers } from '../json.ts';
 import { type Spend, spendOf, type WindowSpend, windowSpends } from '../key/budget.ts';

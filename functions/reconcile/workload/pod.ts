@@ -1,8 +1,9 @@
 // The Pod of a gateway: its snapshot, credentials, database, store and outbox as files, and no access to the API server.
-import { isOwnVariable, type OwnVariable } from '#core/own-variables.ts';
+
 import type { StoreConnection } from '#core/ports/backends.ts';
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION } from '#crds/group.ts';
+import { isOwnVariable, type OwnVariable } from '#core/rules/reserved-variables.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION } from '#crds/names/group.ts';
 
 export interface PodInput {
   readonly instance: GatewayInstance;
@@ -18,7 +19,7 @@ export interface PodInput {
   readonly version: string;
 }
 
-/** Variables of `infra/config/environments.ts`, all set explicitly, so that the variables of a spec cannot move a mount or the port of a probe. */
+/** Variables of `infra/runtime/config/environments.ts`, all set explicitly, so that the variables of a spec cannot move a mount or the port of a probe. */
 const MOUNTS = {
   snapshot: { variable: 'SNAPSHOT_FILE', path: '/etc/gateway/snapshot', file: '/snapshot.json' },
   credentials: { variable: 'CREDENTIALS_DIR', path: '/etc/gateway/credentials', file: '' },

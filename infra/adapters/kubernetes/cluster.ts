@@ -1,4 +1,6 @@
 // The Cluster port over HTTP, the same for Node and for Workers: only the transport differs.
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import {
   type Cluster,
   ClusterError,
@@ -8,9 +10,8 @@ import {
   type WriteRefusal,
   type Written,
 } from '#core/ports/cluster.ts';
-import { reasonOf } from '#core/reason.ts';
-import { FIELD_MANAGER } from '#crds/group.ts';
-import { isMap, type Json } from '#crds/shapes.ts';
+import { FIELD_MANAGER } from '#crds/names/group.ts';
+import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';

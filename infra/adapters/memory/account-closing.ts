@@ -1,5 +1,5 @@
 // Closing of accounts in memory, and the audit of their counters (LEDGER 3, 6).
-import type { AccountRow, Accounts, Marking } from '#core/ports/accounts.ts';
+import type { AccountRow, Accounts, Marking } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { type Account, type Counter, close, counterOf, figuresIn, type Life, usedBy } from './account-state.ts';

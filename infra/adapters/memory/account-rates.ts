@@ -1,5 +1,5 @@
 // Rates of accounts: requests and tokens of this minute and the one before, and requests in flight (LEDGER 3).
-import type { RateUse } from '#core/ports/accounts.ts';
+import type { RateUse } from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { RateLeft, RateLimit, RateRefusal, RateReply, RateRequest } from '#core/ports/rates.ts';
 

@@ -1,5 +1,5 @@
 // State of the accounts in memory: counters, and what each account has in them (LEDGER 3).
-import type { AccountCall, AccountReply, CounterLine } from '#core/ports/accounts.ts';
+import type { AccountCall, AccountReply, CounterLine } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { type AccountRates, createAccountRates } from './account-rates.ts';

@@ -1,8 +1,8 @@
 // Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL rejects goes to `entry_rejected` (LEDGER 2, 8).
 import pg from 'pg';
-import type { Entry } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
-import type { Months } from './months.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { Months } from './partitions.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 export interface BookingDeps {

@@ -2,7 +2,7 @@
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Claim, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
-import { createSharing } from './sharing.ts';
+import { createSharing } from './shared-policies.ts';
 
 export function createClaims(session: Session): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'retire'> {
   /** Bytes of the claims that are kept: those that were read last, and what was read again of them. */

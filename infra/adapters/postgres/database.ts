@@ -1,13 +1,13 @@
 // One PostgreSQL: registry, books and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Random } from '#core/ports/platform.ts';
-import type { MemoryShare } from '../memory-budget.ts';
-import { createAccountBooks } from './account-books.ts';
-import { createBooks } from './books.ts';
+import type { MemoryShare } from '../backends/reply-memory.ts';
 import { createClaims } from './claims.ts';
 import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
-import { createMonths } from './months.ts';
+import { createAccountBooks } from './ledger-database.ts';
+import { createBooks } from './ledger-rows.ts';
+import { createMonths } from './partitions.ts';
 import { createPolicies } from './policies.ts';
 import type { PoolDependencies } from './pool.ts';
 import { ensureSchema } from './schema.ts';

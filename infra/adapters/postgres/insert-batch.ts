@@ -1,11 +1,11 @@
 // The statements that write a batch of an account: its entries, in portions, then what the new ones add to sums and hours.
-import type { Entry, EntryKind } from '#core/ports/books.ts';
+import type { Entry, EntryKind } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
-import { timeOf } from '../ids.ts';
+import { timeOf } from '../process/ids.ts';
 import { type Booking, insertAll } from './booking.ts';
-import { lowestId } from './months.ts';
-import { inPortions } from './reading.ts';
+import { inPortions } from './ledger-queries.ts';
+import { lowestId } from './partitions.ts';
 import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 

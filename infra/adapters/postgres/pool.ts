@@ -3,8 +3,8 @@ import pg from 'pg';
 import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { NO_TLS } from './database-error.ts';
 import { Client, type MeteredClient } from './metered-client.ts';
-import { NO_TLS } from './refusal.ts';
 
 const CONNECTIONS = 8;
 const CONNECT_TIMEOUT: Millis = 5000;

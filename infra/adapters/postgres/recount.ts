@@ -1,7 +1,7 @@
 // Recounts: what a scope has spent between two instants, whatever windows its entries named (LEDGER 5).
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { Recount } from '#core/ports/registry.ts';
-import { lowestId, monthOf, readDropped } from './months.ts';
+import { lowestId, monthOf, readDropped } from './partitions.ts';
 import type { Query } from './session.ts';
 
 const HOUR: Millis = 3_600_000;

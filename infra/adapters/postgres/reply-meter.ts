@@ -1,7 +1,7 @@
 // The size of what a database sends over one connection, measured before the client library reads it.
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { AnswerRefused, jsonBytes } from '../memory-budget.ts';
+import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
 
 const MIB = 1024 * 1024;
 /** Before the connection is ready: parameters and the password's exchange. */

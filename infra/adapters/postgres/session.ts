@@ -2,10 +2,10 @@
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { MemoryShare } from '../memory-budget.ts';
+import type { MemoryShare } from '../backends/reply-memory.ts';
+import { ConnectionBroke, isBroken, onConnection, toEnd, toRefusal, toSilence } from './database-error.ts';
 import type { MeteredClient } from './metered-client.ts';
 import { openPool, type PoolDependencies } from './pool.ts';
-import { ConnectionBroke, isBroken, onConnection, toEnd, toRefusal, toSilence } from './refusal.ts';
 import { MAX_ANSWER, MAX_LARGE_ANSWER } from './reply-meter.ts';
 
 /** The database may keep silent for so long where a request asks: for a policy, sums, an epoch. */

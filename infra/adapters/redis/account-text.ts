@@ -1,5 +1,5 @@
 // Calls and replies of accounts as the script has them: counters by name, amounts as strings (account.lua).
-import type { AccountCall, CounterLine, LineState } from '#core/ports/accounts.ts';
+import type { AccountCall, CounterLine, LineState } from '#core/ports/counter-store.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 
 /** The name of a counter: more than 64 bytes, which Redis finds by their hash and not one after the other. */

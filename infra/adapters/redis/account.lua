@@ -1,4 +1,4 @@
--- Accounts of an instance in Redis: every method of functions/core/ports/accounts.ts as one atomic step (LEDGER 3 to 6).
+-- Accounts of an instance in Redis: every method of functions/core/ports/counter-store.ts as one atomic step (LEDGER 3 to 6).
 -- By hand: redis-cli --eval infra/adapters/redis/account.lua '{instance}:meta' , accounts '{"isEnded":true,"max":10}'
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:

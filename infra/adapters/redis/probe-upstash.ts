@@ -1,7 +1,8 @@
 // The probe of an Upstash database: it must answer, run scripts, and write.
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
-import { reasonOf } from '#core/reason.ts';
-import { AnswerRefused } from '../memory-budget.ts';
+import { AnswerRefused } from '../backends/reply-memory.ts';
 import { MAX_REPLY } from './reply-guard.ts';
 import { openUpstash } from './upstash.ts';
 

@@ -1,7 +1,8 @@
 // The probe of a Redis: it must answer, run scripts, write, and evict nothing.
+
+import { reasonOf } from '#core/failure/error-text.ts';
 import type { SharedStoreConnection, StoreHealth } from '#core/ports/backends.ts';
-import { reasonOf } from '#core/reason.ts';
-import { AnswerRefused } from '../memory-budget.ts';
+import { AnswerRefused } from '../backends/reply-memory.ts';
 import { createConnector } from './connector.ts';
 import { PROBE_TIMEOUT, probeUpstash, WRITE, withTimeout } from './probe-upstash.ts';
 import { MAX_REPLY } from './reply-guard.ts';

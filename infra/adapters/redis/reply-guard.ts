@@ -1,5 +1,5 @@
 // The replies that a Redis may send, checked before the client library reads them: to what was asked, of a bounded size, in the shapes that we ask for.
-import { AnswerRefused } from '../memory-budget.ts';
+import { AnswerRefused } from '../backends/reply-memory.ts';
 
 const MIB = 1024 * 1024;
 /** A reply to a process that asks the stores of many owners. */

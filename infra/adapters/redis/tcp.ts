@@ -1,12 +1,12 @@
 // Redis or Valkey over TCP: one connection that fails immediately while the server is away, and reconnects by itself.
 import { isIP } from 'node:net';
 import type { AbstractConnector, Redis, RedisOptions } from 'ioredis';
+import { reasonOf } from '#core/failure/error-text.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { reasonOf } from '#core/reason.ts';
-import type { MemoryShare } from '../memory-budget.ts';
-import { createEvaluate, type Evaluate } from './accounts.ts';
+import type { MemoryShare } from '../backends/reply-memory.ts';
 import { createConnector } from './connector.ts';
+import { createEvaluate, type Evaluate } from './counter-store.ts';
 import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
 
 export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;

@@ -1,7 +1,7 @@
 // Upstash over HTTPS: one request per call, no open connection between calls (upstash.com/docs/redis/features/restapi).
 import type { StoreConnection } from '#core/ports/backends.ts';
-import { AnswerRefused } from '../memory-budget.ts';
-import { createEvaluate } from './accounts.ts';
+import { AnswerRefused } from '../backends/reply-memory.ts';
+import { createEvaluate } from './counter-store.ts';
 import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
 import type { RedisConnection, StoreDependencies } from './tcp.ts';
 

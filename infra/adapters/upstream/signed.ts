@@ -1,5 +1,6 @@
 // Signed requests to providers: SigV4 of AWS, and access tokens of Google for a service account (RFC 7523).
 import { createHash } from 'node:crypto';
+import { reasonOf } from '#core/failure/error-text.ts';
 import {
   type Signing,
   type Upstream,
@@ -7,7 +8,6 @@ import {
   type UpstreamRequest,
   type UpstreamResponse,
 } from '#core/ports/serving.ts';
-import { reasonOf } from '#core/reason.ts';
 import { toBytes } from './body.ts';
 
 /** Milliseconds: a token is renewed so long before its end. */

@@ -2,9 +2,9 @@
 import { LRUCache } from 'lru-cache';
 import { Pool } from 'undici';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
-import { createTurn } from '../turn.ts';
-import { ask, toBroken } from './answer.ts';
+import { createTurn } from '../process/event-loop-batch.ts';
 import { type PodIdentity, withSigning } from './signed.ts';
+import { ask, toBroken } from './upstream-response.ts';
 
 /** The pool and the path of an address. */
 interface KnownRoute {

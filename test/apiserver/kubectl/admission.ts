@@ -1,6 +1,6 @@
 // Webhooks in what kubectl does.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { eventually } from '../../eventually.ts';
+import { eventually } from '../../support/eventually.ts';
 import { widget } from '../widgets.ts';
 import type { KubectlHarness, Result } from './harness.ts';
 import { patching, startWebhookServer, type WebhookServer } from './webhook-server.ts';

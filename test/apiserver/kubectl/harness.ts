@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { run, startChild } from '../../child.ts';
-import { eventually } from '../../eventually.ts';
+import { run, startChild } from '../../support/child.ts';
+import { eventually } from '../../support/eventually.ts';
 
 export type ApiServer = {
   /** A file for `kubectl`, an administrator's. */

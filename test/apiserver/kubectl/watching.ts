@@ -1,6 +1,6 @@
 // What kubectl sees while things change.
 import { expect, test } from 'vitest';
-import { eventually } from '../../eventually.ts';
+import { eventually } from '../../support/eventually.ts';
 import { configMap, widget } from '../widgets.ts';
 import type { KubectlHarness } from './harness.ts';
 

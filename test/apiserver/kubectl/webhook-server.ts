@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { openCertificates } from '../../../infra/local/cluster/certificates.ts';
+import { openCertificates } from '../../../infra/platforms/local/cluster/certificates.ts';
 
 export type ReviewRequest = {
   readonly uid: string;

@@ -4,9 +4,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
 import { prune } from '../../../infra/apiserver/schema/prune.ts';
 import { createStructural } from '../../../infra/apiserver/schema/structural.ts';
-import { type Answer, startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
-import { eventually } from '../../eventually.ts';
-import { describeUnless } from '../../skip-unless.ts';
+import {
+  type Answer,
+  startControlPlane,
+  type TestControlPlane,
+  whyNoControlPlane,
+} from '../../support/control-plane.ts';
+import { eventually } from '../../support/eventually.ts';
+import { describeUnless } from '../../support/skip-unless.ts';
 import { bounds } from './bounds.ts';
 import { objectOf, sample } from './case.ts';
 

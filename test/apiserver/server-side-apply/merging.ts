@@ -1,6 +1,6 @@
 // A real API server serves a kind a little before it merges by its schema.
-import type { Answer, TestControlPlane } from '../../control-plane.ts';
-import { eventually } from '../../eventually.ts';
+import type { Answer, TestControlPlane } from '../../support/control-plane.ts';
+import { eventually } from '../../support/eventually.ts';
 import { applyKinds } from './cases.ts';
 
 const { apiVersion, kind, path } = applyKinds.Widget;

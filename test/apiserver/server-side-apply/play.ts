@@ -1,6 +1,6 @@
 // One sequence of writes, played on an API server.
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
-import type { Answer, TestControlPlane } from '../../control-plane.ts';
+import type { Answer, TestControlPlane } from '../../support/control-plane.ts';
 import { type ApplyCase, applyKinds, type Step, type StepAnswer } from './cases.ts';
 
 type Call = TestControlPlane['call'];

@@ -1,10 +1,10 @@
 // Random sequences of applies leave the objects that a real API server leaves.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startCluster } from '../../clusters.ts';
-import { type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
-import { type SharedControlPlane, sharedControlPlane } from '../../shared-servers.ts';
-import { describeUnless } from '../../skip-unless.ts';
+import { startCluster } from '../../support/clusters.ts';
+import { type TestControlPlane, whyNoControlPlane } from '../../support/control-plane.ts';
+import { type SharedControlPlane, sharedControlPlane } from '../../support/shared-servers.ts';
+import { describeUnless } from '../../support/skip-unless.ts';
 import { type Step, widgetDefinition } from './cases.ts';
 import { merging } from './merging.ts';
 import { play } from './play.ts';

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCluster } from '../../clusters.ts';
-import type { TestControlPlane } from '../../control-plane.ts';
+import { startCluster } from '../../support/clusters.ts';
+import type { TestControlPlane } from '../../support/control-plane.ts';
 import { applyCases, applyKinds, type StepAnswer, widgetDefinition } from './cases.ts';
 import { play } from './play.ts';
 

@@ -1,8 +1,8 @@
 // A real API server applies as the golden file says; `--update` records it anew.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
-import { describeUnless } from '../../skip-unless.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../support/control-plane.ts';
+import { describeUnless } from '../../support/skip-unless.ts';
 import { applyCases, widgetDefinition } from './cases.ts';
 import { merging } from './merging.ts';
 import { play } from './play.ts';

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
-import { whyNoControlPlane } from '../../control-plane.ts';
-import { type SharedControlPlane, sharedControlPlane } from '../../shared-servers.ts';
-import { describeUnless } from '../../skip-unless.ts';
+import { whyNoControlPlane } from '../../support/control-plane.ts';
+import { type SharedControlPlane, sharedControlPlane } from '../../support/shared-servers.ts';
+import { describeUnless } from '../../support/skip-unless.ts';
 import { folderOf, type StrategicAnswer, type StrategicCase, strategicCases } from './cases.ts';
 
 const why = whyNoControlPlane();

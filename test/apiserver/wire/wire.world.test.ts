@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { decodeProtobuf } from '../../../infra/apiserver/codec/protobuf.ts';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
-import { whyNoControlPlane } from '../../control-plane.ts';
-import { eventually } from '../../eventually.ts';
-import { type SharedControlPlane, sharedControlPlane } from '../../shared-servers.ts';
-import { describeUnless } from '../../skip-unless.ts';
+import { whyNoControlPlane } from '../../support/control-plane.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type SharedControlPlane, sharedControlPlane } from '../../support/shared-servers.ts';
+import { describeUnless } from '../../support/skip-unless.ts';
 import { columns, gadgets } from './columns.ts';
 
 const why = whyNoControlPlane();

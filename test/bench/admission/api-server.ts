@@ -1,7 +1,7 @@
 // A stand-in for an API server, warm and on the loopback: the objects that admission looks up, and many keys besides.
 import { createServer, type IncomingMessage } from 'node:http';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { GOOD, objectOf, secretOf } from '../../admission/fixtures.ts';
 import { instanceSpec, MODELS } from './reviews.ts';
 

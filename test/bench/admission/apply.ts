@@ -1,9 +1,9 @@
 // Cost of admission for an apply on a real API server, by the number of keys.
 import { setTimeout as pause } from 'node:timers/promises';
-import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { CONNECTION, GOOD, modelEntry, objectOf, secretOf } from '../../admission/fixtures.ts';
 import { type Harness, openHarness } from '../../admission/harness.ts';
-import { whyNoControlPlane } from '../../control-plane.ts';
+import { whyNoControlPlane } from '../../support/control-plane.ts';
 import { median, table } from '../table.ts';
 import { copyInEtcd } from './etcd-keys.ts';
 import { percentile } from './load.ts';

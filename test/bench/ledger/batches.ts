@@ -1,10 +1,10 @@
 // Cost of the script for Redis by the size of the call: counters of one key or of many, with and without asks.
 import { randomUUID } from 'node:crypto';
-import { createRedisAccounts } from '#adapters/redis/accounts.ts';
+import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
-import type { AccountCall, Accounts } from '#core/ports/accounts.ts';
-import { spendWindow } from '#core/window.ts';
-import { startRedis, whyNoRedis } from '../../redis.ts';
+import { spendWindow } from '#core/money/window.ts';
+import type { AccountCall, Accounts } from '#core/ports/counter-store.ts';
+import { startRedis, whyNoRedis } from '../../support/redis.ts';
 import { watchRedis } from '../redis-watch.ts';
 import { table } from '../table.ts';
 import { COST, makeScope, SURROUNDINGS } from './measured.ts';

@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
-import type { Entry } from '#core/ports/books.ts';
-import { spendWindow } from '#core/window.ts';
-import { startPostgres, type TestPostgres } from '../../postgres.ts';
+import { spendWindow } from '#core/money/window.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
+import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { cpuOf } from '../pinned.ts';
 import { median, spread, table } from '../table.ts';
 import { makeScope, SETTLEMENT, SURROUNDINGS } from './measured.ts';

@@ -1,11 +1,11 @@
 // The measured ledger: scopes that pay, over a given store, with books and an outbox that cost nothing.
 import { randomUUID } from 'node:crypto';
-import type { AccountBooks } from '#core/ports/account-books.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { Outbox } from '#core/ports/journal.ts';
 import type { HoldRequest, Settlement } from '#core/ports/ledger.ts';
-import type { Outbox } from '#core/ports/outbox.ts';
+import type { AccountBooks } from '#core/ports/ledger-database.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { nodeDependencies } from '../../../infra/node/platform.ts';
+import { nodeDependencies } from '../../../infra/runtime/node/platform.ts';
 import { createMemoryAccountBooks } from '../../doubles/account-books.ts';
 import { createMemoryBooks } from '../../doubles/books.ts';
 import { createMemoryEpochs } from '../../doubles/epochs.ts';

@@ -1,12 +1,12 @@
 // A process that holds and settles as fast as it can over one store, or makes bare round trips to the store as often.
 import { randomUUID } from 'node:crypto';
-import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
-import { createRedisAccounts, type Evaluate } from '#adapters/redis/accounts.ts';
+import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import { createRedisAccounts, type Evaluate } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
-import type { Accounts } from '#core/ports/accounts.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
+import type { Accounts } from '#core/ports/counter-store.ts';
 import { EPOCHS, makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from './measured.ts';
 
 export type SpendOrder =

@@ -1,7 +1,7 @@
 // Cost of hold and settle on each store, beside as many bare round trips.
 import type { StoreConnection } from '#core/ports/backends.ts';
-import { startRedis, whyNoRedis } from '../../redis.ts';
-import { TOKEN } from '../../upstash.ts';
+import { startRedis, whyNoRedis } from '../../support/redis.ts';
+import { TOKEN } from '../../support/upstash.ts';
 import { ask, forkPinned, next, pins } from '../pinned.ts';
 import { watchRedis } from '../redis-watch.ts';
 import { median, spread, table } from '../table.ts';

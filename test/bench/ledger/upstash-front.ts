@@ -1,5 +1,5 @@
 // A process for the stand-in of Upstash, so that its CPU is measured apart.
-import { startUpstash } from '../../upstash.ts';
+import { startUpstash } from '../../support/upstash.ts';
 
 const [address = ''] = process.argv.slice(2);
 const { url } = await startUpstash({ connection: JSON.parse(address) });

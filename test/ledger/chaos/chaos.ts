@@ -1,7 +1,7 @@
 // Chaos by seed: everything around the money is killed in random order, and the money is verified.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { random } from '../../random.ts';
+import { random } from '../../support/random.ts';
 import { type Harness, startHarness } from './harness.ts';
 import { recovered, startLoad } from './load.ts';
 import { type Verified, verify } from './verify.ts';

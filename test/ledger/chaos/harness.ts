@@ -4,19 +4,19 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisAccounts } from '#adapters/redis/accounts.ts';
+import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
-import { toKeyValue } from '#core/key-value.ts';
-import type { AccountBooks } from '#core/ports/account-books.ts';
-import type { Accounts } from '#core/ports/accounts.ts';
+import { toKeyValue } from '#core/keys/key-value.ts';
+import type { Snapshot } from '#core/models/snapshot.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Accounts } from '#core/ports/counter-store.ts';
+import type { AccountBooks } from '#core/ports/ledger-database.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
-import type { Snapshot } from '#core/snapshot.ts';
-import { type Child, startChild } from '../../child.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../../postgres.ts';
-import { startRedis, type TestRedis } from '../../redis.ts';
-import { startUpstash, type TestUpstash, TOKEN } from '../../upstash.ts';
+import { type Child, startChild } from '../../support/child.ts';
+import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { startUpstash, type TestUpstash, TOKEN } from '../../support/upstash.ts';
 import { type BillingUpstream, startUpstream } from './upstream.ts';
 
 /** Nano-dollars per token: one and two dollars per million. */
@@ -161,7 +161,7 @@ function mount(
 
 const addressOf = ({ connection: { host, port } }: TestRedis) => ({ host, port, password: '' });
 
-const PROGRAM = join(import.meta.dirname, '../../../infra/kubernetes/gateway.ts');
+const PROGRAM = join(import.meta.dirname, '../../../infra/platforms/kubernetes/gateway.ts');
 
 function createGateway(mounts: Environment, outbox: string): Gateway {
   mkdirSync(outbox, { recursive: true });

@@ -1,7 +1,7 @@
 // Clients under chaos: the end of each request, and whether its last byte arrived.
 import { request as send } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { eventually } from '../../eventually.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { Harness, Key } from './harness.ts';
 
 export interface Seen {

@@ -1,7 +1,7 @@
 // Verification of the money after faults: completed replies against entries, sums and counters, to the nano-dollar.
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseMoney } from '#core/money.ts';
-import { eventually } from '../../eventually.ts';
+import { parseMoney } from '#core/money/money.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type Harness, PRICE } from './harness.ts';
 import type { Seen } from './load.ts';
 

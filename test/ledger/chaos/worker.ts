@@ -1,10 +1,10 @@
 // A gateway of the chaos harness that runs as a Worker, on its Upstash, its database and its snapshot.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openCertificates } from '../../../infra/local/cluster/certificates.ts';
+import { openCertificates } from '../../../infra/platforms/local/cluster/certificates.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { type RunningWorkers, startWorkers } from '../../platforms/miniflare.ts';
-import { TOKEN } from '../../upstash.ts';
+import { TOKEN } from '../../support/upstash.ts';
 import type { Harness } from './harness.ts';
 
 const OUTPUT = 'cloudflare/gateway.mjs';

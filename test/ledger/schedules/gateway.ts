@@ -1,11 +1,11 @@
 // A gateway process on the stage: the real ledger, whose every call to store, database and disk goes through the stage.
 
-import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
+import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/journal.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
-import type { AccountBooks } from '#core/ports/account-books.ts';
-import type { AccountCall, Accounts } from '#core/ports/accounts.ts';
 import type { Metrics } from '#core/ports/clock.ts';
-import type { OutboxRecord } from '#core/ports/outbox.ts';
+import type { AccountCall, Accounts } from '#core/ports/counter-store.ts';
+import type { OutboxRecord } from '#core/ports/journal.ts';
+import type { AccountBooks } from '#core/ports/ledger-database.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';
 import type { Process, Stage, Whom } from './stage.ts';

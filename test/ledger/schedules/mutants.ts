@@ -98,7 +98,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { ...LARGE_LATER, faults: { freeze: 1, wipe: 1 } },
     edits: [
       {
-        file: `${CORE}/holds.ts`,
+        file: `${CORE}/reservations.ts`,
         line: 'account.isOpen && clock.now() - account.sentAt < FRESH && wall.now() - account.sentAtWall < FRESH;',
         becomes: 'account.isOpen;',
       },
@@ -148,7 +148,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { lose: 1 } },
     edits: [
       {
-        file: `${CORE}/sync.ts`,
+        file: `${CORE}/account-sync.ts`,
         line: 'notBefore = clock.now() + pause;',
         becomes:
           'Object.assign(pending?.call ?? {}, { number: (account.number += 1) });\n    notBefore = clock.now() + pause;',
@@ -160,7 +160,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { lose: 1 } },
     edits: [
       {
-        file: `${MEMORY}/accounts.ts`,
+        file: `${MEMORY}/counter-store.ts`,
         line: 'if (!isRepeated) perform(life, account, call, now);',
         becomes: 'perform(life, account, call, now);',
       },
@@ -203,7 +203,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { die: 1 } },
     edits: [
       {
-        file: `${CORE}/earlier.ts`,
+        file: `${CORE}/previous-accounts.ts`,
         line: 'oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });',
         becomes: ';',
       },
@@ -224,13 +224,15 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a reply that ends before the store could charge it',
     scene: { wishes: ALIKE, faults: { vanish: 1, hang: 1 } },
-    edits: [{ file: `${CORE}/ends.ts`, line: '(isWritten ? covered(counters) :', becomes: '(isWritten ? undefined :' }],
+    edits: [
+      { file: `${CORE}/settlement.ts`, line: '(isWritten ? covered(counters) :', becomes: '(isWritten ? undefined :' },
+    ],
   },
   {
     name: 'a release that is told as spend',
     edits: [
       {
-        file: `${CORE}/ends.ts`,
+        file: `${CORE}/settlement.ts`,
         line: "over(live, 'released', { requests: called ? 1 : 0, tokens: 0 });",
         becomes:
           "for (const counter of live.counters) counter.owed += live.amount;\n    over(live, 'released', { requests: 0, tokens: 0 });",
@@ -242,7 +244,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { die: 1 } },
     edits: [
       {
-        file: `${CORE}/ends.ts`,
+        file: `${CORE}/settlement.ts`,
         line: "const isWritten = await append(context, { type: 'settle', entry });",
         becomes: "const isWritten = true;\n    void append(context, { type: 'settle', entry });",
       },
@@ -291,7 +293,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { wipe: 1 } },
     edits: [
       {
-        file: `${CORE}/loads.ts`,
+        file: `${CORE}/counter-loading.ts`,
         line: 'accounts.load(epoch, sums)',
         becomes: 'accounts.load(epoch, sums.map((sum) => ({ ...sum, spent: 0n })))',
       },
@@ -299,13 +301,17 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a window that begins without limits',
-    edits: [{ file: `${CORE}/waiting.ts`, line: 'state.limit = limit;', becomes: ';' }],
+    edits: [{ file: `${CORE}/wait-queue.ts`, line: 'state.limit = limit;', becomes: ';' }],
   },
   {
     name: 'a store that does not compare epochs',
     scene: { faults: { restore: 2 } },
     edits: [
-      { file: `${MEMORY}/accounts.ts`, line: 'return call.epoch === life.epoch ?', becomes: 'return life.epoch > 0 ?' },
+      {
+        file: `${MEMORY}/counter-store.ts`,
+        line: 'return call.epoch === life.epoch ?',
+        becomes: 'return life.epoch > 0 ?',
+      },
     ],
   },
   {
@@ -313,17 +319,17 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { faults: { restore: 1 } },
     edits: [
       {
-        file: `${MEMORY}/accounts.ts`,
+        file: `${MEMORY}/counter-store.ts`,
         line: "if (call.number !== last + 1) return { ...stale, why: 'behind' };",
         becomes: '',
       },
-      { file: `${CORE}/sync.ts`, line: 'if (reply.calls <= calls)', becomes: 'if (false)' },
+      { file: `${CORE}/account-sync.ts`, line: 'if (reply.calls <= calls)', becomes: 'if (false)' },
     ],
   },
   {
     name: 'a closed account whose calls are still done',
     scene: { faults: { sleep: 1 } },
-    edits: [{ file: `${MEMORY}/accounts.ts`, line: ': known.isMarked || known.isFinished;', becomes: ': false;' }],
+    edits: [{ file: `${MEMORY}/counter-store.ts`, line: ': known.isMarked || known.isFinished;', becomes: ': false;' }],
   },
   {
     name: 'a closed account whose batches are still booked',
@@ -359,14 +365,20 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'growth that the outbox does not have when it counts',
     scene: { wishes: GROWING, faults: { die: 1 } },
-    edits: [{ file: `${CORE}/grow.ts`, line: 'await record(context, live);', becomes: 'void record(context, live);' }],
+    edits: [
+      {
+        file: `${CORE}/reservation-growth.ts`,
+        line: 'await record(context, live);',
+        becomes: 'void record(context, live);',
+      },
+    ],
   },
   {
     name: 'growth by money that is not there',
     scene: { wishes: GROWING, faults: {} },
     edits: [
       {
-        file: `${CORE}/grow.ts`,
+        file: `${CORE}/reservation-growth.ts`,
         line: 'const isAtHand = isFresh(context) && counters.every((counter) => fits(counter, by));',
         becomes: 'const isAtHand = true;',
       },
@@ -377,7 +389,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scene: { wishes: GROWING, faults: {} },
     edits: [
       {
-        file: `${CORE}/grow.ts`,
+        file: `${CORE}/reservation-growth.ts`,
         line: 'onHeld: () => resolve(add(context, live, by)),',
         becomes: 'onHeld: () => void context.timer(30, () => resolve(add(context, live, by))),',
       },
@@ -386,7 +398,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'an account that our own error leaves half changed goes on',
     scene: { faults: { error: 1 } },
-    edits: [{ file: `${CORE}/sync.ts`, line: "context.leave('error');", becomes: ';' }],
+    edits: [{ file: `${CORE}/account-sync.ts`, line: "context.leave('error');", becomes: ';' }],
   },
   {
     name: 'accounts of the dead that nobody closes',

@@ -1,7 +1,7 @@
 // Parts that processes share: a store that can be wiped and set back to any earlier step, and PostgreSQL.
 
-import { createMemoryAccounts } from '#adapters/memory/accounts.ts';
-import type { Accounts } from '#core/ports/accounts.ts';
+import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import type { Accounts } from '#core/ports/counter-store.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { createMemoryAccountBooks, type MemoryAccountBooks } from '../../doubles/account-books.ts';

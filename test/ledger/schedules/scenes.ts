@@ -1,5 +1,5 @@
 // Scenes: the requests and faults of a schedule. One small scene for every single deviation, and endless larger random ones.
-import { random } from '../../random.ts';
+import { random } from '../../support/random.ts';
 import type { Fault, Scene, Wish } from './course.ts';
 
 /** Four requests, two scopes, two processes; any two of the first three requests fit, not all; the last scope has escrow ahead. */

@@ -1,6 +1,6 @@
 // The search for a failing schedule: random by seed, or all that deviate from the usual one in a few places.
-import { random } from '../../random.ts';
-import { atRandom, byTape, shrink } from '../schedules/choice.ts';
+import { random } from '../../support/random.ts';
+import { atRandom, byTape, shrink } from './choice.ts';
 import type { Scene } from './course.ts';
 import { type Played, play } from './play.ts';
 import { sceneOf } from './scenes.ts';

@@ -1,9 +1,10 @@
 // The verdict at rest: requests against what clients saw, counters against their entries, accounts that are left, headroom by holds.
-import type { Entry } from '#core/ports/books.ts';
+
+import { spendWindow } from '#core/money/window.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
-import { spendWindow } from '#core/window.ts';
 import { type Course, costOf, type Fault, isHeld, isWritten, knownOf, type Request, sizeOf } from './course.ts';
 import { allowanceOf, least } from './exposure.ts';
 import type { Gateway } from './gateway.ts';

@@ -1,6 +1,6 @@
 // Where did a world end up? As text without what differs between two histories that mean the same: ids, values, times.
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { gatewayInstances } from '#crds/kinds.ts';
+import { gatewayInstances } from '#crds/kinds/kinds.ts';
 import { type Harness, sha256 } from '../harness.ts';
 
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;

@@ -1,7 +1,7 @@
 // Do runs that overlap, see old lists, or meet people at work end where one undisturbed run ends: one winner per alias, one value per key?
 import { describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { teams, users, virtualKeys } from '#crds/kinds.ts';
+import { teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../harness.ts';
 import { makeKey, makeSecret } from '../objects.ts';
 import { differenceOf, endOf } from './end.ts';

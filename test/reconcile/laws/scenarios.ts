@@ -1,6 +1,6 @@
 // What happens to a world, so that the run after it has something to do? Between them they make every kind of action due.
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { runDeployment, runKnative } from '../controllers.ts';
 import type { Harness } from '../harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../objects.ts';

@@ -1,10 +1,10 @@
 // Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons and counts of tokens.
 
-import { member, textOf } from '#core/json.ts';
-import type { Usage } from '#core/usage.ts';
-import { addUsage, toUsage } from '../anthropic-dialect.ts';
+import { member, textOf } from '#core/json/json.ts';
+import type { Usage } from '#core/money/usage.ts';
 import type { Reply } from '../codec.ts';
-import { bytesIn } from '../prompt.ts';
+import { addUsage, toUsage } from '../dialects/anthropic-dialect.ts';
+import { bytesIn } from '../prompt/prompt.ts';
 
 const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ['end_turn', 'stop'],

@@ -1,9 +1,15 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
-import { member, parseJson, textOf } from '#core/json.ts';
-import { addUsage, anthropicError, isOutputCounted, type MessagesUsage, toUsage } from '../anthropic-dialect.ts';
+import { member, parseJson, textOf } from '#core/json/json.ts';
 import { type Made, NOTHING, type Piece, type StreamReader } from '../codec.ts';
-import { bytesIn } from '../prompt.ts';
-import { dataOf, SseSplitter, toComment, toEvent } from '../sse.ts';
+import {
+  addUsage,
+  anthropicError,
+  isOutputCounted,
+  type MessagesUsage,
+  toUsage,
+} from '../dialects/anthropic-dialect.ts';
+import { bytesIn } from '../prompt/prompt.ts';
+import { dataOf, SseSplitter, toComment, toEvent } from '../streams/sse.ts';
 import { toFinishReason, toOpenAiUsage } from './anthropic-reply.ts';
 
 /** A tool call that is being streamed. */

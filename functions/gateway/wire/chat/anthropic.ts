@@ -1,11 +1,11 @@
 // Anthropic's Messages API: bodies are translated both ways. Members of a request without a counterpart there are left out.
-import type { Failure } from '#core/failure.ts';
-import { listOf, member, parseJson, textOf } from '#core/json.ts';
-import { ok, type Result } from '#core/result.ts';
-import { membersFor } from '../anthropic-clouds.ts';
-import { anthropicError, routeToAnthropic } from '../anthropic-dialect.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import { ok, type Result } from '#core/failure/result.ts';
+import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import type { Codec } from '../codec.ts';
-import { append, type Refuse, some, toTranslatedCall, translate } from '../translation.ts';
+import { membersFor } from '../dialects/anthropic-clouds.ts';
+import { anthropicError, routeToAnthropic } from '../dialects/anthropic-dialect.ts';
+import { append, type Refuse, some, toTranslatedCall, translate } from '../dialects/translation.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
 import { createEnd } from './stream-end.ts';

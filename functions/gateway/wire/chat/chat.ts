@@ -1,13 +1,13 @@
 // The chat completions API: the members of a request that are ours to know, and the codecs of providers that serve it.
-import type { Failure } from '#core/failure.ts';
-import { err, ok, type Result } from '#core/result.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
 import type { Api } from '../api.ts';
-import { openaiErrors } from '../error-format.ts';
-import { hasSound } from '../higher-rates.ts';
-import { type Measure, measure } from '../prompt.ts';
+import { openaiErrors } from '../dialects/error-format.ts';
+import { hasSound } from '../prompt/higher-rates.ts';
+import { type Measure, measure } from '../prompt/prompt.ts';
+import { NOTHING_STORED, type StoredState } from '../prompt/stored-state.ts';
+import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../prompt/unmetered-features.ts';
 import { invalid, isAbsent, isCount, isRecord, type ModelRequest, readBody } from '../request.ts';
-import { NOTHING_STORED, type StoredState } from '../stored-state.ts';
-import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../unmetered-features.ts';
 import { anthropic } from './anthropic.ts';
 import { LIMIT_NAMES, openai } from './openai.ts';
 

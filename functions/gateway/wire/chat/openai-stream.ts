@@ -1,11 +1,11 @@
 // Streams of OpenAI's dialect: events that only continue an answer pass unread, all others are parsed one by one.
 
-import { listOf, member, parseJson } from '#core/json.ts';
-import { toUsage } from '#core/usage.ts';
+import { listOf, member, parseJson } from '#core/json/json.ts';
+import { toUsage } from '#core/money/usage.ts';
 import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
-import { readOpenaiError } from '../openai-dialect.ts';
-import { bytesIn } from '../prompt.ts';
-import { dataOf, latin1, SseSplitter } from '../sse.ts';
+import { readOpenaiError } from '../dialects/openai-dialect.ts';
+import { bytesIn } from '../prompt/prompt.ts';
+import { dataOf, latin1, SseSplitter } from '../streams/sse.ts';
 import { sizeOf } from './output-size.ts';
 
 const BLANK_LINE = '\n\n';

@@ -1,12 +1,13 @@
 // OpenAI's chat completions API: bytes pass through; a few members are changed on the way in and read on the way out.
-import { member } from '#core/json.ts';
-import { ok } from '#core/result.ts';
-import { toUsage } from '#core/usage.ts';
+
+import { ok } from '#core/failure/result.ts';
+import { member } from '#core/json/json.ts';
+import { toUsage } from '#core/money/usage.ts';
 import { type Codec, type Recipient, type Reply, toCall } from '../codec.ts';
-import { membersOf, type NewValue, splice, spliceBytes } from '../json-splice.ts';
-import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
+import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
+import { membersOf, type NewValue, splice, spliceBytes } from '../json/json-splice.ts';
+import { DECIDING } from '../prompt/unmetered-features.ts';
 import { lookalikesOf, type ModelRequest } from '../request.ts';
-import { DECIDING } from '../unmetered-features.ts';
 import { createReader } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
 import { createEnd } from './stream-end.ts';

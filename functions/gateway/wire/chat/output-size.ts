@@ -1,7 +1,7 @@
 // Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, and all else that providers bill as output.
-import { listOf, member, textOf } from '#core/json.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
 import type { OutputSize, Piece } from '../codec.ts';
-import { BYTES_PER_PICTURE, bytesIn } from '../prompt.ts';
+import { BYTES_PER_PICTURE, bytesIn } from '../prompt/prompt.ts';
 
 /** Members with output. */
 const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];

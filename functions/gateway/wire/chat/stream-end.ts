@@ -1,10 +1,10 @@
 // Ends of chat completion streams that the upstream did not send: an error, or a cut at the hold.
-import { type Failure, toReply } from '#core/failure.ts';
-import { member } from '#core/json.ts';
+import { type Failure, toReply } from '#core/failure/failure.ts';
+import { member } from '#core/json/json.ts';
 import type { FailedPiece, StreamEnd } from '../codec.ts';
-import { toShownError } from '../provider-error.ts';
 import type { ModelRequest } from '../request.ts';
-import { toEvent } from '../sse.ts';
+import { toShownError } from '../streams/provider-error.ts';
+import { toEvent } from '../streams/sse.ts';
 
 /** No `[DONE]` follows. */
 function fail(failure: Failure): Uint8Array {

@@ -1,17 +1,17 @@
 // The embeddings API: texts or tokens in batches, for which only the input is paid. Bytes pass through.
-import type { Failure } from '#core/failure.ts';
-import { countIn, member } from '#core/json.ts';
-import { err, ok, type Result } from '#core/result.ts';
-import { costIn, NO_TOKENS, type Usage } from '#core/usage.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { countIn, member } from '#core/json/json.ts';
+import { costIn, NO_TOKENS, type Usage } from '#core/money/usage.ts';
 import type { Api } from '../api.ts';
 import { type Codec, type Reply, toCall } from '../codec.ts';
-import { openaiErrors } from '../error-format.ts';
-import { spliceBytes } from '../json-splice.ts';
-import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
-import { bytesIn, type Measure } from '../prompt.ts';
+import { openaiErrors } from '../dialects/error-format.ts';
+import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
+import { spliceBytes } from '../json/json-splice.ts';
+import { bytesIn, type Measure } from '../prompt/prompt.ts';
+import { NOTHING_STORED } from '../prompt/stored-state.ts';
+import { absent, DECIDING, type Rule, unmeteredIn } from '../prompt/unmetered-features.ts';
 import { invalid, lookalikesOf, type ModelRequest, readBody, type SentBody } from '../request.ts';
-import { NOTHING_STORED } from '../stored-state.ts';
-import { absent, DECIDING, type Rule, unmeteredIn } from '../unmetered-features.ts';
 import { measureInputs } from './inputs.ts';
 
 const codec: Codec = {

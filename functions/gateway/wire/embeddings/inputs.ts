@@ -1,6 +1,6 @@
 // Inputs of an embeddings request: one or many, as texts or as tokens; their size, without a tokenizer.
-import { NO_MEDIA } from '../media.ts';
-import { bytesIn, estimateTokens, type Measure } from '../prompt.ts';
+import { NO_MEDIA } from '../prompt/media.ts';
+import { bytesIn, estimateTokens, type Measure } from '../prompt/prompt.ts';
 
 /** Tokens that models add to each input, at its beginning and its end. */
 const MAX_ADDED = 4;

@@ -1,15 +1,16 @@
 // Messages for providers that speak them: bytes pass through; the model is changed on the way in, and a limit lowered.
-import { member, parseJson, textOf } from '#core/json.ts';
-import { ok } from '#core/result.ts';
-import { membersFor, toAnthropicCall } from '../anthropic-clouds.ts';
-import { addUsage, anthropicError, routeToAnthropic, toUsage } from '../anthropic-dialect.ts';
+
+import { ok } from '#core/failure/result.ts';
+import { member, parseJson, textOf } from '#core/json/json.ts';
 import { bytesOfJson } from '../chat/output-size.ts';
 import type { Codec, Recipient, Reply } from '../codec.ts';
-import { type NewValue, spliceBytes } from '../json-splice.ts';
-import { readJson } from '../openai-dialect.ts';
-import { bytesIn } from '../prompt.ts';
+import { membersFor, toAnthropicCall } from '../dialects/anthropic-clouds.ts';
+import { addUsage, anthropicError, routeToAnthropic, toUsage } from '../dialects/anthropic-dialect.ts';
+import { readJson } from '../dialects/openai-dialect.ts';
+import { type NewValue, spliceBytes } from '../json/json-splice.ts';
+import { bytesIn } from '../prompt/prompt.ts';
 import { lookalikesOf, type ModelRequest } from '../request.ts';
-import { toNamedEvent } from '../sse.ts';
+import { toNamedEvent } from '../streams/sse.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
 import { DECIDING } from './unmetered.ts';

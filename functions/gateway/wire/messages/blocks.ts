@@ -1,9 +1,9 @@
 // Content blocks of Messages requests: their size, without a tokenizer.
-import { listOf, member, textOf } from '#core/json.ts';
-import { fileIn, PICTURE } from '../media.ts';
-import { type Measure, measureParts, type Part } from '../prompt.ts';
-import { refersToFile } from '../stored-state.ts';
-import type { Members } from '../unmetered-features.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
+import { fileIn, PICTURE } from '../prompt/media.ts';
+import { type Measure, measureParts, type Part } from '../prompt/prompt.ts';
+import { refersToFile } from '../prompt/stored-state.ts';
+import type { Members } from '../prompt/unmetered-features.ts';
 
 /** Blocks of text, of calls and of their results: they count as they are written. */
 const TEXT_BLOCK = /^(text|thinking|redacted_thinking|tool_reference|.*tool_use|.*_result)$/;

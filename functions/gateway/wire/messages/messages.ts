@@ -1,14 +1,14 @@
 // Anthropic's Messages API: the members of a request that are ours to know, and the codecs of providers that serve it.
-import type { Failure } from '#core/failure.ts';
-import { countIn, listOf, member, textOf } from '#core/json.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import { ok, type Result } from '#core/failure/result.ts';
+import { countIn, listOf, member, textOf } from '#core/json/json.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import { ok, type Result } from '#core/result.ts';
 import type { Api } from '../api.ts';
-import { anthropicErrors } from '../error-format.ts';
-import { readLimited } from '../limited-request.ts';
+import { anthropicErrors } from '../dialects/error-format.ts';
+import { readLimited } from '../prompt/limited-request.ts';
+import { NOTHING_STORED } from '../prompt/stored-state.ts';
+import { type Members, webSearchesIn } from '../prompt/unmetered-features.ts';
 import { type Forwarded, invalid, isAbsent, type ModelRequest } from '../request.ts';
-import { NOTHING_STORED } from '../stored-state.ts';
-import { type Members, webSearchesIn } from '../unmetered-features.ts';
 import { anthropic } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';

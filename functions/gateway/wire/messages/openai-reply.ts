@@ -1,6 +1,6 @@
 // Chat completions as messages: whole ones, and what streams share with them, stop reasons and counts of tokens.
-import { listOf, member, parseJson, textOf } from '#core/json.ts';
-import { toUsage, type Usage } from '#core/usage.ts';
+import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
+import { toUsage, type Usage } from '#core/money/usage.ts';
 import { sizeOf } from '../chat/output-size.ts';
 import type { Reply } from '../codec.ts';
 import { isRecord } from '../request.ts';

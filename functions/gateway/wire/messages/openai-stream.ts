@@ -1,9 +1,9 @@
 // Chunks of a chat completion as the events of a streamed message: a chunk gives none, one or a few of them.
-import { listOf, member, textOf } from '#core/json.ts';
-import type { Usage } from '#core/usage.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
+import type { Usage } from '#core/money/usage.ts';
 import { toPiece } from '../chat/openai-stream.ts';
 import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
-import { SseSplitter, toNamedEvent } from '../sse.ts';
+import { SseSplitter, toNamedEvent } from '../streams/sse.ts';
 import { textIn, toHead, toMessagesUsage, toStopReason } from './openai-reply.ts';
 
 type Event = readonly [type: string, more: object];

@@ -1,11 +1,11 @@
 // Messages for providers of OpenAI's dialect: requests and replies are translated into chat completions and back.
-import type { Failure } from '#core/failure.ts';
-import { listOf, member, parseJson, textOf } from '#core/json.ts';
-import type { Provider } from '#core/providers.ts';
-import type { Result } from '#core/result.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import type { Result } from '#core/failure/result.ts';
+import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
+import type { Provider } from '#core/models/providers.ts';
 import type { Codec } from '../codec.ts';
-import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
-import { type Refuse, some, toTranslatedCall, translate } from '../translation.ts';
+import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
+import { type Refuse, some, toTranslatedCall, translate } from '../dialects/translation.ts';
 import { PING } from './anthropic.ts';
 import { toMessage } from './openai-reply.ts';
 import { createReader } from './openai-stream.ts';

@@ -1,7 +1,7 @@
 // Spend as Claude Code shows it: headers of replies, and the answer to its question for usage (Claude Code 2.1, CLAUDE_CODE_USE_GATEWAY=1).
-import { parseDuration } from '#core/duration.ts';
+import { parseDuration } from '#core/money/duration.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import type { BudgetLeft } from '../../budget-left.ts';
+import type { BudgetLeft } from '../../caller/budget-left.ts';
 
 const PREFIX = 'anthropic-ratelimit-unified';
 const DAY: Millis = 86_400_000;

@@ -1,10 +1,10 @@
 // Ends of streamed messages that the upstream did not send: an error, or a cut at the hold.
-import { type Failure, toReply } from '#core/failure.ts';
-import { member } from '#core/json.ts';
+import { type Failure, toReply } from '#core/failure/failure.ts';
+import { member } from '#core/json/json.ts';
 import type { FailedPiece, StreamEnd } from '../codec.ts';
-import { anthropicErrors } from '../error-format.ts';
-import { toShownError } from '../provider-error.ts';
-import { toNamedEvent } from '../sse.ts';
+import { anthropicErrors } from '../dialects/error-format.ts';
+import { toShownError } from '../streams/provider-error.ts';
+import { toNamedEvent } from '../streams/sse.ts';
 
 function fail(failure: Failure): Uint8Array {
   const { error, status } = toReply(failure);

@@ -1,9 +1,15 @@
 // Streamed messages: each event passes as it is, and is read for content, counts, errors and the end.
-import { member, parseJson, textOf } from '#core/json.ts';
-import { addUsage, anthropicError, isOutputCounted, type MessagesUsage, toUsage } from '../anthropic-dialect.ts';
+import { member, parseJson, textOf } from '#core/json/json.ts';
 import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
-import { bytesIn } from '../prompt.ts';
-import { dataOf, SseSplitter, toNamedEvent } from '../sse.ts';
+import {
+  addUsage,
+  anthropicError,
+  isOutputCounted,
+  type MessagesUsage,
+  toUsage,
+} from '../dialects/anthropic-dialect.ts';
+import { bytesIn } from '../prompt/prompt.ts';
+import { dataOf, SseSplitter, toNamedEvent } from '../streams/sse.ts';
 
 const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
 const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];

@@ -1,5 +1,5 @@
 // Features of a Messages request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price.
-import { member } from '#core/json.ts';
+import { member } from '#core/json/json.ts';
 import {
   absent,
   DECIDING_EVERYWHERE,
@@ -10,7 +10,7 @@ import {
   type Rule,
   refusal,
   toolsOfClient,
-} from '../unmetered-features.ts';
+} from '../prompt/unmetered-features.ts';
 
 /** Work beyond the prompt and its answer: tools on other servers, containers, conversations that the provider keeps. */
 const REFUSED = [...['mcp_servers', 'container', 'thread', 'compaction', 'billing_policy', 'fallback_credit_token']];

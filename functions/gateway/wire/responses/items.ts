@@ -1,9 +1,9 @@
 // Input items of Responses requests: their size, without a tokenizer.
-import { listOf, member, textOf } from '#core/json.ts';
-import { addMedium, fileIn, PICTURE } from '../media.ts';
-import { type Measure, measureParts, type Part } from '../prompt.ts';
-import { type MarkedId, refersToFile, type StoredState } from '../stored-state.ts';
-import type { Members } from '../unmetered-features.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
+import { addMedium, fileIn, PICTURE } from '../prompt/media.ts';
+import { type Measure, measureParts, type Part } from '../prompt/prompt.ts';
+import { type MarkedId, refersToFile, type StoredState } from '../prompt/stored-state.ts';
+import type { Members } from '../prompt/unmetered-features.ts';
 
 /** Items and parts of text, of calls and of their outputs: they count as they are written. */
 const TEXT_ITEM = /^(|message|reasoning|compaction|refusal|item_reference|text|.*_text|.*_call|.*_call_output)$/;

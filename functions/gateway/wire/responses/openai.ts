@@ -1,13 +1,14 @@
 // Responses for providers that have them: bytes pass through; the model is changed on the way in, and a limit lowered.
-import { member } from '#core/json.ts';
-import { ok } from '#core/result.ts';
+
+import { ok } from '#core/failure/result.ts';
+import { member } from '#core/json/json.ts';
 import { type Codec, type Made, type Recipient, type Reply, toCall } from '../codec.ts';
-import { type NewValue, spliceBytes } from '../json-splice.ts';
-import { readError, readJson, routeToOpenai } from '../openai-dialect.ts';
+import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
+import { type NewValue, spliceBytes } from '../json/json-splice.ts';
+import { withoutSecretsIn } from '../json/secrets.ts';
 import { lookalikesOf, type ModelRequest } from '../request.ts';
-import { withoutSecretsIn } from '../secrets.ts';
-import { toNamedEvent } from '../sse.ts';
-import { idsIn, mark } from './mark.ts';
+import { toNamedEvent } from '../streams/sse.ts';
+import { idsIn, mark } from './conversation-tag.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
 import { DECIDING } from './unmetered.ts';

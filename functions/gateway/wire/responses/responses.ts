@@ -1,15 +1,15 @@
 // OpenAI's Responses API: the members of a request that are ours to know. Bytes pass through to providers that have it.
-import type { Failure } from '#core/failure.ts';
-import { listOf, member, textOf } from '#core/json.ts';
-import { err, ok, type Result } from '#core/result.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Api } from '../api.ts';
-import { responsesErrors } from '../error-format.ts';
-import { copyOf } from '../json-splice.ts';
-import { readLimited } from '../limited-request.ts';
+import { responsesErrors } from '../dialects/error-format.ts';
+import { copyOf } from '../json/json-splice.ts';
+import { readLimited } from '../prompt/limited-request.ts';
+import { ambiguousIn, type Members } from '../prompt/unmetered-features.ts';
 import { invalid, isAbsent, type ModelRequest } from '../request.ts';
-import { ambiguousIn, type Members } from '../unmetered-features.ts';
+import { type Unmarked, unmark } from './conversation-tag.ts';
 import { measure, storedStateOf } from './items.ts';
-import { type Unmarked, unmark } from './mark.ts';
 import { openai } from './openai.ts';
 import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
 

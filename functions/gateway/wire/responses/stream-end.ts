@@ -1,11 +1,12 @@
 // Ends of streamed responses that the upstream did not send: an error, or a cut at the hold.
-import { concat } from '#core/concat.ts';
-import { type Failure, toReply } from '#core/failure.ts';
-import { countIn, member, textOf } from '#core/json.ts';
-import type { Tokens } from '#core/ports/books.ts';
+
+import { type Failure, toReply } from '#core/failure/failure.ts';
+import { concat } from '#core/json/bytes.ts';
+import { countIn, member, textOf } from '#core/json/json.ts';
+import type { Tokens } from '#core/ports/ledger-rows.ts';
 import type { FailedPiece, StreamEnd } from '../codec.ts';
-import { toShownError } from '../provider-error.ts';
-import { toNamedEvent } from '../sse.ts';
+import { toShownError } from '../streams/provider-error.ts';
+import { toNamedEvent } from '../streams/sse.ts';
 
 /** One part of a message that is being streamed. */
 interface Part {

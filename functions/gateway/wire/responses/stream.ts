@@ -1,11 +1,11 @@
 // Streamed responses: each event passes as it is, and is read for content, counts, errors and the end.
-import { listOf, member, parseJson, textOf } from '#core/json.ts';
+import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import { type Made, NOTHING, type Piece, type StreamReader } from '../codec.ts';
-import { readOpenaiError } from '../openai-dialect.ts';
-import { bytesIn } from '../prompt.ts';
-import { withoutSecretsIn } from '../secrets.ts';
-import { dataOf, SseSplitter } from '../sse.ts';
-import { idsIn, mark } from './mark.ts';
+import { readOpenaiError } from '../dialects/openai-dialect.ts';
+import { withoutSecretsIn } from '../json/secrets.ts';
+import { bytesIn } from '../prompt/prompt.ts';
+import { dataOf, SseSplitter } from '../streams/sse.ts';
+import { idsIn, mark } from './conversation-tag.ts';
 import { sizeOf, toUsage } from './usage.ts';
 
 const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];

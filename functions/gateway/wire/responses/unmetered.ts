@@ -1,5 +1,5 @@
 // Features of a Responses request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price.
-import { listOf, member } from '#core/json.ts';
+import { listOf, member } from '#core/json/json.ts';
 import {
   absent,
   DECIDING_EVERYWHERE,
@@ -12,7 +12,7 @@ import {
   webSearchesIn as searchesIn,
   toolsOfClient,
   type WebSearches,
-} from '../unmetered-features.ts';
+} from '../prompt/unmetered-features.ts';
 
 /** Conversations and prompts that the provider keeps. */
 const REFUSED = ['conversation', 'prompt'];

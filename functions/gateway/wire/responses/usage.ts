@@ -1,7 +1,7 @@
 // Usage of a response, the searches among its output, and the size of what was not counted.
-import { listOf, member, textOf } from '#core/json.ts';
-import { toUsage as fromChat, type Usage } from '#core/usage.ts';
-import { bytesIn } from '../prompt.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
+import { toUsage as fromChat, type Usage } from '#core/money/usage.ts';
+import { bytesIn } from '../prompt/prompt.ts';
 
 /** Undefined where the response does not count both sides. The names differ from those of chat completions, the meaning does not. */
 export function toUsage(response: unknown): Usage | undefined {

@@ -1,0 +1,140 @@
+// The kind GatewayInstance: a proxy, its database, its store and its models.
+import * as z from 'zod';
+import type { INSTANCE_API_VERSION } from '../names/group.ts';
+import type { KubeObject } from '../names/object-meta.ts';
+import { listBy, type Rule, text, withRule } from '../validation/rule.ts';
+import { AllowedNamespaces } from './allowed-namespaces.ts';
+import { ModelEntry } from './model-entry.ts';
+import { choice, Duration, FreeText, integer, Name, observed, SecretEntry } from './shared-fields.ts';
+import { Workload } from './workload.ts';
+
+const entry = (what: string) => SecretEntry.describe(`Name of the secret's data entry that holds the ${what}.`);
+const secretName = Name.describe('Name of the Secret, in the namespace of the instance.');
+
+const RedisSecretRef = z.object({
+  nameRef: secretName,
+  keys: z
+    .object({
+      hostSecret: entry(
+        'host: a name (TCP; `rediss://name` for TLS), `https://…` (Upstash REST) or the word `memory` (one process only)',
+      ),
+      portSecret: entry('port'),
+      passwordSecret: entry('password (for Upstash the token); an empty value means none'),
+    })
+    .describe('Where in the Secret each value stands.'),
+});
+
+const DatabaseSecretRef = z.object({
+  nameRef: secretName,
+  keys: withRule(
+    z.object({
+      hostSecret: entry('host, `name` or `name:port`'),
+      portSecret: entry('port; absent: the port in the host entry, else 5432').optional(),
+      passwordSecret: entry('password; an empty value means none'),
+      usernameSecret: entry('user name'),
+      dbnameSecret: entry('name of the database'),
+    }),
+    {
+      id: 'PasswordIsUsername',
+      cel: 'self.passwordSecret != self.usernameSecret',
+      holds: ({ passwordSecret, usernameSecret }) => passwordSecret !== usernameSecret,
+      message: 'must be another entry than usernameSecret; write the name of the entry that holds the password',
+      at: 'passwordSecret',
+    },
+  ).describe('Where in the Secret each value stands.'),
+});
+
+const Timeouts = z.object({
+  connect: Duration.default('5s').describe('Until a connection to the upstream stands.'),
+  firstByte: Duration.default('60s').describe('Until the first byte of a stream; a plain reply has `total`.'),
+  idle: Duration.default('60s').describe('Between two pieces of a stream.'),
+  total: Duration.default('600s').describe('For the whole request, all attempts together; an hour at most.'),
+});
+
+const Cooldown = z.object({
+  failures: integer(1, 1000)
+    .default(3)
+    .describe('Failures in a row that start a cooldown; a 429 with `retry-after` starts one by itself.'),
+  within: Duration.default('30s').describe('The time in which the failures are counted.'),
+  duration: Duration.default('30s').describe('How long the entry gets no requests.'),
+});
+
+const Routing = z.object({
+  strategy: choice('SimpleShuffle', 'Priority', 'LeastBusy').describe(
+    'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. Where these are equal, `weight` decides. What is in flight and what failed is known per process of the gateway.',
+  ),
+  retries: integer(0, 10).default(2).describe('Attempts after a failed one, before the first byte of the reply.'),
+  timeouts: Timeouts.prefault({}).describe('How long the gateway waits for an upstream.'),
+  cooldown: Cooldown.prefault({}).describe('When a failing model entry gets no requests.'),
+});
+
+const INSTANCE_NAME = /^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/;
+
+/** A Service, a ConfigMap and a path of the gateway are named after the instance. The one rule at the root of the CRD; never to be tightened. */
+export const instanceName: Rule<string> = {
+  id: 'InstanceName',
+  cel: `self.metadata.name.matches('${INSTANCE_NAME.source}')`,
+  holds: (name) => INSTANCE_NAME.test(name),
+  message: 'must be at most 40 lower-case letters, digits and `-`, beginning with a letter and not ending with `-`',
+};
+
+export const GatewayInstanceSpec = z.object({
+  redisSecretRef: RedisSecretRef.describe('The Secret with the connection to the key-value store.'),
+  databaseSecretRef: DatabaseSecretRef.describe(
+    'The Secret with the connection to the relational database. Its optional keys `sslmode` and `sslrootcert`, whose names are fixed, choose TLS as in libpq. Without them the mode is `prefer`: plain text if the server offers no TLS, and no certificate is verified.',
+  ),
+  models: listBy('identifier', ModelEntry, 512).default([]).describe('The models that the instance serves.'),
+  workload: Workload.prefault({}).describe('Where the gateway of this instance runs.'),
+  routing: Routing.prefault({}).describe('How requests reach the model entries.'),
+  allowedNamespaces: AllowedNamespaces.prefault({}).describe('The namespaces that may refer to this instance.'),
+  keyValueInStatus: choice('Full', 'Redacted').describe(
+    'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value. On a cluster that people share, use `Redacted`.',
+  ),
+  storeResponses: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether providers may store what VirtualKeys send, and requests may refer to it. While false the gateway sends `store: false`, and refuses `previous_response_id`, `item_reference` and file ids. While true a VirtualKey continues its own responses only.',
+    ),
+  blockedMessage: text(512)
+    .optional()
+    .describe(
+      'A line for people, at the end of each refusal of the gateway that a key or its budget causes, e.g. `Ask in #ai-platform.`',
+    ),
+  paused: z.boolean().default(false).describe('While true only deletion is acted on; what runs goes on.'),
+});
+export type GatewayInstanceSpec = z.output<typeof GatewayInstanceSpec>;
+
+const ModelStatus = z.object({
+  modelName: FreeText.describe('The name that clients use.'),
+  identifier: FreeText.describe('The entry.'),
+  ready: z.boolean().describe('Whether the entry can serve.'),
+  reason: z.string().max(1024).optional().describe('Why not, in one CamelCase word.'),
+});
+
+const KeyCount = z.object({
+  total: z.int().min(0).optional().describe('VirtualKeys that refer to this instance.'),
+  active: z.int().min(0).optional().describe('Those of them that work.'),
+});
+
+export const GatewayInstanceStatus = z.object({
+  ...observed,
+  url: text(2048).optional().describe('The base address of the proxy, to which `/chat/completions` is added.'),
+  models: listBy('identifier', ModelStatus, 512).optional().describe('The model entries and whether each can serve.'),
+  keys: KeyCount.optional().describe('How many keys there are.'),
+  snapshotHash: text(128).optional().describe('Names the compiled configuration that every replica serves.'),
+  workloadType: z
+    .enum(['Knative', 'Deployment', 'External', 'Local'])
+    .optional()
+    .describe('What `workload.type: Auto` was decided to be, once; `Local` is the local stack.'),
+});
+export type GatewayInstanceStatus = z.output<typeof GatewayInstanceStatus>;
+
+export type GatewayInstance = KubeObject<
+  typeof INSTANCE_API_VERSION,
+  'GatewayInstance',
+  GatewayInstanceSpec,
+  GatewayInstanceStatus
+>;
+
+export const schemas = { spec: GatewayInstanceSpec, status: GatewayInstanceStatus, nameRule: instanceName };

@@ -1,0 +1,52 @@
+// The kind User: a person with a budget, and a key if wanted.
+import * as z from 'zod';
+import type { AUTH_API_VERSION } from '../names/group.ts';
+import type { KubeObject } from '../names/object-meta.ts';
+import { listBy, type Rule, text, withRule } from '../validation/rule.ts';
+import { Duration, FreeText, LocalRef, scopeSpec, scopeStatus } from './shared-fields.ts';
+
+const EMAIL = /^[^\p{Z}\p{C}@]+@[^\p{Z}\p{C}@]+$/u;
+
+type Needed = 'keyAlias' | 'maxBudget' | 'budgetDuration';
+type Needs = { readonly autoCreateKey: boolean } & { readonly [field in Needed]?: string | undefined };
+
+const keyNeeds = (field: Needed): Rule<Needs> => ({
+  id: 'AutoCreateKeyNeedsField',
+  cel: `!self.autoCreateKey || has(self.${field})`,
+  holds: (self) => !self.autoCreateKey || self[field] !== undefined,
+  message: `the key of autoCreateKey takes it from the user; add ${field}, or set autoCreateKey to false`,
+  at: field,
+});
+
+const Fields = z.object({
+  userEmail: text(254)
+    .regex(EMAIL, 'must be an e-mail address, e.g. "name@example.com"')
+    .describe('E-mail address of the user.'),
+  userAlias: FreeText.optional().describe('What the user is called. Default: admission sets it from `userEmail`.'),
+  ...scopeSpec('user'),
+  autoCreateKey: z
+    .boolean()
+    .default(false)
+    .describe(
+      'While true a VirtualKey of the same name exists that follows this user; then `keyAlias`, `maxBudget` and `budgetDuration` are required. Switched off, that key is deleted.',
+    ),
+  keyAlias: FreeText.optional().describe('`keyAlias` of that VirtualKey. A change replaces the key.'),
+  duration: Duration.optional().describe('How long the key of `autoCreateKey` lives. Default: for ever.'),
+  teamRefs: listBy('name', LocalRef, 64)
+    .default([])
+    .describe('The Teams of the user; one is enough that either side names the other.'),
+});
+
+export const UserSpec = withRule(Fields, keyNeeds('keyAlias'), keyNeeds('maxBudget'), keyNeeds('budgetDuration'));
+export type UserSpec = z.output<typeof UserSpec>;
+
+export const UserStatus = z.object({
+  ...scopeStatus('user'),
+  keyRef: LocalRef.optional().describe('The VirtualKey that `autoCreateKey` made.'),
+  keySecretRef: z.string().max(253).optional().describe('Name of the Secret that holds its key.'),
+});
+export type UserStatus = z.output<typeof UserStatus>;
+
+export type User = KubeObject<typeof AUTH_API_VERSION, 'User', UserSpec, UserStatus>;
+
+export const schemas = { spec: UserSpec, status: UserStatus };

@@ -1,0 +1,194 @@
+// The kind VirtualKey: an API key with a budget.
+import * as z from 'zod';
+import type { AUTH_API_VERSION } from '../names/group.ts';
+import type { KubeObject } from '../names/object-meta.ts';
+import { immutable, listBy, mapOf, setOf, text, withRule } from '../validation/rule.ts';
+import {
+  DURATION,
+  isDurationInCel,
+  isMoneyInCel,
+  MONEY,
+  nanoInCel,
+  nanoOf,
+  secondsInCel,
+  secondsOf,
+} from '../validation/units.ts';
+import {
+  Annotations,
+  ConnectionRef,
+  choice,
+  Duration,
+  FreeText,
+  Labels,
+  LocalRef,
+  limits,
+  Money,
+  matching,
+  modelNames,
+  Name,
+  observed,
+  SecretEntry,
+  Spend,
+  Timestamp,
+} from './shared-fields.ts';
+
+const dataEntryNames = { pattern: /^[-._a-zA-Z0-9]+$/, max: 253, form: 'of letters, digits, `-`, `_` and `.`' };
+
+const SecretTemplate = z.object({
+  name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
+  entry: SecretEntry.optional().describe('A further data entry that holds the key; the entry `key` is always there.'),
+  labels: Labels.optional().describe(
+    'Labels of the Secret: without a prefix, with `app.kubernetes.io/`, or with one that the operator allows (`secretMetadataPrefixes` of the chart).',
+  ),
+  annotations: Annotations.optional().describe('Annotations of the Secret, with the same prefixes.'),
+  entries: withRule(mapOf(text(4096), dataEntryNames), {
+    id: 'KeyEntryIsTaken',
+    cel: "!('key' in self)",
+    holds: (self) => !Object.hasOwn(self, 'key'),
+    message: 'may not have an entry `key`, which always holds the key itself; give it another name',
+  })
+    .optional()
+    .describe(
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
+      'Further data entries: name to text, in which `${key}` and `${baseURL}` stand for the key and the address of the proxy, e.g. `OPENAI_API_KEY: ${key}`.',
+    ),
+});
+
+const Rotation = withRule(
+  z.object({
+    every: Duration.describe('How old a key value gets before a new one replaces it.'),
+    overlap: Duration.optional().describe(
+      'How long the old value works beside the new one. Default: a tenth of `every`, at most a day.',
+    ),
+  }),
+  {
+    id: 'OverlapTooLong',
+    cel:
+      `!has(self.overlap) || !${isDurationInCel('self.overlap')} || !${isDurationInCel('self.every')} || ` +
+      `${secondsInCel('self.overlap')} < ${secondsInCel('self.every')}`,
+    holds: ({ every, overlap }) =>
+      overlap === undefined ||
+      !DURATION.test(overlap) ||
+      !DURATION.test(every) ||
+      secondsOf(overlap) < secondsOf(every),
+    message: 'must be shorter than every; shorten overlap or lengthen every',
+    at: 'overlap',
+  },
+);
+
+const WindowBudget = z.object({
+  maxBudget: Money.describe('The most this key may spend in one window, in dollars. `"0"` means never.'),
+  budgetDuration: Duration.describe(
+    'Length of the window. Each length is allowed once; the length of `spec.budgetDuration` draws a warning.',
+  ),
+});
+
+const ModelBudget = z.object({
+  maxBudget: Money.describe('The most this key may spend on the model in one window, in dollars. `"0"` means never.'),
+  budgetDuration: Duration.describe('Length of the window.'),
+});
+
+export const VirtualKeySpec = withRule(
+  z.object({
+    keyAlias: immutable(FreeText, {
+      id: 'KeyAliasIsImmutable',
+      message: 'is immutable; create another VirtualKey with the new alias and delete this one',
+    }).describe('Names the key; once on each instance. Never changes.'),
+    models: modelNames('key'),
+    maxBudget: Money.describe(
+      'Dollars that the key may spend in one window, at most, in quotes: `"12.50"`. `"0"` means none.',
+    ),
+    budgetDuration: Duration.describe(
+      'Length of the budget window: a number and `s`, `m`, `h`, `d`, `w` or `mo` (30 days), e.g. `30d`.',
+    ),
+    budgets: listBy('budgetDuration', WindowBudget, 8)
+      .optional()
+      .describe(
+        'Budgets for further windows: a request spends from `maxBudget` and from each of these, e.g. `5` dollars in `1h` beside `100` in `30d`.',
+      ),
+    connectionRef: immutable(ConnectionRef, {
+      id: 'ConnectionRefIsImmutable',
+      message: 'is immutable; create another VirtualKey for the other instance and delete this one',
+    }).describe('The instance that the key belongs to. Never changes.'),
+    duration: Duration.optional().describe('How long the key lives; sets `status.expiryDate`. Default: for ever.'),
+    softBudget: Money.optional().describe(
+      'Dollars from which the key is reported and goes on working; at most `maxBudget`.',
+    ),
+    blocked: z.boolean().default(false).describe('While true the key does not work.'),
+    ...limits,
+    modelMaxBudget: mapOf(ModelBudget, { max: 256, form: 'of 1 to 256 characters' })
+      .optional()
+      .describe(
+        'Budgets for single models, by `modelName`: a request spends from both this and `maxBudget`. Windows begin together.',
+      ),
+    userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
+    teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
+    tags: setOf(FreeText, 64).optional().describe('Words for reports of spend.'),
+    metadata: mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' })
+      .optional()
+      .describe('Free entries for reports and logs; never secret.'),
+    budgetWindow: choice('Rolling', 'Calendar').describe(
+      '`Rolling` windows are counted from the creation of the key. `Calendar` windows begin alike for all keys, in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths are counted in a row from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), in blocks of weeks from Monday 1970-01-05 (`2w`) or of months from January 1970 (`3mo`: quarters).',
+    ),
+    budgetTimeZone: matching(
+      /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+){0,2}$/u,
+      64,
+      'must be the name of a time zone in the IANA database, e.g. "Europe/Berlin"',
+    )
+      .optional()
+      .describe(
+        'The time zone of `Calendar` windows of days, weeks and months, e.g. `Europe/Berlin`: they begin at midnight there. Default: UTC.',
+      ),
+    secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
+    rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),
+    deletionPolicy: choice('Delete', 'Retain').describe(
+      'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
+    ),
+  }),
+  {
+    id: 'SoftBudgetAboveMaxBudget',
+    cel:
+      `!has(self.softBudget) || !${isMoneyInCel('self.softBudget')} || !${isMoneyInCel('self.maxBudget')} || ` +
+      `${nanoInCel('self.softBudget')} <= ${nanoInCel('self.maxBudget')}`,
+    holds: ({ softBudget, maxBudget }) =>
+      softBudget === undefined ||
+      !MONEY.test(softBudget) ||
+      !MONEY.test(maxBudget) ||
+      nanoOf(softBudget) <= nanoOf(maxBudget),
+    message: 'must be at most maxBudget; lower softBudget or raise maxBudget',
+    at: 'softBudget',
+  },
+);
+export type VirtualKeySpec = z.output<typeof VirtualKeySpec>;
+
+const WindowSpend = z.object({
+  budgetDuration: text(16).describe('Length of the window.'),
+  currentSpend: Spend.describe('Dollars spent in the current window.'),
+  budgetResetDate: Timestamp.describe('When the current window ends, RFC 3339.'),
+});
+
+export const VirtualKeyStatus = z.object({
+  ...observed,
+  keySecretRef: z
+    .string()
+    .max(253)
+    .optional()
+    .describe('Name of the Secret that holds the key, in its data entry `key`.'),
+  keyValue: text(512)
+    .optional()
+    .describe('The key itself; where the instance says `keyValueInStatus: Redacted`, its last four characters only.'),
+  currentSpend: Spend.optional().describe('Dollars spent in the current window, a decimal string at full precision.'),
+  isActive: z.boolean().optional().describe('Whether the key works, as `Ready` says.'),
+  expiryDate: Timestamp.optional().describe('When the key expires, RFC 3339; absent without `spec.duration`.'),
+  keyID: z.string().max(128).optional().describe('Names the key in logs and in the ledger; not secret.'),
+  budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),
+  budgets: listBy('budgetDuration', WindowSpend, 8)
+    .optional()
+    .describe('Spend in the current windows of `spec.budgets`.'),
+  lastSyncTime: Timestamp.optional().describe('When something of this status last changed, RFC 3339.'),
+});
+export type VirtualKeyStatus = z.output<typeof VirtualKeyStatus>;
+
+export type VirtualKey = KubeObject<typeof AUTH_API_VERSION, 'VirtualKey', VirtualKeySpec, VirtualKeyStatus>;
+
+export const schemas = { spec: VirtualKeySpec, status: VirtualKeyStatus };

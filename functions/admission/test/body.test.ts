@@ -1,0 +1,164 @@
+// What is read of a body, and what waits for what: counted here, and in real memory in test/admission/memory.world.test.ts.
+import { describe, expect, test } from 'vitest';
+import { type Body, createBodyReader, MAX_BODY } from '../body.ts';
+
+const HEAD = '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"';
+const reviewOf = (length: number) => `${HEAD}${'x'.repeat(length - HEAD.length - 3)}"}}`;
+const MIB = 1024 * 1024;
+const never = new AbortController().signal;
+
+const requestOf = (body: RequestInit['body'], promised?: number) =>
+  new Request('http://x/', {
+    method: 'POST',
+    body,
+    duplex: 'half',
+    headers: promised === undefined ? {} : { 'content-length': String(promised) },
+  } as RequestInit);
+
+/** Pieces of this text, one after the other; how many were taken. */
+function streamOf(text: string, piece = 64 * 1024) {
+  const bytes = new TextEncoder().encode(text);
+  const taken = { bytes: 0 };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) => {
+        if (taken.bytes >= bytes.length) return controller.close();
+        controller.enqueue(bytes.slice(taken.bytes, taken.bytes + piece));
+        taken.bytes += piece;
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return { body, taken };
+}
+
+const lengthOf = async (body: Body) => (body.ok ? body.value.length : `${body.failure.status} ${body.failure.problem}`);
+const read = (request: Request) => createBodyReader()(request, never, lengthOf);
+
+describe('a body', () => {
+  test.each([
+    ['small', 1000],
+    ['as large as any', MAX_BODY],
+  ])('that is %s is read whole, whether its length is promised or not', async (_, length) => {
+    const text = reviewOf(length);
+    expect(await read(requestOf(text))).toBe(length);
+    expect(await read(requestOf(text, length))).toBe(length);
+  });
+
+  test('that is too large is 413: unread where it says so, else as soon as it is', async () => {
+    const { body, taken } = streamOf(reviewOf(MAX_BODY + 1));
+    expect(await read(requestOf(body, MAX_BODY + 1))).toMatch(/^413 the body is larger than/);
+    expect(taken.bytes).toBe(0);
+    const endless = streamOf(reviewOf(3 * MAX_BODY));
+    expect(await read(requestOf(endless.body))).toMatch(/^413 /);
+    expect(endless.taken.bytes).toBeLessThan(MAX_BODY + 256 * 1024);
+  });
+
+  test.each([
+    ['empty', '', 'the body is empty'],
+    ['of another kind', `{"kind":"Pod","spec":"${'x'.repeat(MIB)}"}`, 'the body is not an AdmissionReview'],
+    ['a list', `[${'{},'.repeat(MIB)}{}]`, 'the body is not an AdmissionReview'],
+    ['of too many values', `${HEAD}","object":[${'0,'.repeat(MIB)}0]}}`, 'the review holds more than 500000 values'],
+  ])('that is %s is 400', async (_, text, problem) => {
+    expect(await read(requestOf(text))).toBe(`400 ${problem}`);
+    expect(await read(requestOf(text, text.length))).toBe(`400 ${problem}`);
+  });
+
+  test('whose first kilobyte shows no review is read no further', async () => {
+    const { body, taken } = streamOf('x'.repeat(4 * MIB));
+    expect(await read(requestOf(body, 4 * MIB))).toMatch(/^400 /);
+    expect(taken.bytes).toBeLessThan(256 * 1024);
+  });
+});
+
+/** Reads bodies that are used until somebody says that they are done; which of them are in. */
+function scene() {
+  const readBody = createBodyReader();
+  const inside: number[] = [];
+  const done: Array<() => void> = [];
+  const send = (id: number, length: number, signal: AbortSignal = never) => {
+    const { body, taken } = streamOf(reviewOf(length));
+    const answer = readBody(requestOf(body, length), signal, async () => {
+      inside.push(id);
+      await new Promise<void>((resolve) => {
+        done[id] = resolve;
+      });
+      inside.splice(inside.indexOf(id), 1);
+      return id;
+    });
+    return { answer, taken };
+  };
+  const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
+  return { inside, done, send, settled };
+}
+
+describe('of many bodies', () => {
+  test('one large one is read and judged at a time, the others are not read; small ones pass beside it', async () => {
+    const { inside, done, send, settled } = scene();
+    const large = [0, 1, 2].map((id) => send(id, 2 * MIB));
+    const small = send(3, 1000);
+    await expect.poll(() => inside.toSorted()).toEqual([0, 3]);
+    await settled();
+    expect(inside.toSorted()).toEqual([0, 3]);
+    expect(large.slice(1).map(({ taken }) => taken.bytes)).toEqual([0, 0]);
+    for (const id of [0, 1, 2]) {
+      await expect.poll(() => inside).toContain(id);
+      done[id]?.();
+      expect(await large[id]?.answer).toBe(id);
+    }
+    done[3]?.();
+    expect(await small.answer).toBe(3);
+  });
+
+  test('so many small ones as have 8 MiB together are read and judged at a time', async () => {
+    const { inside, done, send, settled } = scene();
+    const sent = Array.from({ length: 40 }, (_, id) => send(id, 512 * 1024));
+    await expect.poll(() => inside.length).toBe(16);
+    await settled();
+    expect(inside).toHaveLength(16);
+    for (const [id, { answer }] of sent.entries()) {
+      await expect.poll(() => inside).toContain(id);
+      done[id]?.();
+      await answer;
+      expect(inside.length).toBeLessThanOrEqual(16);
+    }
+  });
+
+  test('one whose time is over while it waits leaves its place to the next', async () => {
+    const { inside, done, send } = scene();
+    const first = send(0, 2 * MIB);
+    await expect.poll(() => inside).toEqual([0]);
+    const late = new AbortController();
+    const second = send(1, 2 * MIB, late.signal);
+    const third = send(2, 2 * MIB);
+    late.abort();
+    await expect(second.answer).rejects.toThrow('other reviews took all the time of this one');
+    done[0]?.();
+    await first.answer;
+    await expect.poll(() => inside).toEqual([2]);
+    done[2]?.();
+    expect(await third.answer).toBe(2);
+  });
+
+  test('one that breaks off, or is never sent to its end, gives its place back', async () => {
+    const { inside, done, send } = scene();
+    const readBody = createBodyReader();
+    const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('gone')) });
+    await expect(readBody(requestOf(broken, 2 * MIB), never, lengthOf)).rejects.toThrow('gone');
+    const stuck = new ReadableStream({ pull: () => new Promise(() => {}) });
+    await expect(readBody(requestOf(stuck, 2 * MIB), AbortSignal.timeout(20), lengthOf)).rejects.toThrow();
+    expect(await readBody(requestOf(reviewOf(2 * MIB), 2 * MIB), never, lengthOf)).toBe(2 * MIB);
+    const short = 512 * 1024;
+    const stalled = Array.from({ length: 16 }, () => {
+      const body = new ReadableStream({ pull: () => new Promise(() => {}) });
+      return readBody(requestOf(body, short), AbortSignal.timeout(20), lengthOf);
+    });
+    const next = readBody(requestOf(reviewOf(short), short), never, lengthOf);
+    for (const { status } of await Promise.allSettled(stalled)) expect(status).toBe('rejected');
+    expect(await next).toBe(short);
+    const { answer } = send(0, 2 * MIB);
+    await expect.poll(() => inside).toEqual([0]);
+    done[0]?.();
+    expect(await answer).toBe(0);
+  });
+});

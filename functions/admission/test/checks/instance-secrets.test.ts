@@ -1,0 +1,157 @@
+// Which Secrets must be there for an instance, holding what, and what is said to somebody who may not read them?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
+import { createWorld, GOOD, modelEntry, objectOf, secretOf, type World } from '../../../../test/admission/fixtures.ts';
+import { createReviews } from '../../../../test/admission/reviews.ts';
+import { INHERITED_NAMES } from '../../../../test/support/inherited-names.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+const { told } = createReviews(() => world);
+
+describe('an instance', () => {
+  const instance = (change: object, metadata = {}, more = {}) => told('GatewayInstance', change, metadata, more);
+
+  test('whose database or store Secret is missing is refused', async () => {
+    await world.drop(RESOURCES.secrets, 'platform', 'database');
+    await world.drop(RESOURCES.secrets, 'platform', 'store');
+    expect((await instance({})).refused).toEqual([
+      'GatewayInstance "main" is invalid:',
+      '- spec.databaseSecretRef.nameRef: Not found: "database": no readable Secret of this name is in namespace "platform"; create it there, or correct the name',
+      '- spec.redisSecretRef.nameRef: Not found: "store": no readable Secret of this name is in namespace "platform"; create it there, or correct the name',
+    ]);
+  });
+
+  test('that maps an entry which the Secret lacks is refused, with the entries that are there', async () => {
+    const keys = { ...GOOD.GatewayInstance.databaseSecretRef.keys, dbnameSecret: 'dbname' };
+    expect((await instance({ databaseSecretRef: { nameRef: 'database', keys } })).refused).toEqual([
+      'spec.databaseSecretRef.keys.dbnameSecret: Not found: "dbname": Secret "database" has no entry of this name; add it to the Secret, or correct the name (it has host, name, password, user)',
+    ]);
+    const store = { nameRef: 'store', keys: { hostSecret: 'host', portSecret: 'p', passwordSecret: 'q' } };
+    expect((await instance({ redisSecretRef: store })).refused).toHaveLength(3);
+  });
+
+  test('whose store is in memory needs no port and no password', async () => {
+    await world.put(RESOURCES.secrets, secretOf('here', { host: 'memory' }));
+    const keys = GOOD.GatewayInstance.redisSecretRef.keys;
+    expect(await instance({ redisSecretRef: { nameRef: 'here', keys } })).toEqual({ refused: [], warnings: [] });
+  });
+
+  test('whose Secrets hold what cannot be an address is warned about', async () => {
+    await world.put(
+      RESOURCES.secrets,
+      secretOf('odd', { host: 'postgres://x', user: 'u', password: '', name: 'n', port: 'x' }),
+    );
+    const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
+    const { refused, warnings } = await instance({
+      databaseSecretRef: { ...databaseSecretRef, nameRef: 'odd' },
+      redisSecretRef: { ...redisSecretRef, nameRef: 'odd' },
+    });
+    expect(refused).toEqual([]);
+    expect(warnings).toEqual([
+      expect.stringContaining(
+        'spec.databaseSecretRef.keys.hostSecret: "host": this entry of Secret "odd" is not a host; write',
+      ),
+      expect.stringContaining(
+        'spec.redisSecretRef.keys.hostSecret: "host": this entry of Secret "odd" is not a host; write',
+      ),
+    ]);
+  });
+
+  test.each(INHERITED_NAMES)(
+    'that maps an entry called %s, which no Secret has, is refused by its name',
+    async (name) => {
+      const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
+      const { refused } = await instance({
+        databaseSecretRef: { ...databaseSecretRef, keys: { ...databaseSecretRef.keys, hostSecret: name } },
+        redisSecretRef: { ...redisSecretRef, keys: { ...redisSecretRef.keys, hostSecret: name } },
+      });
+      for (const ref of ['databaseSecretRef', 'redisSecretRef'])
+        expect(refused.join('\n')).toContain(`spec.${ref}.keys.hostSecret: Not found: ${JSON.stringify(name)}`);
+    },
+  );
+
+  test('with a credential Secret or entry that is missing is refused', async () => {
+    await world.drop(RESOURCES.secrets, 'platform', 'creds-claude');
+    const credentials = { nameRef: 'creds-gpt-4o', keys: { apiKey: 'token' } };
+    const models = [modelEntry('gpt-4o', { modelCredentials: credentials }), modelEntry('claude')];
+    expect((await instance({ models })).refused).toEqual([
+      'GatewayInstance "main" is invalid:',
+      expect.stringContaining(
+        '- spec.models[0].modelCredentials.keys.apiKey: Not found: "token": Secret "creds-gpt-4o" has no entry of this name, for model "gpt-4o"; add it to the Secret, or correct the name (it has apiKey)',
+      ),
+      expect.stringContaining(
+        '- spec.models[1].modelCredentials.nameRef: Not found: "creds-claude": no readable Secret of this name is in namespace "platform", for model "claude"; ',
+      ),
+    ]);
+  });
+
+  test('whose entries share one Secret is refused, unless the annotation allows it', async () => {
+    const models = [
+      modelEntry('gpt-4o'),
+      modelEntry('mini', { modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apiKey: 'apiKey' } } }),
+    ];
+    expect((await instance({ models })).refused).toEqual([
+      `spec.models[1].modelCredentials.nameRef: Duplicate value: "creds-gpt-4o": entry "gpt-4o" has this Secret already; give each entry a Secret of its own, or allow sharing with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "allowed"`,
+    ]);
+    expect(
+      (await instance({ models }, { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'true' } })).refused,
+    ).toHaveLength(1);
+    expect(await instance({ models }, { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } })).toEqual({
+      refused: [],
+      warnings: [],
+    });
+  });
+
+  test('is told of the entry that took the Secret of another, wherever the two stand and whatever they are called', async () => {
+    const own = (name: string) => modelEntry(name);
+    const taking = (name: string, from: string) =>
+      modelEntry(name, { modelCredentials: { nameRef: `creds-${from}`, keys: { apiKey: 'apiKey' } } });
+    const refusedAt = async (models: readonly object[], before?: readonly object[]) => {
+      const oldObject = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: before });
+      const { refused } = await instance({ models }, {}, before === undefined ? {} : { oldObject });
+      return refused.map((line) =>
+        line.replace(/^(?:- )?(spec\S+)\.modelCredentials.* entry ("\S+") has .*$/, '$1 $2'),
+      );
+    };
+    const [gpt, claude] = [own('gpt-4o'), own('claude')];
+    expect(await refusedAt([gpt, taking('a', 'gpt-4o')])).toEqual(['spec.models[1] "gpt-4o"']);
+    expect(await refusedAt([gpt, taking('claude', 'gpt-4o')], [gpt, claude])).toEqual(['spec.models[1] "gpt-4o"']);
+    expect(await refusedAt([taking('gpt-4o', 'claude'), claude], [gpt, claude])).toEqual(['spec.models[0] "claude"']);
+    // An old mistake, reordered, with an entry less, with one more.
+    const stored = [gpt, taking('b', 'gpt-4o'), taking('c', 'gpt-4o')];
+    expect(await refusedAt(stored.toReversed(), stored)).toEqual([]);
+    expect(await refusedAt(stored.slice(1).toReversed(), stored)).toEqual([]);
+    expect(await refusedAt([taking('a', 'gpt-4o'), ...stored], stored)).toEqual(['spec.models[0] "gpt-4o"']);
+  });
+});
+
+describe('a Secret that the requesting user may not read', () => {
+  test('is answered exactly like one that is not there, and is never read', async () => {
+    await world.put(RESOURCES.secrets, secretOf('not-yours', { host: 'x' }));
+    world.cluster.calls.length = 0;
+    const at = (nameRef: string) =>
+      told('GatewayInstance', { databaseSecretRef: { ...GOOD.GatewayInstance.databaseSecretRef, nameRef } });
+    const [hidden, missing] = [await at('not-yours'), await at('nowhere')];
+    expect(hidden.refused.join().replaceAll('not-yours', 'nowhere')).toBe(missing.refused.join());
+    expect(world.cluster.calls.filter(({ verb, name }) => verb === 'get' && name === 'not-yours')).toEqual([]);
+  });
+
+  test('is not told of where a key would write: reconcile says so later', async () => {
+    await world.put(RESOURCES.secrets, secretOf('not-yours', {}, 'team-a'));
+    expect((await told('VirtualKey', { secretTemplate: { name: 'not-yours' } })).refused).toEqual([]);
+  });
+
+  test('costs one access review a request, however often it is named', async () => {
+    const models = ['a', 'b', 'c'].map((name) =>
+      modelEntry(name, { modelCredentials: { nameRef: 'creds-claude', keys: { apiKey: 'apiKey' } } }),
+    );
+    world.cluster.calls.length = 0;
+    await told('GatewayInstance', { models }, { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } });
+    expect(world.cluster.calls.filter(({ verb, name }) => verb === 'may' && name === 'creds-claude')).toHaveLength(1);
+    expect(world.cluster.calls.filter(({ verb, name }) => verb === 'get' && name === 'creds-claude')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,83 @@
+// Which budgets of a key are warned about?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { createWorld, type World } from '../../../../test/admission/fixtures.ts';
+import { createReviews } from '../../../../test/admission/reviews.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+const { told } = createReviews(() => world);
+
+describe('a key', () => {
+  const key = (change: object, metadata = {}, more = {}) => told('VirtualKey', change, metadata, more);
+
+  test('with a budget of zero for a model is warned about', async () => {
+    const modelMaxBudget = {
+      'gpt-4o': { maxBudget: '0.0', budgetDuration: '1d' },
+      claude: { maxBudget: '1', budgetDuration: '1d' },
+    };
+    expect(await key({ models: [], modelMaxBudget })).toEqual({
+      refused: [],
+      warnings: [
+        expect.stringContaining('spec.modelMaxBudget["gpt-4o"].maxBudget: "0.0": a budget of zero is used up'),
+      ],
+    });
+  });
+
+  test('with a budget for a model that the instance does not serve is warned about', async () => {
+    const modelMaxBudget = { 'gpt-4': { maxBudget: '1', budgetDuration: '1d' } };
+    expect(await key({ models: [], modelMaxBudget })).toEqual({
+      refused: [],
+      warnings: [
+        'spec.modelMaxBudget["gpt-4"]: "gpt-4": is no modelName of the instance, so this budget limits nothing; did you mean "gpt-4o"?',
+      ],
+    });
+  });
+
+  test('with a time zone that is not known is refused', async () => {
+    expect((await key({ budgetTimeZone: 'Europe/Belrin' })).refused).toEqual([
+      'spec.budgetTimeZone: Not found: "Europe/Belrin": must be a time zone of the IANA database; write its name, e.g. "Europe/Berlin"',
+    ]);
+    expect((await key({ budgetTimeZone: 'Europe/Berlin' })).refused).toEqual([]);
+  });
+
+  test('with a further window of nothing is warned about', async () => {
+    expect((await key({ budgets: [{ maxBudget: '0', budgetDuration: '1h' }] })).warnings).toEqual([
+      expect.stringContaining('spec.budgets[0].maxBudget: "0": a budget of zero is used up'),
+    ]);
+  });
+
+  test('with windows that are equally long, or a shorter one with more money, is warned about', async () => {
+    const budgets = [
+      { maxBudget: '5', budgetDuration: '60m' },
+      { maxBudget: '4', budgetDuration: '1h' },
+      { maxBudget: '3', budgetDuration: '1mo' },
+      { maxBudget: '10.01', budgetDuration: '1d' },
+      { maxBudget: '10', budgetDuration: '1w' },
+      { maxBudget: '40', budgetDuration: '3mo' },
+    ];
+    expect(await key({ budgets })).toEqual({
+      refused: [],
+      warnings: [
+        'spec.budgets[1].budgetDuration: "1h": is as long as spec.budgets[0].budgetDuration, so the smaller of both budgets is the only one that limits; keep each length once',
+        'spec.budgets[2].budgetDuration: "1mo": is as long as spec.budgetDuration, so the smaller of both budgets is the only one that limits; keep each length once',
+        'spec.budgets[3].maxBudget: "10.01": is more than maxBudget, which is for a longer window, so this budget limits nothing; write less than "10", or a longer budgetDuration',
+      ],
+    });
+  });
+
+  test('with a time zone for Rolling windows is warned about', async () => {
+    const warnings = async (change: object) => (await key({ budgetTimeZone: 'Europe/Berlin', ...change })).warnings;
+    expect(await warnings({})).toEqual([
+      'spec.budgetTimeZone: "Europe/Berlin": has no effect on Rolling windows; set budgetWindow: Calendar, or remove it',
+    ]);
+    expect(await warnings({ budgetWindow: 'Calendar' })).toEqual([]);
+  });
+
+  test('with a budget of zero is warned about', async () => {
+    expect((await key({ maxBudget: '0.00' })).warnings).toEqual([
+      'spec.maxBudget: "0.00": a budget of zero is used up from the start, so nothing that it pays for works, free models included; raise it',
+    ]);
+  });
+});

@@ -1,0 +1,125 @@
+// What else is said of a key: its alias, its Secret, what never changes?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
+import { createWorld, GOOD, objectOf, secretOf, type World } from '../../../../test/admission/fixtures.ts';
+import { createReviews, spare } from '../../../../test/admission/reviews.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+const { told } = createReviews(() => world);
+
+describe('the labels and annotations of its Secret', () => {
+  const ARGO = 'argocd.argoproj.io/secret-type';
+  const REFLECTED = 'reflector.example.com/reflects';
+  const allowing = createReviews(() => world, { secretPrefixes: ['reflector.example.com'] });
+
+  test('of other domains are refused: software that acts on them would act for whoever creates keys', async () => {
+    const { refused } = await told('VirtualKey', {
+      secretTemplate: { labels: { [ARGO]: 'cluster' }, annotations: { 'kubernetes.io/service-account.name': 'a' } },
+    });
+    expect(refused).toEqual([
+      'VirtualKey "billing" is invalid:',
+      `- spec.secretTemplate.labels["${ARGO}"]: Invalid value: "cluster": must have no prefix, or one of these: app.kubernetes.io. Remove it, or ask whoever runs the operator to add its prefix to SECRET_METADATA_PREFIXES`,
+      expect.stringContaining('- spec.secretTemplate.annotations["kubernetes.io/service-account.name"]: Invalid value'),
+    ]);
+  });
+
+  test.each([
+    [told, { labels: { app: 'chat', 'app.kubernetes.io/part-of': 'chat' }, annotations: { note: 'x' } }],
+    [allowing.told, { annotations: { [REFLECTED]: 'a/b' } }],
+  ])('are the author’s own, or of a domain that is allowed', async (review, secretTemplate) => {
+    expect(await review('VirtualKey', { secretTemplate })).toEqual({ refused: [], warnings: [] });
+  });
+
+  test.each([
+    'argoproj.io/x',
+    'example.com/x',
+    'x.reflector.example.com/x',
+    'xapp.kubernetes.io/x',
+    'gateway-operator.dev/managed',
+  ])('are of an allowed domain only if the prefix is the same: %s', async (name) => {
+    expect((await allowing.told('VirtualKey', { secretTemplate: { labels: { [name]: 'a' } } })).refused).toHaveLength(
+      1,
+    );
+  });
+
+  test('that a key had before warn when something else is edited, and are refused when they change', async () => {
+    const old = { secretTemplate: { labels: { [ARGO]: 'cluster' } } };
+    const oldObject = objectOf('VirtualKey', { ...GOOD.VirtualKey, ...old });
+    const edited = await told('VirtualKey', { ...old, blocked: true }, {}, { oldObject });
+    expect(edited).toEqual({ refused: [], warnings: [expect.stringContaining(ARGO)] });
+    const changed = { secretTemplate: { labels: { [ARGO]: 'repository' } } };
+    expect((await told('VirtualKey', changed, {}, { oldObject })).refused).toEqual([expect.stringContaining(ARGO)]);
+  });
+});
+
+describe('a key', () => {
+  const key = (change: object, metadata = {}, more = {}) => told('VirtualKey', change, metadata, more);
+
+  test('whose alias another key of the instance has is refused; names of other namespaces stay untold', async () => {
+    await world.put(virtualKeys, spare('first', {}));
+    expect((await key({})).refused).toEqual([
+      'spec.keyAlias: Duplicate value: "billing-service": VirtualKey "first" has it already on instance "platform/main"; choose another, or delete the other one first',
+    ]);
+    await world.drop(virtualKeys, 'team-a', 'first');
+    await world.put(virtualKeys, spare('secret-project', {}, 'team-b'));
+    expect((await key({})).refused).toEqual([
+      'spec.keyAlias: Duplicate value: "billing-service": a VirtualKey of another namespace has it already on instance "platform/main"; choose another, or delete the other one first',
+    ]);
+  });
+
+  test('may have an alias that stands on another instance, or on a key that is being deleted, or on itself', async () => {
+    await world.put(
+      virtualKeys,
+      spare('there', { connectionRef: { instanceRef: { name: 'main', namespace: 'team-b' } } }),
+    );
+    await world.put(virtualKeys, objectOf('VirtualKey', GOOD.VirtualKey, { name: 'going', finalizers: ['a/b'] }));
+    await world.drop(virtualKeys, 'team-a', 'going');
+    await world.put(virtualKeys, objectOf('VirtualKey'));
+    expect(await key({})).toEqual({ refused: [], warnings: [] });
+  });
+
+  test('whose Secret would be somebody else’s is refused', async () => {
+    await world.put(RESOURCES.secrets, secretOf('billing-key', {}, 'team-a'));
+    expect((await key({})).refused).toEqual([
+      'metadata.name: Invalid value: "billing": Secret "billing-key" is there already and is not this key\'s; delete it, or name another in spec.secretTemplate.name',
+    ]);
+    expect((await key({ secretTemplate: { name: 'billing-key' } })).refused).toEqual([
+      expect.stringContaining(
+        'spec.secretTemplate.name: Invalid value: "billing-key": a Secret of this name is there already and is not',
+      ),
+    ]);
+  });
+
+  test('may have a Secret that is its own, or that was retained', async () => {
+    const labels = { [OWNED_LABEL]: OWNED };
+    const owner = (name: string) => ({
+      apiVersion: 'auth.gateway-operator.dev/v1alpha1',
+      kind: 'VirtualKey',
+      name,
+      uid: 'u',
+    });
+    const secret = (name: string, owners: ReturnType<typeof owner>[]) => ({
+      ...secretOf(name, {}, 'team-a'),
+      metadata: { name, namespace: 'team-a', labels, ownerReferences: owners },
+    });
+    await world.put(RESOURCES.secrets, secret('own', [owner('billing')]));
+    await world.put(RESOURCES.secrets, secret('kept', []));
+    await world.put(RESOURCES.secrets, secret('theirs', [owner('other')]));
+    const at = (name: string) => key({ secretTemplate: { name } });
+    expect((await at('own')).refused).toEqual([]);
+    expect((await at('kept')).refused).toEqual([]);
+    expect((await at('theirs')).refused).toHaveLength(1);
+  });
+
+  test('says why its alias and its instance never change', async () => {
+    const connectionRef = { instanceRef: { name: 'main', namespace: 'other' } };
+    const { refused } = await key({ keyAlias: 'new', connectionRef }, {}, { oldObject: objectOf('VirtualKey') });
+    expect(refused).toContainEqual(expect.stringMatching(/- spec\.keyAlias: Invalid value: "new": is immutable; /));
+    expect(refused).toContainEqual(expect.stringMatching(/- spec\.connectionRef: Invalid value: is immutable; /));
+  });
+});

@@ -1,0 +1,31 @@
+// How long may a review take?
+import { expect, test } from 'vitest';
+import { createDeadline, inTime, toMillis } from '../deadline.ts';
+
+test.each([
+  ['5s', 4500],
+  ['30s', 27_000],
+  ['1s', 900],
+  ['99s', 27_000],
+  ['1h', 9000],
+  ['', 9000],
+  [undefined, 9000],
+  ['5', 9000],
+  ['-5s', 9000],
+  ['5s; drop', 9000],
+  ['0s', 9000],
+])('of ?timeout=%s a review may take %i milliseconds: the answer has to arrive too', (text, millis) =>
+  expect(toMillis(text)).toBe(millis),
+);
+
+test('what is not there in time is not waited for', async () => {
+  let ring = () => {};
+  const { signal } = createDeadline((_, callback) => {
+    ring = callback;
+    return () => {};
+  }, '5s');
+  expect(await inTime(signal, Promise.resolve('there'))).toBe('there');
+  const late = inTime(signal, new Promise(() => {}));
+  ring();
+  await expect(late).rejects.toThrow('the review could not be answered in time');
+});

@@ -1,0 +1,109 @@
+// Is an object let in, with which warnings, or refused: as a whole, on a dry run, and on update?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import {
+  ask,
+  createWorld,
+  depsOf,
+  GOOD,
+  modelEntry,
+  objectOf,
+  requestOf,
+  type World,
+} from '../../../test/admission/fixtures.ts';
+import { createReviews } from '../../../test/admission/reviews.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+const { told, validate } = createReviews(() => world);
+
+test('everything of the good world is let in without a word', async () => {
+  for (const kind of ['GatewayInstance', 'VirtualKey', 'User', 'Team'] as const) {
+    expect(await validate(objectOf(kind))).toEqual({ uid: expect.any(String), allowed: true });
+  }
+});
+
+describe('a dry run', () => {
+  test('of a file that would create what is missing warns instead of refusing', async () => {
+    for (const name of ['database', 'store', 'creds-claude']) await world.drop(RESOURCES.secrets, 'platform', name);
+    const instance = await told('GatewayInstance', {}, {}, { dryRun: true });
+    expect(instance.refused).toEqual([]);
+    expect(instance.warnings).toHaveLength(3);
+    const key = await told(
+      'VirtualKey',
+      {
+        connectionRef: { instanceRef: { name: 'new', namespace: 'platform' } },
+        userRef: { name: 'new' },
+        teamRef: { name: 'new' },
+      },
+      {},
+      { dryRun: true },
+    );
+    expect(key.refused).toEqual([]);
+    expect(key.warnings).toHaveLength(3);
+  });
+
+  test('still refuses what no other object of the file could make right', async () => {
+    expect(
+      (await told('VirtualKey', { softBudget: '11', models: ['llama'] }, {}, { dryRun: true })).refused,
+    ).toHaveLength(3);
+  });
+});
+
+describe('on update', () => {
+  test('an old mistake is a warning: a label, a budget, a block can always be changed', async () => {
+    const bad = { ...GOOD.VirtualKey, models: ['withdrawn', 'gpt-4o'], userRef: { name: 'gone' } };
+    const oldObject = objectOf('VirtualKey', bad);
+    const labelled = await validate(objectOf('VirtualKey', bad, { labels: { a: 'b' } }), { oldObject });
+    expect(labelled.allowed).toBe(true);
+    expect(labelled.warnings).toEqual([
+      expect.stringContaining('spec.models[0]: Not found: "withdrawn"'),
+      expect.stringContaining('spec.userRef.name: Not found: "gone"'),
+    ]);
+    const blocked = await told(
+      'VirtualKey',
+      { ...bad, blocked: true, models: ['gpt-4o', 'withdrawn'] },
+      {},
+      { oldObject },
+    );
+    expect(blocked.refused).toEqual([]);
+  });
+
+  test('a new mistake beside an old one is refused, and so is an old value in a new place', async () => {
+    const oldObject = objectOf('VirtualKey', { ...GOOD.VirtualKey, models: ['withdrawn'] });
+    expect((await told('VirtualKey', { models: ['withdrawn', 'llama'] }, {}, { oldObject })).refused).toEqual([
+      expect.stringContaining('spec.models[1]: Not found: "llama"'),
+    ]);
+    expect(
+      (await told('VirtualKey', { models: ['withdrawn'], userRef: { name: 'gone' } }, {}, { oldObject })).refused,
+    ).toEqual([expect.stringContaining('spec.userRef.name: Not found: "gone"')]);
+  });
+
+  test('entries are known by their identifier, so reordering models makes no old mistake new', async () => {
+    await world.drop(RESOURCES.secrets, 'platform', 'creds-claude');
+    const oldObject = objectOf('GatewayInstance');
+    const reversed = { models: [modelEntry('claude'), modelEntry('gpt-4o')] };
+    const { refused, warnings } = await told('GatewayInstance', reversed, {}, { oldObject });
+    expect(refused).toEqual([]);
+    expect(warnings).toEqual([
+      expect.stringContaining('spec.models[0].modelCredentials.nameRef: Not found: "creds-claude"'),
+    ]);
+    const renamed = { models: [modelEntry('claude', { identifier: 'new' }), modelEntry('gpt-4o')] };
+    expect((await told('GatewayInstance', renamed, {}, { oldObject })).refused).toHaveLength(1);
+  });
+
+  test('a mistake that the schema sees is a warning too where it stood before', async () => {
+    const bad = { ...GOOD.VirtualKey, maxBudget: 'ten' };
+    const oldObject = objectOf('VirtualKey', bad);
+    expect((await told('VirtualKey', { ...bad, blocked: true }, {}, { oldObject })).refused).toEqual([]);
+    expect((await told('VirtualKey', { ...bad, maxBudget: 'eleven' }, {}, { oldObject })).refused).toHaveLength(1);
+    const mutated = await ask(
+      depsOf(world.cluster),
+      '/mutate',
+      requestOf(objectOf('VirtualKey', { ...bad, blocked: true }), { oldObject }),
+    );
+    expect(mutated.allowed).toBe(true);
+  });
+});

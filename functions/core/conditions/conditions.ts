@@ -1,0 +1,38 @@
+// Conditions of an object, evaluated anew: times move only when a status does.
+import type { Condition } from '#crds/kinds/shared-fields.ts';
+import type { Millis } from '../ports/money.ts';
+
+/** The evaluated state of a condition: `status`, a reason of one CamelCase word, and a sentence for people. */
+export type ConditionState = Readonly<Pick<Condition, 'type' | 'status' | 'reason' | 'message'>>;
+
+/** The longest message that the CRDs take. */
+const MAX_MESSAGE = 32_768;
+
+/**
+ * These states as conditions, in their order, followed by conditions of other types, which belong to other controllers.
+ * `lastTransitionTime` moves only when `status` does, so a second evaluation changes nothing.
+ */
+export function toConditions(
+  evaluated: ReadonlyArray<ConditionState>,
+  before: ReadonlyArray<Condition>,
+  at: { readonly generation: number; readonly now: Millis },
+): Condition[] {
+  const ours = evaluated.map(({ type, status, reason, message }): Condition => {
+    const old = before.find((condition) => condition.type === type);
+    return {
+      type,
+      status,
+      reason,
+      message: message.slice(0, MAX_MESSAGE),
+      lastTransitionTime: old?.status === status ? old.lastTransitionTime : toTimestamp(at.now),
+      observedGeneration: at.generation,
+    };
+  });
+  const others = before.filter(({ type }) => !evaluated.some((state) => state.type === type));
+  return [...ours, ...others];
+}
+
+/** An instant as Kubernetes writes it: RFC 3339 in UTC, whole seconds. */
+export function toTimestamp(millis: Millis): string {
+  return `${new Date(millis).toISOString().slice(0, 19)}Z`;
+}

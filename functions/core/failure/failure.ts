@@ -1,0 +1,312 @@
+// Failures that a client can see: one union, one exhaustive table of what each answers (DESIGN 7).
+import { formatMoney } from '../money/money.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { ScopeKind, ScopePolicy } from '../ports/policy.ts';
+import type { RateKind } from '../ports/rates.ts';
+
+export type Failure =
+  | { readonly code: 'invalid_api_key' }
+  | { readonly code: 'expired_api_key'; readonly at: Millis }
+  /** `unpaid`: the key was not blocked by hand, but the user or team that it names does not pay (`TeamNotFound`). */
+  | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly unpaid?: string }
+  | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
+  | { readonly code: 'model_not_found'; readonly model: string }
+  | { readonly code: 'route_not_served'; readonly model: string; readonly path: string }
+  | { readonly code: 'model_not_priced'; readonly model: string }
+  | {
+      readonly code: 'budget_exceeded';
+      readonly scope: Named;
+      readonly limit: Nano;
+      readonly spent: Nano;
+      readonly duration: string;
+      readonly resetAt: Millis;
+      readonly now: Millis;
+      /** The budget is one of the key's `budgets`. */
+      readonly isFurther?: boolean;
+      /** The minimum that must be held for this request: its maximum cost with an answer of one token. */
+      readonly needs: Nano;
+    }
+  | { readonly code: 'budget_held'; readonly scope: Named }
+  /** `scope` absent: all entries of the model are full. */
+  | {
+      readonly code: 'rate_limit_exceeded';
+      readonly scope?: Named | undefined;
+      readonly model: string;
+      readonly rate: RateKind;
+      readonly limit: number;
+      readonly retryIn: Millis;
+      /** About how many tokens this request uses, where that is more than the limit. */
+      readonly needs?: number | undefined;
+    }
+  | { readonly code: 'invalid_request'; readonly message: string; readonly param?: string }
+  | { readonly code: 'request_too_large'; readonly limit: number }
+  | { readonly code: 'overloaded' }
+  | {
+      readonly code: 'upstream_refused';
+      readonly status: 400 | 413 | 422;
+      readonly message: string;
+      /** The provider's whole refusal, where its API is that of the client. */
+      readonly body?: string | undefined;
+      readonly param?: string | undefined;
+    }
+  | { readonly code: 'upstream_rate_limited'; readonly retryAfter: number }
+  /** `refusesUs`: it does not take the credentials of the model entry, so that trying again is in vain. */
+  | { readonly code: 'upstream_error'; readonly refusesUs?: boolean }
+  | { readonly code: 'upstream_timeout' }
+  | { readonly code: 'no_healthy_target'; readonly model: string }
+  | { readonly code: 'ledger_unavailable'; readonly why: string }
+  | { readonly code: 'client_left' }
+  /** `base`: under which instances have their gateways, where several share a server. */
+  | { readonly code: 'not_found'; readonly path: string; readonly base?: string }
+  | { readonly code: 'method_not_allowed'; readonly allow: string }
+  | { readonly code: 'upgrade_not_supported' }
+  | { readonly code: 'internal_error' };
+
+type Named = Pick<ScopePolicy, 'kind' | 'name' | 'of'>;
+
+export type FailureCode = Failure['code'];
+
+/** The reply to a failure, and its log level. The reply contains less than the log. */
+export interface FailureReply {
+  readonly status: number;
+  /** The error object that OpenAI clients already parse. */
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: FailureCode;
+    /** The reset of an exceeded budget, in Unix seconds. */
+    readonly resets_at?: number;
+  };
+  readonly headers: Readonly<Record<string, string>>;
+  readonly level: 'info' | 'warn' | 'error';
+}
+
+export function toReply(failure: Failure): FailureReply {
+  const row: Row = { ...ROWS[failure.code], ...detailsOf(failure) };
+  const { status, level = 'info', param = null, headers = {}, retryAfter, resetsAt } = row;
+  return {
+    status,
+    error: {
+      message: messageOf(failure.code, failure),
+      type: failure.code === 'budget_exceeded' ? 'insufficient_quota' : (TYPES[status] ?? byClass(status)),
+      param,
+      code: failure.code,
+      ...(resetsAt === undefined ? {} : { resets_at: resetsAt }),
+    },
+    headers: retryAfter === undefined ? headers : { 'retry-after': String(retryAfter), ...headers },
+    level,
+  };
+}
+
+/** The members of a reply besides its message. */
+interface Row {
+  readonly status: number;
+  /** Absent: `info`. */
+  readonly level?: FailureReply['level'];
+  readonly param?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Seconds. */
+  readonly retryAfter?: number;
+  readonly resetsAt?: number;
+}
+
+/** The table. A code without a row does not compile. */
+const ROWS: Readonly<Record<FailureCode, Row>> = {
+  invalid_api_key: { status: 401, headers: { 'www-authenticate': 'Bearer' } },
+  expired_api_key: { status: 401, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } },
+  key_blocked: { status: 403 },
+  model_access_denied: { status: 403, param: 'model' },
+  model_not_found: { status: 404, param: 'model' },
+  route_not_served: { status: 404, param: 'model' },
+  model_not_priced: { status: 403, param: 'model', level: 'warn' },
+  budget_exceeded: { status: 429, headers: { 'x-should-retry': 'false' } },
+  budget_held: { status: 429, retryAfter: 1 },
+  rate_limit_exceeded: { status: 429 },
+  invalid_request: { status: 400 },
+  request_too_large: { status: 413 },
+  overloaded: { status: 503, retryAfter: 1, level: 'warn' },
+  upstream_refused: { status: 400 },
+  upstream_rate_limited: { status: 429, level: 'warn' },
+  upstream_error: { status: 502, level: 'warn' },
+  upstream_timeout: { status: 504, level: 'warn' },
+  no_healthy_target: { status: 503, retryAfter: 5, level: 'error' },
+  ledger_unavailable: { status: 503, retryAfter: 1, level: 'error' },
+  client_left: { status: 499 },
+  not_found: { status: 404 },
+  method_not_allowed: { status: 405 },
+  upgrade_not_supported: { status: 426, headers: { upgrade: 'HTTP/1.1' } },
+  internal_error: { status: 500, level: 'error' },
+};
+
+/** The members of a row that depend on the request. */
+function detailsOf(failure: Failure): Partial<Row> {
+  if (failure.code === 'budget_exceeded') return resetOf(failure);
+  if (failure.code === 'rate_limit_exceeded') return { retryAfter: seconds(failure.retryIn) };
+  if (failure.code === 'method_not_allowed') return { headers: { allow: failure.allow } };
+  if (failure.code === 'upstream_rate_limited') return { retryAfter: failure.retryAfter };
+  if (failure.code === 'upstream_refused') return { status: failure.status, param: failure.param };
+  return failure.code === 'invalid_request' ? { param: failure.param } : {};
+}
+
+type FailureOf<Code extends FailureCode> = Extract<Failure, { code: Code }>;
+
+/** Messages to the client. */
+const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => string } = {
+  invalid_api_key: () => 'Invalid API key. Send a live key in the header "Authorization: Bearer <key>".',
+  expired_api_key: ({ at }) => `This API key expired at ${date(at)}. Ask for a new one or a longer duration.`,
+  key_blocked: keyBlocked,
+  model_access_denied: ({ kind, model }) =>
+    `This ${OWNER[kind]} may not use the model ${quote(model)}. GET /models lists what this key may use; names match exactly.`,
+  model_not_found: ({ model }) =>
+    `The model ${quote(model)} does not exist here. GET /models lists what does; names match exactly.`,
+  route_not_served: ({ model, path }) =>
+    `The model ${quote(model)} is not served at POST ${path}: none of its providers has that route. Use another route, or another model.`,
+  model_not_priced: ({ model }) =>
+    `The model ${quote(model)} has no price, so no key can use it. Ask the operator of the gateway to set its prices.`,
+  budget_exceeded: budgetExceeded,
+  budget_held: ({ scope }) =>
+    `The budget of ${whose(scope)} is held by requests in flight. Try again when they have ended.`,
+  rate_limit_exceeded: rateLimitExceeded,
+  invalid_request: ({ message }) => message,
+  request_too_large: ({ limit }) => `The request body is larger than ${limit} bytes. Send less.`,
+  overloaded: () =>
+    'The gateway process has no room for this request at the moment: it serves as many as its memory holds. Try again in 1 s.',
+  upstream_refused: ({ message }) => message,
+  upstream_rate_limited: ({ retryAfter }) => `The provider is over its rate limit. Try again in ${retryAfter} s.`,
+  upstream_error: ({ refusesUs }) =>
+    refusesUs
+      ? 'The provider refuses the credentials that this gateway has for the model. Ask the owner of the gateway to correct them.'
+      : 'The provider failed to answer. Try again.',
+  upstream_timeout: () => 'The provider did not answer in time. Try again.',
+  no_healthy_target: ({ model }) =>
+    `No provider of the model ${quote(model)} can be reached now. Try again, or ask the operator of the gateway.`,
+  ledger_unavailable: () => 'Keys and budgets cannot be checked now. Try again.',
+  client_left: () => 'The client left before there was an answer.',
+  not_found: notFound,
+  method_not_allowed: ({ allow }) => `Use ${allow} here.`,
+  upgrade_not_supported: () => 'There are no WebSockets here. Send POST requests; replies stream as events.',
+  internal_error: () => 'The gateway failed. Try again; the header x-request-id names this request.',
+};
+
+function messageOf<Code extends FailureCode>(code: Code, failure: FailureOf<Code>): string {
+  return MESSAGES[code](failure);
+}
+
+const OWNER: Readonly<Record<ScopeKind, string>> = {
+  key: 'API key',
+  user: "API key's user",
+  team: "API key's team",
+  model: "API key's model",
+};
+
+/** Seconds for which a client may be told to wait for a budget. */
+const MAX_WAIT = 60;
+
+/** OpenAI's error types, by status: its clients and their users already know them. */
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  429: 'rate_limit_error',
+};
+
+function byClass(status: number): string {
+  return status >= 500 ? 'server_error' : 'invalid_request_error';
+}
+
+function notFound({ path, base = '' }: FailureOf<'not_found'>): string {
+  const has = base === '' ? 'This gateway has' : 'Each gateway here has';
+  return `There is nothing at ${quote(path)}. ${has} POST ${base}/chat/completions, /responses, /messages and /embeddings, GET ${base}/models and GET ${base}/key.`;
+}
+
+function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
+  const budget = `The budget of ${whose(failure.scope)}`;
+  const further = failure.isFurther === true ? 'its maxBudget in budgets' : 'maxBudget';
+  const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : further;
+  const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
+  const reset = `It resets at ${date(failure.resetAt)}`;
+  const needs = `this request${said(`, for which at least ${formatMoney(failure.needs)} dollars must be held`)}`;
+  // A request can cost more than a budget that is hardly used: waiting does not help.
+  if (failure.limit === 0n) return `${budget} is zero: nothing may be spent. Raise ${field}.`;
+  if (isHopeless(failure))
+    return `${budget} is too small for ${needs}${said(`: it is ${limit}`)}. No wait changes that; send less, or raise ${field}.`;
+  return failure.spent < failure.limit
+    ? `${budget} leaves too little for ${needs}${said(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or raise ${field}.`
+    : `${budget} is exceeded${said(`: ${limit}`)}. ${reset}; raise ${field} to go on before that.`;
+}
+
+/**
+ * The part of a sentence; left out where agents would read a passing failure from it, and ask again: opencode looks for these digits in every
+ * message, in sums too ("$500").
+ */
+function said(part: string): string {
+  return RETRIED.test(part) ? '' : part;
+}
+
+const RETRIED =
+  /429|50[0234]|524|rate[ _-]limit|too many requests|try again|overloaded|unavailable|terminated|timeout|(?:server|internal|network|connection)[ _-]error/i;
+
+/** The reset of the budget; none where no window is large enough. Agents wait for days if `retry-after` says so: a far reset is not in it. */
+function resetOf(failure: FailureOf<'budget_exceeded'>): Partial<Row> {
+  if (isHopeless(failure)) return {};
+  const wait = seconds(failure.resetAt - failure.now);
+  const resetsAt = Math.ceil(failure.resetAt / 1000);
+  return wait > MAX_WAIT ? { resetsAt } : { resetsAt, retryAfter: wait };
+}
+
+/** Whether not even a whole window pays for the request. */
+function isHopeless({ needs, limit }: FailureOf<'budget_exceeded'>): boolean {
+  return needs > limit || limit === 0n;
+}
+
+/** `key "billing"`, `model "gpt" of key "billing"`. */
+function whose({ kind, name, of }: Named): string {
+  const named = `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
+  return said(named) === '' ? `this ${kind}` : named;
+}
+
+function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
+  const { scope, model, rate, limit, retryIn, needs } = failure;
+  const again = `Try again in ${seconds(retryIn)} s.`;
+  // The rate of an entry is between the gateway and its provider.
+  if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
+  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? ONE[rate] : ONE[rate].replace(' ', 's ')}.`;
+  if (needs === undefined) return `${reached} ${again}`;
+  return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
+}
+
+function keyBlocked({ kind, unpaid = '' }: FailureOf<'key_blocked'>): string {
+  const [, who = '', why = ''] = /^(User|Team)(.*)$/.exec(unpaid) ?? [];
+  const state = UNPAID[why];
+  if (state === undefined) return `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`;
+  const whose = who === 'Team' ? 'A team that this API key or its user names' : 'The user that this API key names';
+  return `${whose} ${state}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;
+}
+
+/** The problem of the User or Team that a key or its user names, by the suffix of the reason in the key's conditions. */
+const UNPAID: Readonly<Record<string, string>> = {
+  NotFound: 'is gone',
+  OfOtherInstance: 'is not of this gateway',
+  NotReady: 'is not ready',
+};
+
+const ONE: Readonly<Record<RateKind, string>> = {
+  requests: 'request per minute',
+  tokens: 'token per minute',
+  parallel: 'request at the same time',
+};
+
+/** Whole seconds, never early, never zero. */
+function seconds(millis: Millis): number {
+  return Math.max(1, Math.ceil(millis / 1000));
+}
+
+/** In whole seconds, never early. */
+function date(at: Millis): string {
+  return new Date(Math.ceil(at / 1000) * 1000).toISOString().replace('.000', '');
+}
+
+/** A name from a request, cut, because it may be as long as the body. */
+function quote(text: string): string {
+  return JSON.stringify(text.length > 256 ? `${text.slice(0, 256)}…` : text);
+}

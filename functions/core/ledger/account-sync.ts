@@ -1,0 +1,192 @@
+// Calls of the account, one at a time: when they are sent, repeated, and what their answers lead to (LEDGER 3).
+
+import { reasonAndCausesOf } from '../failure/error-text.ts';
+import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/counter-store.ts';
+import type { Millis } from '../ports/money.ts';
+import { change, learnCalls, STOPPED } from './account.ts';
+import { applyDone, applyRefused, compose, type Done, type Pending } from './account-call.ts';
+import type { Context } from './context.ts';
+import { type CounterState, idleOf } from './counters.ts';
+import { report } from './failures.ts';
+import { FIRST_PAUSE, longer } from './timeout.ts';
+import type { Waiting } from './wait-queue.ts';
+
+/** With more requests than these in flight, calls that somebody waits for are this far apart: few ask immediately, many share a call. */
+const FEW = 4;
+const APART: Millis = 2;
+/** A call without anybody who waits for it. */
+const NEWS_AFTER: Millis = 25;
+/** The lease is renewed; that of an account that has nothing; and that of one that serves a single request. */
+const SECOND: Millis = 1000;
+const IDLE: Millis = 2000;
+const VISIT: Millis = 5000;
+
+const afterPromises = (callback: () => void): void => void Promise.resolve().then(callback);
+
+export type Sync = ReturnType<typeof createSync>;
+
+/** Calls that were done, and counters that are not loaded. */
+interface Answers {
+  done(pending: Pending, reply: Done): void;
+  absent(counters: ReadonlyArray<CounterState>): void;
+}
+
+export function createSync(context: Context, waiting: Waiting, answers: Answers) {
+  const { account, accounts, clock, wall, timer, tick = afterPromises, metrics, log, instanceUid: instance } = context;
+  let pending: Pending | undefined;
+  let isSending = false;
+  let isRenewal = false;
+  /** The next call is sent at `due`, never before `notBefore`. */
+  let due: Millis = Number.POSITIVE_INFINITY;
+  let notBefore: Millis = Number.NEGATIVE_INFINITY;
+  let pause = FIRST_PAUSE;
+  let cancel = (): void => undefined;
+  const flushing: PromiseWithResolvers<void>[] = [];
+
+  const clear = (): void => {
+    cancel();
+    due = Number.POSITIVE_INFINITY;
+  };
+  const isReady = (): boolean => account.isOpen && !account.isOver && !isSending;
+  const sendWithin = (millis: Millis): void => {
+    if (!isReady()) return;
+    const now = clock.now();
+    const apart = account.live.length > FEW ? account.sentAt + APART : now;
+    const at = Math.max(now + millis, notBefore, apart);
+    if (at >= due) return;
+    clear();
+    due = at;
+    if (at > now) cancel = timer(at - now, run);
+    else tick(run);
+  };
+  const run = (): void => {
+    if (!isReady()) return;
+    clear();
+    leaveOnError(() => {
+      pending ??= compose(account, waiting.asks(), isRenewal);
+      isRenewal = false;
+      if (pending !== undefined) void send(pending);
+    });
+  };
+
+  const send = async (sending: Pending): Promise<void> => {
+    isSending = true;
+    const reply = await ask(sending.call, sending.calls).catch((cause) => ({ outcome: 'failed', cause }) as const);
+    // The account was left meanwhile: its calls are void.
+    if (pending !== sending) return;
+    isSending = false;
+    if (reply.outcome === 'failed') return failed(reply.cause);
+    pending = undefined;
+    pause = FIRST_PAUSE;
+    leaveOnError(() => {
+      answered(sending, reply);
+      next();
+    });
+  };
+  const failed = (cause: unknown): void => {
+    metrics.add('gateway_operator_ledger_store_failures_total');
+    const why = reasonAndCausesOf(cause);
+    if (account.storeFailure === '') log.warn('a call to the store failed, and is repeated', { instance, why });
+    account.storeFailure = why;
+    for (const { reject } of flushing.splice(0)) reject(cause);
+    notBefore = clock.now() + pause;
+    pause = longer(pause);
+    sendWithin(0);
+  };
+  /** Composing a call and applying its answer change many figures: an error in the middle leaves them wrong, so a new account counts them anew. */
+  const leaveOnError = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      report(context, 'answer', error);
+      context.leave('error');
+    }
+  };
+  /** One call. `calls`: the store's count when it was first sent. */
+  const ask = async (call: AccountCall, calls = account.store.calls): Promise<AccountReply> => {
+    const [sentAt, sentAtWall] = [clock.now(), wall.now()];
+    metrics.add('gateway_operator_ledger_store_calls_total');
+    const reply = await accounts.call(call);
+    account.heardAt = clock.now();
+    if (account.storeFailure !== '') log.info('the store answers calls again', { instance });
+    account.storeFailure = '';
+    account.store.ahead = Math.round(reply.now - (sentAt + account.heardAt) / 2);
+    if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
+    // A store that was restored from a snapshot shows fewer calls than before.
+    if (reply.calls <= calls) return { outcome: 'stale', why: 'behind', now: reply.now, calls: reply.calls };
+    learnCalls(account.store, call.epoch, reply.calls);
+    Object.assign(account, { sentAt, sentAtWall });
+    return reply;
+  };
+
+  const answered = (sent: Pending, reply: AccountReply): void => {
+    if (reply.outcome === 'done') {
+      applyDone(account, sent, reply);
+      answers.done(sent, reply);
+      return;
+    }
+    for (const waiter of sent.waiters) {
+      waiter.isAsking = false;
+      waiting.again(waiter);
+    }
+    if (reply.outcome === 'epoch') context.leave('epoch');
+    else if (reply.outcome === 'stale') context.leave(reply.why);
+    else {
+      applyRefused(account, sent);
+      // Two clocks may disagree about an edge for a moment.
+      if (reply.outcome === 'window') notBefore = clock.now() + APART;
+      else answers.absent(reply.absent.flatMap((index) => sent.counters[index] ?? []));
+    }
+  };
+  const isTold = (): boolean => account.untold.length === 0 && account.sent.length === 0;
+  /** Work that has come up while the call was under way. */
+  const next = (): void => {
+    if (isTold()) for (const { resolve } of flushing.splice(0)) resolve();
+    if (waiting.hasAsks() || flushing.length > 0 || account.changed.size > MAX_LINES) sendWithin(0);
+    else if (account.changed.size > 0 || account.uses.size > 0) sync.news();
+  };
+
+  const sync = {
+    urgent: () => sendWithin(0),
+    news(): void {
+      // A visit tells what it did when its request has ended.
+      if (context.isolate === undefined) sendWithin(NEWS_AFTER);
+    },
+    /** Called every quarter of a second: idle escrow is looked at, and the lease renewed where nothing else has. */
+    beat(): void {
+      let isUsed = account.live.length > 0;
+      for (const counter of account.counters.all()) {
+        if (counter.escrow > 0n) isUsed = true;
+        if (idleOf(counter) > 0n) change(account, counter);
+      }
+      const isVisit = context.isolate !== undefined;
+      const every = isVisit ? VISIT : isUsed ? SECOND : IDLE;
+      if ((isVisit || account.changed.size === 0) && clock.now() - account.sentAt < every) return;
+      isRenewal = true;
+      sendWithin(0);
+    },
+    /** Tells everything that is not told; throws when the store does not take it, or the ledger has stopped. */
+    async flush(): Promise<void> {
+      if (isTold()) return;
+      if (account.isOver) throw new Error(STOPPED);
+      const told = Promise.withResolvers<void>();
+      flushing.push(told);
+      sendWithin(0);
+      await told.promise;
+    },
+    ask,
+    /** The account was left: the pending call is void, and its requests ask again. */
+    reset(): void {
+      waiting.askAll();
+      pending = undefined;
+      isSending = false;
+      notBefore = Number.NEGATIVE_INFINITY;
+      clear();
+    },
+    close(): void {
+      clear();
+      for (const { reject } of flushing.splice(0)) reject(new Error(STOPPED));
+    },
+  };
+  return sync;
+}

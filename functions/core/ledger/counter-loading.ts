@@ -1,0 +1,120 @@
+// Reads of counters: absent ones get their PostgreSQL sums, since absent is not zero; and the spend of scopes (LEDGER 6).
+
+import { reasonOf } from '../failure/error-text.ts';
+import { err, ok, type Result } from '../failure/result.ts';
+import { spendWindow } from '../money/window.ts';
+import type { HoldRefusal } from '../ports/ledger.ts';
+import type { Millis } from '../ports/money.ts';
+import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
+import { change } from './account.ts';
+import type { Context, StoreContext } from './context.ts';
+import type { CounterState } from './counters.ts';
+import { createRepeated } from './failures.ts';
+import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE, withTimeout } from './timeout.ts';
+
+/** Reads these sums in PostgreSQL and sets them where they are absent. Throws when store or database do not reply. */
+export async function load(
+  { accounts, books }: Pick<StoreContext, 'accounts' | 'books'>,
+  epoch: number,
+  counters: ReadonlyArray<ScopeWindow>,
+): Promise<void> {
+  const sums = await books.sums(counters);
+  await accounts.load(epoch, sums);
+}
+
+/** Loads the counters that a call found absent; no call names them meanwhile. */
+export function createLoads(context: Context) {
+  const { account, timer, urgent } = context;
+  const loads = createRepeated(context, 'sums');
+  let isRunning = false;
+
+  /** Loads until nothing is left to load. Requests wait within their deadlines. */
+  const run = async (): Promise<void> => {
+    isRunning = true;
+    for (let wait = FIRST_PAUSE; !account.isOver && isRunning; ) {
+      try {
+        isRunning = await loadAll();
+        if (isRunning) loads.succeeded();
+        wait = FIRST_PAUSE;
+      } catch (error) {
+        loads.failed(error);
+        await pause(timer, wait);
+        wait = longer(wait);
+      }
+    }
+    isRunning = false;
+  };
+  /** False: nothing was to be loaded. */
+  const loadAll = async (): Promise<boolean> => {
+    // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
+    const loading = [...account.counters.all()].filter(({ isLoading }) => isLoading);
+    if (loading.length === 0) return false;
+    await load(
+      context,
+      account.epoch,
+      loading.map(({ counter }) => counter),
+    );
+    for (const counter of loading) {
+      counter.isLoading = false;
+      change(account, counter);
+    }
+    urgent();
+    return true;
+  };
+
+  return (absent: ReadonlyArray<CounterState>): void => {
+    for (const counter of absent) {
+      account.changed.delete(counter);
+      Object.assign(counter, { isLoading: true, isChanged: false });
+    }
+    if (!isRunning) void run();
+  };
+}
+
+type Spends = ReadonlyArray<ScopeSpend | undefined>;
+
+/** Spend of scopes in their current windows, holds left out. Undefined for a scope without a budget. `flush` tells everything that is not told. */
+export const createSpend =
+  (context: Context, flush: () => Promise<void>) =>
+  async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, HoldRefusal>> => {
+    try {
+      const left = Math.max(REQUEST_DEADLINE - waited, MIN_WAIT);
+      return ok(await withTimeout(context.timer, left, 'store or database', read(context, flush, scopes)));
+    } catch (error) {
+      return err({ reason: 'unavailable', why: reasonOf(error) });
+    }
+  };
+
+/** The same from memory. */
+export const createKnown =
+  ({ account }: Context) =>
+  (scopes: ReadonlyArray<ScopePolicy>): Spends => {
+    const { all, counters } = account.counters.charges(scopes, account.now());
+    return scopes.map(({ budget }, index) => {
+      const [of, counter] = [all[index], counters[index]];
+      if (budget === undefined || of === undefined || counter?.spent === undefined) return undefined;
+      return { ...of, spent: counter.spent + counter.owed };
+    });
+  };
+
+async function read(context: Context, flush: () => Promise<void>, scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> {
+  const { account, accounts } = context;
+  await account.opened.promise;
+  // Settlements that wait for the next call count too.
+  await flush();
+  const now = account.now();
+  const counters = scopes
+    .filter(({ budget }) => budget !== undefined)
+    .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
+  let shown = await accounts.read(counters);
+  const absent = counters.filter((_, index) => shown[index] === undefined);
+  if (absent.length > 0) {
+    await load(context, account.epoch, absent);
+    shown = await accounts.read(counters);
+  }
+  const spends = counters.flatMap((counter, index) => {
+    const spent = shown[index]?.spent;
+    return spent === undefined ? [] : [{ ...counter, spent }];
+  });
+  return scopes.map(({ scopeId }) => spends.find((spend) => spend.scopeId === scopeId));
+}

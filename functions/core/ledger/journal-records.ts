@@ -1,0 +1,22 @@
+// Records of requests and accounts in the outbox, whose disk may refuse them.
+import type { Outbox, OutboxRecord } from '../ports/journal.ts';
+import type { Context } from './context.ts';
+import { guard, type Reporter } from './failures.ts';
+
+/** Appends a record; false: the disk refuses it, and is given up. Never throws. */
+export async function append({ outbox, refused }: Context, record: OutboxRecord): Promise<boolean> {
+  try {
+    await outbox.append(record);
+    return true;
+  } catch (cause) {
+    refused(cause);
+    return false;
+  }
+}
+
+/** The outbox, without errors where nobody waits for an answer: a record that stays is booked again by its id, once. */
+export const withoutErrors = (reporter: Reporter, outbox: Outbox): Outbox => ({
+  ...outbox,
+  done: (ids) => guard(reporter, 'records', () => outbox.done(ids)),
+  discard: () => guard(reporter, 'records', outbox.discard),
+});

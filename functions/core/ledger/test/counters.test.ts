@@ -1,0 +1,38 @@
+import { beforeEach, expect, test } from 'vitest';
+import type { ScopePolicy } from '../../ports/policy.ts';
+import { createCounters } from '../counters.ts';
+
+const HOUR = 3_600_000;
+let chargesOf: ReturnType<typeof createCounters>['charges'];
+
+beforeEach(() => {
+  chargesOf = createCounters().charges;
+});
+
+const scope = (scopeId: string, duration: string, anchor = 0): ScopePolicy => ({
+  ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [], anchor },
+  budget: { limit: '1000', duration, alignment: 'Rolling' },
+});
+
+test('the same scopes in the same windows are the same charges, so they are encoded once', () => {
+  const scopes = [scope('key', '1h'), scope('team', '1d')];
+  expect(chargesOf(scopes, HOUR - 1)).toBe(chargesOf(scopes, 0));
+});
+
+test('when one window ends, and when the clock is set back, each is charged in the window that holds the instant', () => {
+  const scopes = [scope('key', '1h'), scope('team', '1d')];
+  const startsAt = (now: number) => chargesOf(scopes, now).all.map(({ window }) => window.start);
+  expect([HOUR - 1, HOUR, 24 * HOUR, HOUR, 0].map(startsAt)).toEqual([
+    [0, 0],
+    [HOUR, 0],
+    [24 * HOUR, 24 * HOUR],
+    [HOUR, 0],
+    [0, 0],
+  ]);
+});
+
+test('a refreshed policy is charged by its new contents, in the same counter where its window is the same', () => {
+  const [before] = chargesOf([scope('key', '1h')], 0).counters;
+  expect(chargesOf([scope('key', '2h')], 0).all[0]?.window.end).toBe(2 * HOUR);
+  expect(chargesOf([scope('key', '1h')], 0).counters[0]).toBe(before);
+});

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { idAt } from '../../ports/test/ledger-row.fixture.ts';
+import { createScene, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
+
+test('a counter is audited although an account has just ended in it', async () => {
+  const { entries, ended, start, store, time } = createScene();
+  const first = await start();
+  const hold = heldOf((await ended(first.hold(requestOf(30n, scopeOf('key-1', 1000n))))).value);
+  await first.settle(hold, settlementOf(25n));
+  await time.advance(500);
+  await ended(first.close());
+
+  const [entry] = entries.entries();
+  if (entry === undefined) throw new Error('nothing was booked');
+  entries.insert([{ ...entry, id: idAt(time.clock.now()), cost: 40n }]);
+  const second = await start();
+  await ended(second.maintain());
+  expect(await store.part.read(hold.charges)).toMatchObject([{ spent: 65n }]);
+});

@@ -1,0 +1,210 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
+import type { Hold, HoldRequest } from '../../ports/ledger.ts';
+import type { Nano } from '../../ports/money.ts';
+import type { ScopePolicy } from '../../ports/policy.ts';
+import type { StartableLedger } from '../ledger.ts';
+import {
+  type Behaviour,
+  createProcess,
+  createScene,
+  requestOf,
+  type Scene,
+  scopeOf,
+  settlementOf,
+} from './scenario.promises.ts';
+
+const EDGES: ReadonlyArray<Nano> = [
+  100n,
+  2n ** 53n - 1n,
+  2n ** 53n + 1n,
+  10n ** 14n - 1n,
+  10n ** 14n + 1n,
+  10n ** 17n,
+  10n ** 18n,
+];
+
+/** One event; shares are thousandths. */
+const event = fc.record({
+  kind: fc.constantFrom(
+    ...([
+      'hold',
+      'hold',
+      'hold',
+      'settle',
+      'settle',
+      'release',
+      'grow',
+      'grow',
+      'progress',
+      'kill',
+      'books',
+      'wait',
+    ] as const),
+  ),
+  scopes: fc.subarray([0, 1, 2], { minLength: 1 }),
+  share: fc.nat(700),
+  minAmount: fc.nat(700),
+  which: fc.nat(3),
+  books: fc.constantFrom<Behaviour>('up', 'refuses', 'loses'),
+});
+type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
+
+interface Flight {
+  readonly hold: Hold;
+  readonly scopes: ReadonlyArray<number>;
+  amount: Nano;
+  known: Nano | undefined;
+}
+
+/** The naive count: charges per scope so far, and requests in flight. */
+interface Naive {
+  readonly spent: Nano[];
+  flights: Flight[];
+}
+
+interface Stage {
+  readonly scene: Scene;
+  readonly policies: ReadonlyArray<ScopePolicy>;
+  readonly limit: Nano;
+  readonly naive: Naive;
+  ledger: StartableLedger;
+  process: ReturnType<typeof createProcess>;
+}
+
+const part = (share: number, of: Nano): Nano => (of * BigInt(share)) / 1000n;
+const sum = (amounts: ReadonlyArray<Nano>): Nano => amounts.reduce((all, amount) => all + amount, 0n);
+
+function charge(naive: Naive, flight: Flight, cost: Nano): void {
+  naive.flights = naive.flights.filter((each) => each !== flight);
+  for (const scope of flight.scopes) naive.spent[scope] = (naive.spent[scope] ?? 0n) + cost;
+}
+
+/** The answer that the ledger must give: the amount held, or the reason of the refusal. */
+function expectedAnswer(
+  { naive, limit }: Stage,
+  scopes: ReadonlyArray<number>,
+  asked: Nano,
+  wanted: Nano,
+): Nano | string {
+  const left = scopes.map((scope) => limit - (naive.spent[scope] ?? 0n));
+  const minAmount = wanted < asked ? wanted : asked;
+  if (left.some((rest) => rest <= 0n || rest < minAmount)) return 'exceeded';
+  const amount = [asked, ...left].reduce((low, rest) => (rest < low ? rest : low));
+  const heldIn = (scope: number): Nano =>
+    sum(naive.flights.filter((each) => each.scopes.includes(scope)).map((flight) => flight.amount));
+  const isBusy = scopes.some((scope, at) => heldIn(scope) + amount > (left[at] ?? 0n));
+  return amount > 0n && isBusy ? 'busy' : amount;
+}
+
+async function hold(stage: Stage, { scopes, share, minAmount }: Event): Promise<void> {
+  const { scene, naive, limit, policies } = stage;
+  const paying = scopes.flatMap((scope) => policies[scope] ?? []);
+  const request: HoldRequest = { ...requestOf(part(share, limit), ...paying), minAmount: part(minAmount, limit) };
+  const expected = expectedAnswer(stage, scopes, request.amount, request.minAmount);
+  const { value } = await scene.ended(stage.ledger.hold(request));
+  expect(value.ok ? value.value.amount : value.failure.reason).toBe(expected);
+  if (value.ok) naive.flights.push({ hold: value.value, scopes, amount: value.value.amount, known: undefined });
+}
+
+/** All of it in all scopes, or the reason of the refusal. */
+async function grow({ scene, ledger, naive, limit }: Stage, flight: Flight, by: Nano): Promise<void> {
+  const left = flight.scopes.map((scope) => limit - (naive.spent[scope] ?? 0n));
+  const heldIn = (scope: number): Nano =>
+    sum(naive.flights.filter((each) => each.scopes.includes(scope)).map(({ amount }) => amount));
+  const isExceeded = left.some((rest) => rest <= 0n || rest < by);
+  const isBusy = flight.scopes.some((scope, at) => heldIn(scope) + by > (left[at] ?? 0n));
+  const { value } = await scene.ended(ledger.grow(flight.hold, by));
+  const expected = by === 0n ? 'grown' : isExceeded ? 'exceeded' : isBusy ? 'busy' : 'grown';
+  expect(value.ok ? 'grown' : value.failure.reason).toBe(expected);
+  if (expected === 'grown') flight.amount += by;
+  expect(flight.hold.amount).toBe(flight.amount);
+}
+
+/** The memory store dies with its process: a stream is charged at its known cost, every other hold at its size. */
+async function kill(stage: Stage): Promise<void> {
+  const { scene, naive } = stage;
+  stage.process.is.dead = true;
+  for (const flight of naive.flights) charge(naive, flight, flight.known ?? flight.amount);
+  scene.wipe();
+  scene.books.behaviour = 'up';
+  stage.process = createProcess();
+  stage.ledger = await scene.start(stage.process, scene.folder);
+}
+
+async function play(stage: Stage, happening: Event): Promise<void> {
+  const { scene, naive, ledger, limit } = stage;
+  const flight = naive.flights.at(-1 - happening.which);
+  if (happening.kind === 'hold') return hold(stage, happening);
+  if (happening.kind === 'kill') return kill(stage);
+  if (happening.kind === 'wait') return scene.time.advance(happening.share);
+  if (happening.kind === 'books') {
+    // A counter cannot be loaded while PostgreSQL is away, so every scope is loaded at the start.
+    scene.books.behaviour = happening.books;
+    return;
+  }
+  if (flight === undefined) return;
+  if (happening.kind === 'grow') return grow(stage, flight, part(happening.minAmount, limit));
+  const cost = part(happening.share, flight.amount);
+  if (happening.kind === 'release') {
+    await scene.ended(ledger.release(flight.hold));
+    charge(naive, flight, 0n);
+  } else if (happening.kind === 'settle') {
+    await scene.ended(ledger.settle(flight.hold, settlementOf(cost)));
+    charge(naive, flight, cost);
+  } else if (flight.known === undefined || cost > flight.known) {
+    ledger.progress(flight.hold, () => cost);
+    flight.known = cost;
+    await scene.time.advance(1500);
+  }
+}
+
+async function isTrue(stage: Stage): Promise<void> {
+  const { scene, naive, limit } = stage;
+  const { value } = await scene.ended(stage.ledger.spend(stage.policies));
+  expect(value.ok ? value.value.map((spend) => spend?.spent) : value.failure).toEqual(naive.spent);
+  for (const scope of [0, 1, 2]) {
+    const held = sum(naive.flights.filter((each) => each.scopes.includes(scope)).map(({ amount }) => amount));
+    expect((naive.spent[scope] ?? 0n) + held <= limit).toBe(true);
+  }
+}
+
+test('after any events in any order each scope’s spend equals a naive count, is never above its limit, and refusals are true', async () => {
+  const property = fc.asyncProperty(
+    fc.constantFrom(...EDGES),
+    fc.array(event, { minLength: 1, maxLength: 40 }),
+    async (limit, events) => {
+      const scene = createScene();
+      const process = createProcess();
+      const policies = ['a', 'b', 'c'].map((name) => scopeOf(name, limit));
+      const ledger = await scene.start(process, scene.folder);
+      const stage: Stage = { scene, process, ledger, limit, policies, naive: { spent: [0n, 0n, 0n], flights: [] } };
+      await isTrue(stage);
+      for (const happening of events) {
+        // After 30 s without PostgreSQL every request is refused; outage.test.ts shows it.
+        if (scene.books.behaviour !== 'up' && happening.kind === 'progress') scene.books.behaviour = 'up';
+        await play(stage, happening);
+        if (happening.kind === 'kill') await isTrue(stage);
+      }
+      scene.books.behaviour = 'up';
+      await isTrue(stage);
+      for (const flight of stage.naive.flights) {
+        await stage.ledger.release(flight.hold);
+        charge(stage.naive, flight, 0n);
+      }
+      await scene.ended(stage.ledger.close());
+      const bookedOf = (scope: string): Nano =>
+        sum(
+          scene.entries
+            .entries()
+            .filter(({ charges }) => charges.some(({ scopeId }) => scopeId === scope))
+            .map(({ cost }) => cost),
+        );
+      expect(['a', 'b', 'c'].map(bookedOf)).toEqual(stage.naive.spent);
+    },
+  );
+  const first: Event = { kind: 'hold', scopes: [2], share: 10, minAmount: 0, which: 0, books: 'up' };
+  const freeSoFar: Array<Event> = [first, { ...first, kind: 'progress', share: 0 }, { ...first, kind: 'kill' }];
+  await fc.assert(property, { numRuns: runs(100), examples: [[100n, freeSoFar]] });
+});

@@ -1,0 +1,142 @@
+// Ledgers of one request each, as on Workers.
+import { expect, test } from 'vitest';
+import { createStoreMemory } from '../account.ts';
+import { createScene, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
+
+const key = scopeOf('key-1', 1000n);
+
+function createVisits() {
+  const scene = createScene();
+  const isolate = createStoreMemory();
+  const visit = async (lives = () => true) => {
+    const ledger = await scene.start({ before: lives, after: lives, isDead: () => !lives(), isolate });
+    const { value } = await scene.ended(ledger.hold({ ...requestOf(30n, key), id: scene.ids.next() }));
+    return { ledger, hold: heldOf(value) };
+  };
+  return { ...scene, visit };
+}
+
+test('a visit books its entry when its request has ended, once', async () => {
+  const { entries, ended, store, time, visit } = createVisits();
+  const { ledger, hold } = await visit();
+  await ended(ledger.settle(hold, settlementOf(25n)));
+  await time.advance(500);
+  expect(entries.entries()).toEqual([]);
+  await ended(ledger.close());
+  expect(entries.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
+  expect(await store.part.accounts(false, 10)).toEqual([]);
+});
+
+test('visits that died are charged their sizes when their leases have ended, once, by the visits after them', async () => {
+  const { entries, ended, store, time, visit } = createVisits();
+  let isAlive = true;
+  for (let dying = 0; dying < 3; dying += 1) await visit(() => isAlive);
+  isAlive = false;
+  await time.advance(60_000);
+  for (let later = 0; later < 4; later += 1) {
+    const { ledger, hold } = await visit();
+    await time.advance(100);
+    await ended(ledger.release(hold).then(() => ledger.close()));
+  }
+  expect(entries.entries()).toMatchObject(Array(3).fill({ kind: 'expired', cost: 30n }));
+  expect(await store.part.accounts(false, 10)).toEqual([]);
+});
+
+test('a call that is repeated after others were done is no store that has gone back', async () => {
+  const { epochs, ended, store, time, visit } = createVisits();
+  const { ledger } = await visit();
+  store.behaviour = 'loses';
+  const asked = ledger.hold(requestOf(40n, key));
+  await time.advance(0);
+  store.behaviour = 'up';
+  await visit();
+  expect((await ended(asked)).value).toMatchObject({ ok: true });
+  expect(epochs.part.current()).toMatchObject({ epoch: 1 });
+});
+
+test('a visit is one call before its request and at most two after it, and leaves nothing in the store', async () => {
+  const { calls, ended, store, time, visit } = createVisits();
+  const first = await visit();
+  await ended(first.ledger.settle(first.hold, settlementOf(1n)));
+  await ended(first.ledger.close());
+  calls.length = 0;
+  const { ledger, hold } = await visit();
+  expect(calls).toHaveLength(1);
+  await time.advance(600);
+  await ended(ledger.settle(hold, settlementOf(25n)));
+  await ended(ledger.close());
+  expect(calls.length).toBeLessThanOrEqual(3);
+  expect(await store.part.accounts(false, 10)).toEqual([]);
+  expect(await store.part.read(hold.charges)).toEqual([{ spent: 26n, held: 0n }]);
+  calls.length = 0;
+  await time.advance(10_000);
+  expect(calls).toEqual([]);
+});
+
+test('a visit that outlives a lease renews it with a call every five seconds, and nobody else charges it', async () => {
+  const { calls, entries, ended, store, time, visit } = createVisits();
+  const { ledger, hold } = await visit();
+  calls.length = 0;
+  await time.advance(60_000);
+  expect(calls.length).toBeGreaterThan(10);
+  expect(calls.length).toBeLessThanOrEqual(12);
+  const other = await visit();
+  await time.advance(100);
+  await ended(other.ledger.release(other.hold).then(() => other.ledger.close()));
+  await ended(ledger.settle(hold, settlementOf(25n)));
+  await ended(ledger.close());
+  expect(entries.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
+  expect(await store.part.read(hold.charges)).toEqual([{ spent: 25n, held: 0n }]);
+});
+
+test('a visit whose hold grows is one more call, and is charged whole where it dies', async () => {
+  const { calls, entries, ended, store, time, visit } = createVisits();
+  let isAlive = true;
+  const { ledger, hold } = await visit(() => isAlive);
+  calls.length = 0;
+  expect((await ended(ledger.grow(hold, 20n))).value).toEqual({ ok: true, value: undefined });
+  expect([calls.length, hold.amount]).toEqual([1, 50n]);
+  expect(await store.part.read(hold.charges)).toEqual([{ spent: 0n, held: 50n }]);
+  isAlive = false;
+  await time.advance(60_000);
+  const next = await visit();
+  await time.advance(100);
+  await ended(next.ledger.release(next.hold).then(() => next.ledger.close()));
+  expect(entries.entries()).toMatchObject([{ kind: 'expired', cost: 50n }]);
+});
+
+test('a visit whose request was released books nothing and leaves nothing', async () => {
+  const { entries, ended, store, visit } = createVisits();
+  const { ledger, hold } = await visit();
+  await ledger.release(hold);
+  await ended(ledger.close());
+  expect(entries.entries()).toEqual([]);
+  expect(await store.part.accounts(false, 10)).toEqual([]);
+});
+
+test('many visits at once never hold more than the limit', async () => {
+  const { start, ended, ids, tryHold } = createVisits();
+  const isolate = createStoreMemory();
+  const outcomes = await Promise.all(
+    Array.from({ length: 50 }, async () => {
+      const ledger = await start({ before: () => true, after: () => true, isDead: () => false, isolate });
+      return (await tryHold(ledger, { ...requestOf(30n, key), id: ids.next() })).outcome;
+    }),
+  );
+  await ended(Promise.resolve());
+  expect(outcomes.filter((each) => each === 'held')).toHaveLength(33);
+});
+
+test('a visit that remembers an epoch which is over joins the new one', async () => {
+  const { ended, epochs, visit, wipe } = createVisits();
+  const first = await visit();
+  await ended(first.ledger.settle(first.hold, settlementOf(10n)));
+  await ended(first.ledger.close());
+  wipe();
+  const second = await visit();
+  await ended(second.ledger.settle(second.hold, settlementOf(5n)));
+  await ended(second.ledger.close());
+  expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
+  const third = await visit();
+  expect(await ended(third.ledger.spend([key]))).toMatchObject({ value: { value: [{ spent: 15n }] } });
+});

@@ -1,0 +1,70 @@
+// An instance's spec compiled for its gateway: no Kubernetes types, no secret values (DESIGN 6).
+import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import type { ModelEntry } from '#crds/kinds/model-entry.ts';
+import { parseDuration } from '../money/duration.ts';
+import { entryPrice } from '../money/price-list.ts';
+import { modelOf } from './entry-model.ts';
+import type { Snapshot, SnapshotEntry } from './snapshot.ts';
+
+/** A snapshot above this many bytes is not published: a ConfigMap holds 1 MiB. */
+export const MAX_SNAPSHOT = 900 * 1024;
+
+/**
+ * Pure: the same spec gives the same snapshot, member by member in the same order (without undefined ones), whatever its Secrets hold. So a
+ * lost Secret never rewrites a configuration that works; the gateway passes over entries without credentials.
+ */
+export function compile(
+  instance: { readonly uid: string; readonly namespace: string; readonly name: string },
+  spec: GatewayInstanceSpec,
+): Snapshot {
+  const { strategy, retries, timeouts, cooldown } = spec.routing;
+  return {
+    version: 1,
+    instance: { uid: instance.uid, namespace: instance.namespace, name: instance.name },
+    blockedMessage: spec.blockedMessage,
+    // Absent where it is false: snapshots of before stay the same.
+    storeResponses: spec.storeResponses || undefined,
+    routing: {
+      strategy,
+      retries,
+      timeouts: {
+        connect: millis(timeouts.connect),
+        firstByte: millis(timeouts.firstByte),
+        idle: millis(timeouts.idle),
+        total: millis(timeouts.total),
+      },
+      cooldown: {
+        failures: cooldown.failures,
+        within: millis(cooldown.within),
+        duration: millis(cooldown.duration),
+      },
+    },
+    models: spec.models.map(compileEntry),
+  };
+}
+
+function compileEntry(entry: ModelEntry): SnapshotEntry {
+  const { modelName, identifier, requiresAuth, modelCredentials, gatewayParams } = entry;
+  const { apiBase, rpm, tpm, timeout, maxOutputTokens, toolCosts, weight = 1, priority = 0 } = gatewayParams;
+  const credentials = requiresAuth && modelCredentials ? Object.entries(modelCredentials.keys).sort(byName) : [];
+  return {
+    ...{ modelName, identifier, ...modelOf(gatewayParams), apiBase },
+    credentials: Object.fromEntries(
+      credentials.map(([name, entry]) => [name, { secret: modelCredentials?.nameRef ?? '', entry }]),
+    ),
+    requiresAuth,
+    ...entryPrice(gatewayParams),
+    ...{ toolCosts, weight, priority, rpm, tpm },
+    timeout: timeout === undefined ? undefined : millis(timeout),
+    maxOutputTokens,
+  };
+}
+
+const byName = ([a]: [string, string], [b]: [string, string]) => (a < b ? -1 : 1);
+
+/** Milliseconds of a duration. Specs are validated before this: a text that is no duration is a bug. */
+function millis(duration: string): number {
+  const parsed = parseDuration(duration);
+  if (parsed === undefined) throw new Error(`not a duration: ${JSON.stringify(duration)}`);
+  return parsed;
+}

@@ -1,0 +1,21 @@
+// The provider and model behind an entry, and whether its manifest names a price; without the price table, which is large.
+import type { ModelEntry } from '#crds/kinds/model-entry.ts';
+
+/** The members of `gatewayParams` that this takes: also as admission meets them, broken or absent. */
+export type PricedParams = Partial<ModelEntry['gatewayParams']>;
+
+/** The provider ends at the first slash, the rest may hold more of them; `customLLMProvider` overrides it. */
+export function modelOf({ model = '', customLLMProvider }: PricedParams): { provider: string; model: string } {
+  const slash = model.indexOf('/');
+  return { provider: customLLMProvider ?? model.slice(0, Math.max(0, slash)), model: model.slice(slash + 1) };
+}
+
+export function namesPrice(params: PricedParams): boolean {
+  return [
+    params.inputCostPerMillionTokens,
+    params.outputCostPerMillionTokens,
+    params.cachedInputCostPerMillionTokens,
+    params.cacheWriteCostPerMillionTokens,
+    params.cacheWriteLongCostPerMillionTokens,
+  ].some((price) => price !== undefined);
+}

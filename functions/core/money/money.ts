@@ -1,0 +1,34 @@
+// Decimal strings of dollars as nano-dollars and back, exactly.
+import { nanoOf } from '#crds/validation/units.ts';
+import type { Nano } from '../ports/money.ts';
+
+/** The written form of money: `12`, `0.5`, `12.50`; never `.5`, `5.`, `012`, a sign, an exponent or a blank (DESIGN 10, Bounds). */
+const MONEY_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,9})?$/;
+
+/** Exact nano-dollars of a decimal dollar string, or undefined when it is not one. */
+export function parseMoney(text: string): Nano | undefined {
+  return MONEY_PATTERN.test(text) ? nanoOf(text) : undefined;
+}
+
+/** Shortest exact decimal dollar string: `0`, `0.5`, `12.000000001`; negative amounts (corrections) carry a sign. */
+export function formatMoney(amount: Nano): string {
+  const sign = amount < 0n ? '-' : '';
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
+  const fraction = digits.slice(-9).replace(/0+$/, '');
+  return `${sign}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+/** Nano-dollars of a JSON number of dollars, rounded up from its shortest decimal; undefined where it is no amount. */
+export function nanoOfNumber(dollars: unknown): Nano | undefined {
+  if (typeof dollars !== 'number' || !Number.isFinite(dollars) || dollars < 0) return undefined;
+  const [digits = '', exponent = '0'] = String(dollars).split('e');
+  const [whole = '', fraction = ''] = digits.split('.');
+  const scale = Number(exponent) - fraction.length + 9;
+  const amount = BigInt(whole + fraction);
+  if (scale >= 0) return amount * 10n ** BigInt(scale);
+  const divisor = 10n ** BigInt(-scale);
+  return (amount + divisor - 1n) / divisor;
+}
+
+export const larger = (a: Nano, b: Nano): Nano => (a > b ? a : b);
+export const smaller = (a: Nano, b: Nano): Nano => (a < b ? a : b);

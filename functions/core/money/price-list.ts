@@ -1,0 +1,85 @@
+// The price of a model entry: its manifest's, or without one the provider's listed price.
+import { modelOf, namesPrice, type PricedParams } from '../models/entry-model.ts';
+import { providerOf } from '../models/providers.ts';
+import type { SnapshotEntry } from '../models/snapshot.ts';
+import table from './price-table.json' with { type: 'json' };
+
+export interface PriceRow {
+  /** The pattern of model names; see `toMatcher`. */
+  readonly match: string;
+  /** Tokens of prompt and answer together; absent: unknown. */
+  readonly window?: number;
+  /** Absent where the model cannot be metered. */
+  readonly price?: SnapshotEntry['price'];
+}
+
+/** By provider; `also`: where else a model may be found. */
+type Lists = Readonly<Record<string, { readonly also: ReadonlyArray<string>; readonly rows: ReadonlyArray<PriceRow> }>>;
+
+const LISTS: Lists = table.lists;
+
+/** The price of an entry. A manifest that names any price is used alone, without the listed price. Without an output price it is one of embeddings. */
+export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
+  const isNamed = namesPrice(params);
+  const { provider, model } = modelOf(params);
+  const { prices } = providerOf(provider);
+  const isListed = prices !== undefined && !(isNamed && params.maxInputTokens !== undefined);
+  const listed = isListed ? rowOf(prices, model) : undefined;
+  return {
+    price: isNamed ? manifestPrice(params) : listed?.price,
+    maxInputTokens: params.maxInputTokens ?? listed?.window,
+  };
+}
+
+function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
+  const { inputCostPerMillionTokens: input, outputCostPerMillionTokens: output } = params;
+  const { cachedInputCostPerMillionTokens: cachedInput, cacheWriteCostPerMillionTokens: cacheWrite } = params;
+  const { cacheWriteLongCostPerMillionTokens: cacheWriteLong } = params;
+  return input === undefined ? undefined : { input, output, cachedInput, cacheWrite, cacheWriteLong };
+}
+
+/** The row of a model in a provider's list; undefined without a row, or where the model cannot be metered. */
+export function listingOf(list: string, model: string): PriceRow | undefined {
+  const row = rowOf(list, model);
+  return row?.price === undefined ? undefined : row;
+}
+
+function rowOf(list: string, model: string): PriceRow | undefined {
+  const name = model.trim().toLowerCase();
+  const lists = [list, ...(LISTS[list]?.also ?? [])].values();
+  return lists.map((id) => rowsOf(id).find(({ means }) => means(name))?.row).find((found) => found !== undefined);
+}
+
+interface Matcher {
+  readonly row: PriceRow;
+  means(name: string): boolean;
+}
+
+/** Matchers by list. The table is a constant, so each list is compiled once. */
+const matchers = new Map<string, ReadonlyArray<Matcher>>();
+
+function rowsOf(list: string): ReadonlyArray<Matcher> {
+  const rows = matchers.get(list) ?? (LISTS[list]?.rows ?? []).map((row) => ({ row, means: toMatcher(row.match) }));
+  matchers.set(list, rows);
+  return rows;
+}
+
+/** `=gpt-4o ^gpt-4o-2024&*mini`: alternatives, each of parts that must all hold. */
+function toMatcher(match: string): Matcher['means'] {
+  const alternatives = match.split(' ').map((alternative) => alternative.split('&').map(toPart));
+  return (name) => alternatives.some((parts) => parts.every((holds) => holds(name)));
+}
+
+function toPart(part: string): Matcher['means'] {
+  const toHolds = PARTS.get(part.charAt(0));
+  return toHolds === undefined ? () => false : toHolds(part.slice(1));
+}
+
+/** Tests of a part's text, by the part's first letter. */
+const PARTS = new Map<string, (text: string) => Matcher['means']>([
+  ['=', (text) => (name) => name === text],
+  ['^', (text) => (name) => name.startsWith(text)],
+  ['$', (text) => (name) => name.endsWith(text)],
+  ['*', (text) => (name) => name.includes(text)],
+  ['/', (text) => RegExp.prototype.test.bind(new RegExp(text))],
+]);

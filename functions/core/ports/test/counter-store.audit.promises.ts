@@ -1,0 +1,176 @@
+// Promises of audits: counters become PostgreSQL's sums plus what is not booked yet, or nothing is repaired (LEDGER 6).
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { AccountRow } from '../counter-store.ts';
+import type { Nano } from '../money.ts';
+import {
+  type AccountsUnderTest,
+  accountsScene,
+  HOUR,
+  type Limited,
+  type Process,
+} from './counter-store.scenario.promises.ts';
+
+const row = (part: Partial<AccountRow> = {}): AccountRow => ({
+  ...{ booked: 0, number: 1, isClosed: false, isCharged: false },
+  ...part,
+});
+
+/** `make` as in `describeAccounts`, which runs this too. */
+export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
+  describe('an audit', () => {
+    let under: AccountsUnderTest;
+    beforeEach(async () => {
+      under = await make();
+    });
+    const { counter, loaded, start, read } = accountsScene(() => under);
+    const audit = (
+      sums: ReadonlyArray<readonly [Limited, Nano]>,
+      rows: ReadonlyArray<readonly [Process, AccountRow]>,
+      deadline = under.now() + HOUR,
+    ) =>
+      under.store.audit(
+        under.epoch,
+        sums.map(([{ scopeId, window }, spent]) => ({ scopeId, window, spent })),
+        new Map(rows.map(([{ account }, of]) => [account, of])),
+        deadline,
+      );
+    const by = (of: Limited, amount: Nano) => ({ scopeId: of.scopeId, window: of.window, by: amount });
+    const agreed = { outcome: 'done', differences: [], moved: [] };
+    const markOwn = ({ account }: Process) => under.store.mark(under.epoch, account, { isOwn: true, isRebuild: false });
+
+    test('sets loaded counters to their sums, tells the differences, and leaves absent ones absent', async () => {
+      const [more, less, same, absent] = [
+        await loaded('more', 100n, 10n),
+        await loaded('less', 100n, 10n),
+        await loaded('same', 100n, 10n),
+        counter('absent', 100n),
+      ];
+      const sums = [
+        [more, 17n],
+        [less, 4n],
+        [same, 10n],
+        [absent, 9n],
+      ] as const;
+      const found = await audit(sums, []);
+      expect(found).toMatchObject({ outcome: 'done', moved: [] });
+      const differences = found.outcome === 'done' ? found.differences : [];
+      expect(new Map(differences.map((of) => [of.scopeId, of]))).toEqual(
+        new Map([
+          ['more', by(more, 7n)],
+          ['less', by(less, -6n)],
+        ]),
+      );
+      expect(await read(more, less, same, absent)).toEqual([[17n, 0n], [4n, 0n], [10n, 0n], undefined]);
+      expect(await audit(sums, [])).toMatchObject(agreed);
+    });
+
+    test('adds what accounts have unbooked beyond the batches that PostgreSQL has', async () => {
+      const key = await loaded('key', 100n);
+      const [one, two] = [start(), start()];
+      await one.tell(key, { spend: 1n }, { batch: 1 });
+      await one.tell(key, { spend: 2n }, { batch: 2 });
+      await two.tell(key, { spend: 4n }, { batch: 1 });
+      const twoRow = [two, row()] as const;
+      expect(await audit([[key, 0n]], [[one, row()], twoRow])).toMatchObject(agreed);
+      expect(await audit([[key, 1n]], [[one, row({ booked: 1 })], twoRow])).toMatchObject(agreed);
+      expect(await audit([[key, 3n]], [[one, row({ booked: 2 })], twoRow])).toMatchObject(agreed);
+      expect(await audit([[key, 8n]], [[one, row({ booked: 2 })], twoRow])).toMatchObject({
+        differences: [by(key, 5n)],
+      });
+      expect(await read(key)).toEqual([[12n, 0n]]);
+    });
+
+    test('leaves escrow as it is: an account that holds and has spent nothing needs no row', async () => {
+      const [key, other] = [await loaded('key', 100n), await loaded('other', 100n)];
+      await start().tell(key, { registered: 5n });
+      await start().tell(other, { spend: 3n });
+      expect(await audit([[key, 2n]], [])).toMatchObject({ differences: [by(key, 2n)], moved: [] });
+      expect(await read(key)).toEqual([[2n, 5n]]);
+    });
+
+    test('subtracts what a closed account has at risk where PostgreSQL has charged it, before the store has', async () => {
+      const key = await loaded('key', 100n);
+      const one = start();
+      await one.hold(30n, key);
+      await one.tell(key, { spend: 7n, risk: 20n }, { batch: 1 });
+      await markOwn(one);
+      // Charged: 20 at risk and 7 unbooked.
+      expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
+      expect(await read(key)).toEqual([[7n, 23n]]);
+      await under.store.finish(under.epoch, one.account, true);
+      expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
+      expect(await read(key)).toEqual([[27n, 0n]]);
+    });
+
+    test('adds nothing of an account that was closed without a charge', async () => {
+      const key = await loaded('key', 100n);
+      const one = start();
+      await one.tell(key, { spend: 7n, risk: 20n }, { batch: 1 });
+      await markOwn(one);
+      const closed = row({ booked: 1, isClosed: true });
+      expect(await audit([[key, 7n]], [[one, closed]])).toMatchObject(agreed);
+      expect(await audit([[key, 0n]], [[one, { ...closed, booked: 0 }]])).toMatchObject({
+        differences: [by(key, -7n)],
+      });
+      expect(await read(key)).toEqual([[0n, 0n]]);
+    });
+
+    describe('repairs nothing, and names the account,', () => {
+      const unchanged = async (of: Limited, spent: Nano) => expect(await read(of)).toEqual([[spent, 0n]]);
+
+      test('of which a batch has left after PostgreSQL was read', async () => {
+        const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
+        const one = start();
+        await one.tell(key, { spend: 5n }, { batch: 1 });
+        await one.call({ batch: 2, booked: 1 });
+        const found = await audit(
+          [
+            [team, 9n],
+            [key, 0n],
+          ],
+          [[one, row()]],
+        );
+        expect(found).toMatchObject({ outcome: 'done', differences: [], moved: [one.account] });
+        await unchanged(key, 5n);
+        await unchanged(team, 0n);
+        expect(await audit([[key, 5n]], [[one, row({ booked: 1 })]])).toMatchObject(agreed);
+      });
+
+      test('that has spend and no row', async () => {
+        const key = await loaded('key', 100n);
+        const [one, two] = [start(), start()];
+        await one.tell(key, { spend: 5n });
+        await two.tell(key, { spend: 3n });
+        expect(await audit([[key, 0n]], [[two, row()]])).toMatchObject({ differences: [], moved: [one.account] });
+        await unchanged(key, 8n);
+      });
+
+      test('that was finished after its row was read', async () => {
+        const key = await loaded('key', 100n);
+        const one = start();
+        await one.tell(key, { spend: 5n, risk: 2n });
+        await markOwn(one);
+        await under.store.finish(under.epoch, one.account, true);
+        expect(await audit([[key, 0n]], [[one, row()]])).toMatchObject({ differences: [], moved: [one.account] });
+        await unchanged(key, 7n);
+        expect(await audit([[key, 7n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
+      });
+
+      test('that came, booked and ended after PostgreSQL was read', async () => {
+        const key = await loaded('key', 100n);
+        const one = start();
+        await one.tell(key, { spend: 5n }, { batch: 1 });
+        await one.call({ batch: 2, booked: 1, isLast: true });
+        expect(await audit([[key, 0n]], [])).toMatchObject({ differences: [], moved: [one.account] });
+        await unchanged(key, 5n);
+        expect(await audit([[key, 5n]], [[one, row({ booked: 1, isClosed: true })]])).toMatchObject(agreed);
+      });
+    });
+
+    test('that arrives after its deadline does nothing', async () => {
+      const key = await loaded('key', 100n, 10n);
+      expect(await audit([[key, 3n]], [], under.now() - 1000)).toMatchObject(agreed);
+      expect(await read(key)).toEqual([[10n, 0n]]);
+    });
+  });
+}

@@ -1,0 +1,207 @@
+// Promises of numbered calls: each is done once or not at all, on the store's clock and in loaded counters (LEDGER 3, 5, 6).
+import { beforeEach, describe, expect, test } from 'vitest';
+import { MAX_ASKS, MAX_LINES } from '../counter-store.ts';
+import { type AccountsUnderTest, accountsScene, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+
+/** `make` as in `describeAccounts`, which runs this too. */
+export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
+  describe('a call', () => {
+    let under: AccountsUnderTest;
+    beforeEach(async () => {
+      under = await make();
+    });
+    const { counter, loaded, start, read } = accountsScene(() => under);
+    const inOwn = { isOwn: true, isRebuild: false };
+
+    describe('that is repeated', () => {
+      test('is answered as before, with present figures, and changes nothing', async () => {
+        const key = await loaded('key', 100n);
+        const [one, two] = [start(), start()];
+        await one.hold(40n, key);
+        const part = { lines: [line(key, { spend: 10n, returned: 5n, risk: 25n, registered: 3n })], asks: [ask(20n)] };
+        const first = await one.call(part);
+        expect(first.lines).toMatchObject([{ spent: 10n, held: 48n, escrow: 48n }]);
+        await two.hold(30n, key);
+        const again = await one.repeat();
+        expect(again).toMatchObject({ outcome: 'done', asks: first.asks, calls: first.calls + 1 });
+        expect(again).toMatchObject({ lines: [{ spent: 10n, held: 78n, escrow: 48n }] });
+        expect(await under.store.mark(under.epoch, one.account, inOwn)).toMatchObject({
+          number: 2,
+          figures: [{ escrow: 48n, risk: 45n, unbooked: [{ batch: 1, spend: 10n }] }],
+        });
+      });
+
+      test('gives the same refusals, also when there is room by now', async () => {
+        const key = await loaded('key', 10n);
+        const [one, two] = [start(), start()];
+        await one.hold(10n, key);
+        expect(await two.hold(1n, key)).toMatchObject({ outcome: 'busy' });
+        await one.tell(key, { returned: 10n });
+        expect(await two.repeat()).toMatchObject({ outcome: 'done', asks: [{ outcome: 'busy', counter: 0 }] });
+        expect(await two.hold(1n, key)).toMatchObject({ outcome: 'held' });
+      });
+
+      test('was not done, and is not done now', async () => {
+        const [key, spent] = [counter('key', 10n), await loaded('spent', 10n)];
+        const one = start();
+        const lines = [line(spent, { spend: 1n }), line(key)];
+        expect(await one.send({ lines, asks: [ask(1n, { lines: [1] })] })).toMatchObject({ absent: [1] });
+        await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
+        expect(await one.repeat()).toMatchObject({ outcome: 'absent', absent: [1] });
+        expect(await read(spent, key)).toEqual([
+          [0n, 0n],
+          [0n, 0n],
+        ]);
+      });
+    });
+
+    describe('with a number', () => {
+      test('that is used up or not the next one is stale, and changes nothing', async () => {
+        const key = await loaded('key', 10n);
+        const one = start();
+        await one.call();
+        await one.call();
+        const part = { lines: [line(key, { spend: 1n })] };
+        expect(await one.send({ ...part, number: 1 })).toMatchObject({ outcome: 'stale', why: 'closed' });
+        expect(await one.send({ ...part, number: 4 })).toMatchObject({ outcome: 'stale', why: 'behind' });
+        expect(await start().send({ ...part, number: 2 })).toMatchObject({ outcome: 'stale', why: 'behind' });
+        expect(await read(key)).toEqual([[0n, 0n]]);
+        expect(await one.send({ ...part, number: 3 })).toMatchObject({ outcome: 'done' });
+      });
+
+      test('is counted with those of all accounts, and with markings and audits', async () => {
+        const [one, two] = [start(), start()];
+        const { calls } = await one.call();
+        expect(await two.call()).toMatchObject({ calls: calls + 1 });
+        expect(await one.call()).toMatchObject({ calls: calls + 2 });
+        expect(await one.repeat()).toMatchObject({ calls: calls + 2 });
+        const { store, epoch } = under;
+        expect(await store.mark(epoch, one.account, inOwn)).toMatchObject({ outcome: 'marked', calls: calls + 3 });
+        expect(await store.mark(epoch, 'unknown', inOwn)).toMatchObject({ outcome: 'none', calls: calls + 4 });
+        expect(await store.audit(epoch, [], new Map(), under.now() + HOUR)).toMatchObject({ calls: calls + 5 });
+        expect(await two.call()).toMatchObject({ calls: calls + 6 });
+      });
+    });
+
+    describe('in a counter that is absent', () => {
+      test('is not done where it spends or asks, and its number is used up', async () => {
+        const [key, spent] = [counter('key', 10n), await loaded('spent', 10n)];
+        const [here, there] = [line(spent, { spend: 5n }), line(key)];
+        const one = start();
+        const absent = { outcome: 'absent', absent: [1] };
+        expect(await one.send({ lines: [here, line(key, { spend: 1n })] })).toMatchObject(absent);
+        expect(await one.send({ lines: [here, line(key, { spend: -1n })] })).toMatchObject(absent);
+        expect(await one.send({ lines: [here, line(key, { ahead: 1n })] })).toMatchObject(absent);
+        expect(await one.send({ lines: [here, there], asks: [ask(0n, { lines: [1, 0] })] })).toMatchObject(absent);
+        expect(
+          await one.send({ lines: [line(key, { spend: 1n }), line(counter('team'), { spend: 1n })] }),
+        ).toMatchObject({
+          absent: [0, 1],
+        });
+        expect(await read(spent, key)).toEqual([[0n, 0n], undefined]);
+        expect(await one.call({ lines: [here] })).toMatchObject({ lines: [{ spent: 5n }] });
+      });
+
+      test('is done where it only says what is at risk, returned or registered; what is registered is loaded later', async () => {
+        const key = counter('key', 100n);
+        const one = start();
+        expect(await one.tell(key, { risk: 30n, registered: 40n })).toMatchObject({ escrow: 40n });
+        expect(await one.tell(key, { risk: 20n, returned: 15n })).toMatchObject({ escrow: 25n });
+        expect(await read(key)).toEqual([undefined]);
+        await under.store.load(under.epoch, [{ ...key, spent: 70n }]);
+        expect(await read(key)).toEqual([[70n, 25n]]);
+        expect(await one.tell(key, { spend: 20n })).toMatchObject({ spent: 90n, held: 5n, escrow: 5n });
+      });
+    });
+
+    describe('in a window', () => {
+      test('that is not current is not done where it asks, and its number is used up', async () => {
+        const now = under.now();
+        const [spent, later] = [await loaded('spent', 10n), { ...counter('key', 10n) }];
+        const next = { ...later, window: { start: now + HOUR, end: now + 2 * HOUR } };
+        await under.store.load(under.epoch, [{ ...next, spent: 0n }]);
+        const one = start();
+        const lines = [line(spent, { spend: 1n }), line(next)];
+        const reply = await one.send({ lines, asks: [ask(1n, { lines: [0, 1] })] });
+        expect(reply).toMatchObject({ outcome: 'window' });
+        expect(Math.abs(reply.now - now)).toBeLessThan(5000);
+        expect(await one.repeat()).toMatchObject({ outcome: 'window' });
+        expect(await one.send({ lines: [line(next, { ahead: 1n })] })).toMatchObject({ outcome: 'window' });
+        expect(await read(spent, next)).toEqual([
+          [0n, 0n],
+          [0n, 0n],
+        ]);
+        expect(await one.call({ lines: lines.slice(0, 1) })).toMatchObject({ lines: [{ spent: 1n }] });
+      });
+
+      test('that is over still spends and returns', async () => {
+        const now = under.now();
+        const key = { scopeId: 'key', limit: 10n, window: { start: now - HOUR, end: now + LEASE } };
+        await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
+        const one = start();
+        expect(await one.hold(8n, key)).toMatchObject({ outcome: 'held' });
+        await under.advance(LEASE + 1);
+        expect(await one.send({ lines: [line(key)], asks: [ask(1n)] })).toMatchObject({ outcome: 'window' });
+        expect(await one.tell(key, { spend: 3n, returned: 4n, risk: 1n })).toMatchObject({
+          ...{ spent: 3n, held: 1n, escrow: 1n },
+        });
+      });
+    });
+
+    describe('after its deadline', () => {
+      test('grants nothing, and the rest of it is done', async () => {
+        const key = await loaded('key', 1000n);
+        const one = start();
+        await one.hold(40n, key);
+        const told = line(key, { spend: 10n, returned: 20n, risk: 7n, registered: 5n, ahead: 1n });
+        const uses = [{ id: 'key', requests: 0, tokens: 10, parallel: 0 }];
+        const late = await one.call({ lines: [told], asks: [ask(1n), ask(0n)], uses, deadline: under.now() - 1000 });
+        expect(late.asks).toEqual([{ outcome: 'late' }, { outcome: 'late' }]);
+        expect(late.lines).toMatchObject([{ spent: 10n, held: 15n, escrow: 15n }]);
+        expect(await one.repeat()).toMatchObject({ asks: late.asks });
+        expect(await under.store.mark(under.epoch, one.account, inOwn)).toMatchObject({ figures: [{ risk: 7n }] });
+      });
+
+      test('renews the lease like any other', async () => {
+        const [one, two] = [start(LEASE), start()];
+        await one.call();
+        await under.advance(LEASE + 1);
+        expect(await two.call()).toMatchObject({ accounts: 1, ended: [one.account] });
+        await one.call({ deadline: under.now() - 1000, lease: HOUR });
+        expect(await two.call()).toMatchObject({ accounts: 2, ended: [] });
+      });
+    });
+
+    test('names other accounts whose lease has ended, and counts those that live', async () => {
+      const [one, two, three] = [start(), start(LEASE), start()];
+      expect(await one.call()).toMatchObject({ accounts: 1, ended: [] });
+      expect(await two.call()).toMatchObject({ accounts: 2, ended: [] });
+      expect(await three.call()).toMatchObject({ accounts: 3, ended: [] });
+      await under.advance(LEASE + 1);
+      expect(await one.call()).toMatchObject({ accounts: 2, ended: [two.account] });
+      expect(await two.call()).toMatchObject({ accounts: 3, ended: [] });
+      await under.advance(LEASE + 1);
+      expect(await two.repeat()).toMatchObject({ ended: [] });
+    });
+
+    test('has as many lines and asks as there may be', async () => {
+      const counters = Array.from({ length: MAX_LINES }, (_, at) => counter(`scope ${at}`, 1000n));
+      await under.store.load(
+        under.epoch,
+        counters.map((of) => ({ ...of, spent: 1n })),
+      );
+      const lines = counters.map((of, at) => line(of, { spend: BigInt(at), risk: 4n }));
+      const asks = Array.from({ length: MAX_ASKS }, (_, at) => ask(BigInt(at), { lines: [4 * at, 4 * at + 3] }));
+      const one = start();
+      const reply = await one.call({ lines, asks });
+      expect(reply.asks).toEqual(asks.map(({ amount }) => ({ outcome: 'held', amount })));
+      const heldAt = (at: number): bigint => (at % 4 === 0 || at % 4 === 3 ? BigInt(Math.floor(at / 4)) : 0n);
+      expect(reply.lines).toEqual(
+        counters.map((_, at) => ({
+          ...{ spent: 1n + BigInt(at), held: heldAt(at), escrow: heldAt(at), isWanted: false },
+        })),
+      );
+      expect(await one.repeat()).toEqual(expect.objectContaining({ lines: reply.lines, asks: reply.asks }));
+    });
+  });
+}

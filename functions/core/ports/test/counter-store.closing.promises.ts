@@ -1,0 +1,279 @@
+// Promises of closing: an account is frozen, charged once and forgotten, and no late call opens it again (LEDGER 3, 6).
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type AccountsUnderTest, accountsScene, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+
+/** `make` as in `describeAccounts`, which runs this too. */
+export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
+  describe('an account', () => {
+    let under: AccountsUnderTest;
+    beforeEach(async () => {
+      under = await make();
+    });
+    const { nextId, counter, loaded, start, read } = accountsScene(() => under);
+    const [byOther, byOwn, atRebuild] = [
+      { isOwn: false, isRebuild: false },
+      { isOwn: true, isRebuild: false },
+      { isOwn: false, isRebuild: true },
+    ];
+    const mark = (account: string, how = byOther) => under.store.mark(under.epoch, account, how);
+    const finish = (account: string, isCharged: boolean) => under.store.finish(under.epoch, account, isCharged);
+    const closed = { outcome: 'stale', why: 'closed' };
+
+    /** A process with 50 of escrow, 20 of them at risk, and 7 unbooked. */
+    const startWithFigures = async (of: Parameters<typeof line>[0], lease = LEASE) => {
+      const one = start(lease);
+      await one.hold(57n, of);
+      await one.tell(of, { spend: 7n, risk: 20n }, { batch: 3, booked: 2 });
+      return one;
+    };
+
+    describe('whose lease has ended', () => {
+      test('is frozen by a mark: its calls are stale, and its escrow stays until it is forgotten', async () => {
+        const key = await loaded('key', 100n);
+        const one = await startWithFigures(key);
+        await under.advance(LEASE + 1);
+        const marked = {
+          ...{ outcome: 'marked', number: 2 },
+          figures: [
+            {
+              ...{ scopeId: 'key', window: key.window, escrow: 50n, risk: 20n },
+              unbooked: [{ batch: 3, spend: 7n }],
+            },
+          ],
+        };
+        expect(await mark(one.account)).toMatchObject(marked);
+        expect(await read(key)).toEqual([[7n, 50n]]);
+        expect(await one.repeat()).toMatchObject(closed);
+        expect(await one.send({ lines: [line(key, { spend: 1n })] })).toMatchObject(closed);
+        expect(await mark(one.account)).toMatchObject(marked);
+        expect(await mark(one.account, atRebuild)).toMatchObject(marked);
+        expect(await read(key)).toEqual([[7n, 50n]]);
+      });
+
+      test('is charged what was at risk, once, and its unbooked spend stays counted', async () => {
+        const key = await loaded('key', 100n);
+        const one = await startWithFigures(key);
+        await under.advance(LEASE + 1);
+        await mark(one.account);
+        await finish(one.account, true);
+        await finish(one.account, true);
+        expect(await read(key)).toEqual([[27n, 0n]]);
+        expect(await under.store.accounts(false, 10)).toEqual([]);
+        expect(await start().call()).toMatchObject({ accounts: 1, ended: [] });
+      });
+
+      test('gives back what was at risk where nothing was charged', async () => {
+        const key = await loaded('key', 100n);
+        const one = await startWithFigures(key);
+        await under.advance(LEASE + 1);
+        await mark(one.account);
+        await finish(one.account, false);
+        expect(await read(key)).toEqual([[7n, 0n]]);
+      });
+
+      test('is charged less than its escrow or more, whatever was at risk', async () => {
+        const key = await loaded('key', 100n);
+        const one = start(LEASE);
+        await one.hold(30n, key);
+        await one.tell(key, { risk: 45n });
+        await under.advance(LEASE + 1);
+        expect(await mark(one.account)).toMatchObject({ figures: [{ escrow: 30n, risk: 45n }] });
+        expect(await read(key)).toEqual([[0n, 30n]]);
+        await finish(one.account, true);
+        expect(await read(key)).toEqual([[45n, 0n]]);
+      });
+
+      test('lives on with its next call while nobody has marked it', async () => {
+        const key = await loaded('key', 100n);
+        const one = await startWithFigures(key);
+        await under.advance(LEASE + 1);
+        expect(await one.call({ lease: HOUR })).toMatchObject({ outcome: 'done' });
+        expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
+      });
+
+      test('is told to all until it is finished, marked or not', async () => {
+        const one = start(LEASE);
+        await one.call();
+        await under.advance(LEASE + 1);
+        const two = start();
+        expect(await two.call()).toMatchObject({ ended: [one.account], accounts: 1 });
+        await mark(one.account);
+        expect(await two.call()).toMatchObject({ ended: [one.account], accounts: 1 });
+        await finish(one.account, true);
+        expect(await two.call()).toMatchObject({ ended: [], accounts: 1 });
+      });
+
+      test('is not marked while a counter that it has something in is absent', async () => {
+        const [key, team] = [await loaded('key', 100n), counter('team', 100n)];
+        const one = await startWithFigures(key);
+        await one.tell(team, { registered: 9n, risk: 8n });
+        await under.advance(LEASE + 1);
+        const { scopeId, window } = team;
+        for (const how of [byOther, byOwn])
+          expect(await mark(one.account, how)).toMatchObject({ outcome: 'absent', counters: [{ scopeId, window }] });
+        expect(await read(key)).toEqual([[7n, 50n]]);
+        await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
+        expect(await mark(one.account)).toMatchObject({ outcome: 'marked' });
+        expect(await read(key, team)).toEqual([
+          [7n, 50n],
+          [1n, 9n],
+        ]);
+      });
+
+      test('is marked at a rebuild although counters are absent, and a load knows what stays set aside', async () => {
+        const team = counter('team', 100n);
+        const one = start(LEASE);
+        await one.tell(team, { registered: 9n, risk: 8n });
+        await under.advance(LEASE + 1);
+        expect(await mark(one.account, atRebuild)).toMatchObject({ figures: [{ escrow: 9n, risk: 8n }] });
+        await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
+        expect(await read(team)).toEqual([[1n, 9n]]);
+        await finish(one.account, true);
+        expect(await read(team)).toEqual([[9n, 0n]]);
+      });
+
+      test('is charged nothing in a counter that is absent: the sum that is loaded contains it', async () => {
+        const [key, team] = [await loaded('key', 100n), counter('team', 100n)];
+        const one = start(LEASE);
+        const registered = { registered: 9n, risk: 8n };
+        await one.call({ lines: [line(key, registered), line(team, registered)] });
+        await under.advance(LEASE + 1);
+        await mark(one.account, atRebuild);
+        await finish(one.account, true);
+        await under.store.load(under.epoch, [{ ...team, spent: 8n }]);
+        expect(await read(key, team)).toEqual([
+          [8n, 0n],
+          [8n, 0n],
+        ]);
+      });
+    });
+
+    describe('that lives', () => {
+      test('is not marked by others, and not finished unmarked', async () => {
+        const key = await loaded('key', 100n);
+        const one = await startWithFigures(key, HOUR);
+        expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
+        expect(await mark(one.account, atRebuild)).toMatchObject({ outcome: 'live' });
+        await finish(one.account, true);
+        expect(await one.call()).toMatchObject({ outcome: 'done' });
+        expect(await read(key)).toEqual([[7n, 50n]]);
+      });
+
+      test('is marked by its own process, keeps its escrow, and ends with the first call of the next account', async () => {
+        const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
+        const one = await startWithFigures(key, HOUR);
+        await one.tell(team, { registered: 5n, risk: 4n });
+        const inTeam = expect.objectContaining({ scopeId: 'team', escrow: 5n, risk: 4n });
+        const marked = { outcome: 'marked', number: 3, figures: expect.arrayContaining([inTeam]) };
+        expect(await mark(one.account, byOwn)).toMatchObject(marked);
+        expect(await mark(one.account, byOwn)).toMatchObject(marked);
+        expect(await one.repeat()).toMatchObject(closed);
+        expect(await read(key)).toEqual([[7n, 50n]]);
+        const two = start();
+        // Its live holds are 20; they were charged, which is taken back in the same call.
+        const told = line(key, { registered: 20n, risk: 20n, spend: -20n });
+        expect(await two.call({ lines: [told], ends: [one.account] })).toMatchObject({
+          lines: [{ spent: 7n, held: 20n, escrow: 20n }],
+        });
+        expect(await two.repeat()).toMatchObject({ lines: [{ spent: 7n, held: 20n }] });
+        expect(await under.store.accounts(false, 10)).toMatchObject([{ account: two.account }]);
+        expect(await read(team)).toEqual([[4n, 0n]]);
+      });
+
+      test('and is marked by its own process keeps its escrow also when another closes it', async () => {
+        const key = await loaded('key', 100n);
+        const one = await startWithFigures(key, 2 * LEASE);
+        await mark(one.account, byOwn);
+        expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
+        await under.advance(2 * LEASE + 1);
+        expect(await start().call()).toMatchObject({ ended: [one.account] });
+        expect(await mark(one.account)).toMatchObject({ outcome: 'marked', figures: [{ escrow: 50n, risk: 20n }] });
+        expect(await read(key)).toEqual([[7n, 50n]]);
+        await finish(one.account, true);
+        expect(await read(key)).toEqual([[27n, 0n]]);
+      });
+
+      test('ends for its next account before the asks of the same call, marked or not', async () => {
+        const key = await loaded('key', 100n);
+        const one = await startWithFigures(key, HOUR);
+        const lines = [line(key)];
+        const reply = await start().call({ lines, asks: [ask(74n), ask(73n), ask(1n)], ends: [one.account, nextId()] });
+        expect(reply.asks).toMatchObject([{ outcome: 'exceeded' }, { outcome: 'held' }, { outcome: 'busy' }]);
+        expect(reply.lines).toMatchObject([{ spent: 27n, held: 73n }]);
+        expect(await one.send()).toMatchObject(closed);
+      });
+
+      test('ends with its last call, whose answer may be asked for again', async () => {
+        const key = await loaded('key', 100n);
+        const one = start();
+        await one.hold(50n, key);
+        const last = await one.call({ lines: [line(key, { spend: 30n, returned: 20n })], isLast: true });
+        expect(last.lines).toMatchObject([{ spent: 30n, held: 0n, escrow: 0n }]);
+        expect(await one.repeat()).toMatchObject({ outcome: 'done', lines: [{ spent: 30n }] });
+        expect(await one.send({ lines: [line(key, { spend: 1n })] })).toMatchObject(closed);
+        expect(await under.store.accounts(false, 10)).toEqual([]);
+        expect(await mark(one.account, byOwn)).toMatchObject({ outcome: 'none' });
+        expect(await start().call()).toMatchObject({ accounts: 1 });
+        expect(await read(key)).toEqual([[30n, 0n]]);
+      });
+
+      test('does not end with a call that was not done', async () => {
+        const one = start();
+        await one.send({ lines: [line(counter('key'), { spend: 1n })], isLast: true });
+        expect(await one.send()).toMatchObject({ outcome: 'done' });
+      });
+    });
+
+    describe('that is not there', () => {
+      const first = async (account: string) => start().send({ account, number: 1 });
+
+      test('is not opened by a first call after its deadline, also when that is repeated', async () => {
+        const key = await loaded('key', 100n);
+        const one = start();
+        const late = { lines: [line(key, { spend: 1n })], deadline: under.now() - 1000 };
+        expect(await one.send(late)).toMatchObject(closed);
+        expect(await one.repeat()).toMatchObject(closed);
+        expect(await under.store.accounts(false, 10)).toEqual([]);
+        expect(await read(key)).toEqual([[0n, 0n]]);
+      });
+
+      test('any more is not opened again by its first call, however it ended', async () => {
+        const [ended, last, unknown, finished, own] = [start(LEASE), start(), nextId(), nextId(), start()];
+        await ended.call();
+        await last.call({ isLast: true });
+        await own.call();
+        await start().call({ ends: [own.account] });
+        expect(await mark(unknown)).toMatchObject({ outcome: 'none' });
+        expect(await mark(unknown, byOwn)).toMatchObject({ outcome: 'none' });
+        await finish(finished, true);
+        await under.advance(LEASE + 1);
+        await mark(ended.account);
+        await finish(ended.account, false);
+        for (const id of [ended.account, unknown, finished, own.account]) expect(await first(id)).toMatchObject(closed);
+        expect(await last.send()).toMatchObject(closed);
+        expect(await under.store.accounts(false, 10)).toHaveLength(1);
+      });
+    });
+
+    test('is listed by the end of its lease, those whose lease has ended alone where asked', async () => {
+      const key = await loaded('key', 100n);
+      const [late, soon, soonest] = [start(), start(2 * LEASE), start(LEASE)];
+      await late.call();
+      await soon.tell(key, { spend: 1n }, { batch: 5 });
+      await soonest.call();
+      await soonest.call();
+      const listed = (isEnded: boolean, max: number) => under.store.accounts(isEnded, max);
+      expect(await listed(false, 10)).toEqual([
+        { account: soonest.account, number: 2, unbooked: 0 },
+        { account: soon.account, number: 1, unbooked: 5 },
+        { account: late.account, number: 1, unbooked: 0 },
+      ]);
+      expect(await listed(false, 2)).toHaveLength(2);
+      expect(await listed(true, 10)).toEqual([]);
+      await under.advance(LEASE + 1);
+      expect(await listed(true, 10)).toMatchObject([{ account: soonest.account }]);
+      await mark(soonest.account);
+      expect(await listed(true, 10)).toMatchObject([{ account: soonest.account }]);
+    });
+  });
+}

@@ -1,0 +1,166 @@
+// Promises of epochs, loads and leaving: absent is not zero, and nothing of an earlier epoch is done (LEDGER 6).
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type AccountsUnderTest, accountsScene, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+
+/** `make` as in `describeAccounts`, which runs this too; `clock` as there. */
+export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'manual' | 'real'): void {
+  describe('an epoch', () => {
+    let under: AccountsUnderTest;
+    beforeEach(async () => {
+      under = await make();
+    });
+    const { counter, loaded, start, read } = accountsScene(() => under);
+
+    test('that ends leaves nothing, and does not come back', async () => {
+      const key = await loaded('key', 100n);
+      const one = start();
+      await one.hold(10n, key);
+      const next = under.epoch + 2;
+      expect(await under.store.begin(next)).toBe(next);
+      expect(await under.store.begin(under.epoch + 1)).toBe(next);
+      expect(await read(key)).toEqual([undefined]);
+      expect(await under.store.accounts(false, 10)).toEqual([]);
+      const stale = { outcome: 'epoch', epoch: next };
+      expect(await one.repeat()).toMatchObject(stale);
+      expect(await one.send({ epoch: next })).toMatchObject({ outcome: 'stale', why: 'behind' });
+      expect(await start().send({ epoch: next })).toMatchObject({ outcome: 'done', calls: 1, accounts: 1 });
+    });
+
+    test('that is there already begins without losing anything', async () => {
+      const key = await loaded('key', 100n, 5n);
+      expect(await under.store.begin(under.epoch)).toBe(under.epoch);
+      expect(await read(key)).toEqual([[5n, 0n]]);
+    });
+
+    test('other than the store’s is told, and nothing is done in it', async () => {
+      const [key, absent] = [await loaded('key', 100n), counter('absent', 100n)];
+      const one = start(LEASE);
+      await one.hold(10n, key);
+      await under.advance(LEASE + 1);
+      const stale = { outcome: 'epoch', epoch: under.epoch };
+      for (const epoch of [under.epoch - 1, under.epoch + 1]) {
+        const how = { isOwn: false, isRebuild: true };
+        expect(await start().send({ epoch, lines: [line(key, { spend: 1n })] })).toMatchObject(stale);
+        expect(await under.store.mark(epoch, one.account, how)).toMatchObject(stale);
+        await under.store.load(epoch, [{ ...absent, spent: 1n }]);
+        const rows = new Map([[one.account, { booked: 0, number: 1, isClosed: false, isCharged: false }]]);
+        expect(await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, under.now() + HOUR)).toMatchObject(stale);
+      }
+      expect(await read(key, absent)).toEqual([[0n, 10n], undefined]);
+      await under.store.mark(under.epoch, one.account, { isOwn: false, isRebuild: false });
+      await under.store.finish(under.epoch + 1, one.account, true);
+      expect(await read(key)).toEqual([[0n, 10n]]);
+    });
+
+    test('is none in a store that was cleared', async () => {
+      const key = await loaded('key', 100n);
+      await under.store.clear();
+      expect(await start().send()).toMatchObject({ outcome: 'epoch', epoch: 0 });
+      expect(await read(key)).toEqual([undefined]);
+      expect((await under.store.loaded('', 10)).counters).toEqual([]);
+      expect(await under.store.begin(1)).toBe(1);
+    });
+  });
+
+  describe('a counter', () => {
+    let under: AccountsUnderTest;
+    beforeEach(async () => {
+      under = await make();
+    });
+    const { counter, loaded, start, read } = accountsScene(() => under);
+
+    test('is loaded once: a later load changes nothing', async () => {
+      const key = await loaded('key', 100n, 5n);
+      await start().tell(key, { spend: 1n });
+      await under.store.load(under.epoch, [
+        { ...key, spent: 50n },
+        { ...counter('team'), spent: -3n },
+      ]);
+      expect(await read(key)).toEqual([[6n, 0n]]);
+      expect((await under.store.loaded('', 10)).counters).toHaveLength(2);
+    });
+
+    test('is loaded with the escrow of all accounts, those marked too', async () => {
+      const key = counter('key', 100n);
+      const [one, two] = [start(), start()];
+      await one.tell(key, { registered: 30n });
+      await two.tell(key, { registered: 12n });
+      await under.store.mark(under.epoch, two.account, { isOwn: true, isRebuild: false });
+      await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
+      expect(await read(key)).toEqual([[0n, 42n]]);
+    });
+
+    test('of the same scope in another window is another', async () => {
+      const key = await loaded('key', 100n, 5n);
+      const { start: from, end } = key.window;
+      const edited = { ...key, window: { start: from, end: end + HOUR } };
+      expect(await read(edited)).toEqual([undefined]);
+      await under.store.load(under.epoch, [{ ...edited, spent: 9n }]);
+      expect(await start().hold(92n, edited)).toMatchObject({ outcome: 'exceeded', spent: 9n });
+      expect(await read(key, edited)).toEqual([
+        [5n, 0n],
+        [9n, 0n],
+      ]);
+    });
+
+    test('is listed by pages, each once', async () => {
+      const counters = Array.from({ length: 25 }, (_, at) => counter(`scope ${at}`));
+      await under.store.load(
+        under.epoch,
+        counters.map((of) => ({ ...of, spent: 0n })),
+      );
+      const listed: string[] = [];
+      let from: string | undefined = '';
+      for (let page = 0; from !== undefined && page < 100; page += 1) {
+        const found: Awaited<ReturnType<typeof under.store.loaded>> = await under.store.loaded(from, 10);
+        for (const { scopeId, window } of found.counters) listed.push(`${scopeId} ${window.start} ${window.end}`);
+        from = found.next;
+      }
+      const all = counters.map(({ scopeId, window }) => `${scopeId} ${window.start} ${window.end}`);
+      expect(listed.sort()).toEqual(all.sort());
+    });
+
+    test('stays after its window while an account has something in it', async () => {
+      const now = under.now();
+      const window = { start: now - HOUR, end: now + LEASE };
+      const counters = ['held', 'at risk', 'unbooked'].map((scopeId) => ({ scopeId, limit: 10n, window }));
+      await under.store.load(
+        under.epoch,
+        counters.map((of) => ({ ...of, spent: 0n })),
+      );
+      const parts = [{ registered: 1n }, { risk: 1n }, { spend: 1n }];
+      const one = start();
+      await one.call({ lines: counters.map((of, at) => line(of, parts[at])) });
+      await under.advance(clock === 'manual' ? HOUR : LEASE + 1);
+      await start().call();
+      await start().call();
+      expect(await read(...counters)).toEqual([
+        [0n, 1n],
+        [0n, 0n],
+        [1n, 0n],
+      ]);
+      expect(await one.call({ lines: counters.map((of) => line(of, { spend: 1n })) })).toMatchObject({
+        lines: [{ spent: 1n }, { spent: 1n }, { spent: 2n }],
+      });
+    });
+
+    // A store keeps counters for a while after their window, which only a manual clock shows.
+    if (clock === 'manual')
+      test('leaves when its window is over and no account has anything in it', async () => {
+        const [key, kept] = [await loaded('key', 100n), { ...counter('kept', 100n) }];
+        const long = { ...kept, window: { start: key.window.start, end: key.window.end + 10 * HOUR } };
+        await under.store.load(under.epoch, [{ ...long, spent: 0n }]);
+        const [one, two] = [start(), start(10 * HOUR)];
+        await one.hold(10n, key);
+        await one.call({ lines: [line(key, { spend: 5n, returned: 5n })], batch: 1 });
+        await under.advance(3 * HOUR);
+        for (let at = 0; at < 3; at += 1) await two.call();
+        expect(await read(key)).toEqual([[5n, 0n]]);
+        await one.call({ lines: [], batch: 2, booked: 1, lease: 10 * HOUR });
+        await under.advance(HOUR);
+        for (let at = 0; at < 3; at += 1) await two.call();
+        expect(await read(key, long)).toEqual([undefined, [0n, 0n]]);
+        expect((await under.store.loaded('', 10)).counters).toEqual([{ scopeId: 'kept', window: long.window }]);
+      });
+  });
+}

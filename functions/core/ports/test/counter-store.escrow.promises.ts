@@ -1,0 +1,186 @@
+// Promises of escrow: set aside ahead of requests, spent, returned, registered; idle escrow is in nobody's way (LEDGER 1, 3).
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type AccountsUnderTest, accountsScene, ask, LEASE, line } from './counter-store.scenario.promises.ts';
+
+/** `make` as in `describeAccounts`, which runs this too. */
+export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
+  describe('escrow', () => {
+    let under: AccountsUnderTest;
+    beforeEach(async () => {
+      under = await make();
+    });
+    const { loaded, start, read } = accountsScene(() => under);
+    const figuresOf = async (account: string) => {
+      const marked = await under.store.mark(under.epoch, account, { isOwn: true, isRebuild: false });
+      return marked.outcome === 'marked' ? marked.figures : undefined;
+    };
+
+    describe('ahead of requests', () => {
+      test('is granted whole, up to a sixteenth of what is left, and is not at risk', async () => {
+        const key = await loaded('key', 1000n, 200n);
+        const one = start();
+        expect(await one.tell(key, { ahead: 51n })).toMatchObject({ held: 0n, escrow: 0n });
+        expect(await one.tell(key, { ahead: 50n })).toMatchObject({ held: 50n, escrow: 50n });
+        expect(await figuresOf(one.account)).toMatchObject([{ escrow: 50n, risk: 0n }]);
+      });
+
+      test('is judged by what is left beside the escrow that is there: its process counts its own', async () => {
+        const key = await loaded('key', 1000n, 200n);
+        const one = start();
+        await one.tell(key, { ahead: 40n });
+        // 760 are left, a sixteenth is 47.
+        expect(await one.tell(key, { ahead: 48n })).toMatchObject({ escrow: 40n });
+        expect(await one.tell(key, { ahead: 47n })).toMatchObject({ escrow: 87n });
+      });
+
+      test('is divided among the live accounts', async () => {
+        const key = await loaded('key', 960n);
+        const [one, two, three] = [start(), start(LEASE), start()];
+        await two.call();
+        await three.call();
+        expect(await one.tell(key, { ahead: 21n })).toMatchObject({ escrow: 0n });
+        expect(await one.tell(key, { ahead: 20n })).toMatchObject({ escrow: 20n });
+        await under.advance(LEASE + 1);
+        expect(await three.tell(key, { ahead: 30n })).toMatchObject({ escrow: 0n });
+        expect(await three.tell(key, { ahead: 29n })).toMatchObject({ escrow: 29n });
+      });
+
+      test('comes after the asks of the same call, and not where one of them was refused', async () => {
+        const [key, team] = [await loaded('key', 1000n), await loaded('team', 1000n)];
+        const lines = [line(key, { ahead: 32n }), line(team, { ahead: 32n })];
+        const one = start();
+        const reply = await one.call({ lines, asks: [ask(500n), ask(1001n)] });
+        expect(reply.asks).toMatchObject([{ outcome: 'held' }, { outcome: 'exceeded' }]);
+        expect(reply.lines).toMatchObject([{ escrow: 500n }, { escrow: 32n }]);
+        const next = await one.call({ lines: [line(key, { ahead: 1n })], asks: [ask(400n), ask(101n)] });
+        expect(next.lines).toMatchObject([{ escrow: 900n }]);
+      });
+
+      test('is never granted near the limit, and is not needed without one', async () => {
+        const [key, free] = [await loaded('key', 100n, 85n), await loaded('free')];
+        expect(await start().tell(key, { ahead: 1n })).toMatchObject({ escrow: 0n });
+        expect(await start().tell(free, { ahead: 1n })).toMatchObject({ escrow: 0n, held: 0n });
+      });
+    });
+
+    describe('that somebody waits for', () => {
+      test('is wanted for a second, which all other accounts are told', async () => {
+        const key = await loaded('key', 1000n);
+        const [one, two, three] = [start(), start(), start()];
+        await one.tell(key, { ahead: 60n });
+        expect(await two.hold(990n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await one.tell(key, {})).toMatchObject({ isWanted: true });
+        expect(await one.repeat()).toMatchObject({ lines: [{ isWanted: true }] });
+        expect(await two.tell(key, {})).toMatchObject({ isWanted: false });
+        expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: true, escrow: 0n });
+        expect(await three.hold(1n, key)).toMatchObject({ outcome: 'held' });
+        await under.advance(1001);
+        expect(await one.tell(key, {})).toMatchObject({ isWanted: false });
+        expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: false, escrow: 2n });
+      });
+
+      test('is wanted by each who was refused, also by two at once', async () => {
+        const key = await loaded('key', 10n);
+        const [one, two, three] = [start(), start(), start()];
+        await one.hold(10n, key);
+        await two.hold(1n, key);
+        await three.hold(1n, key);
+        expect(await two.tell(key, {})).toMatchObject({ isWanted: true });
+        expect(await three.tell(key, {})).toMatchObject({ isWanted: true });
+      });
+
+      test('is not wanted by a request that spend refuses', async () => {
+        const key = await loaded('key', 10n, 10n);
+        await start().hold(1n, key);
+        expect(await start().tell(key, {})).toMatchObject({ isWanted: false });
+      });
+    });
+
+    describe('that is settled', () => {
+      test('turns into spend, and what is returned is free', async () => {
+        const key = await loaded('key', 100n);
+        const one = start();
+        await one.hold(50n, key);
+        expect(await one.tell(key, { spend: 20n, returned: 10n, risk: 20n })).toMatchObject({
+          ...{ spent: 20n, held: 20n, escrow: 20n },
+        });
+        expect(await start().hold(61n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await start().hold(60n, key)).toMatchObject({ outcome: 'held' });
+      });
+
+      test('may be less than the spend: the rest of it counts too, above the limit as well', async () => {
+        const key = await loaded('key', 100n);
+        const [one, two] = [start(), start()];
+        await one.hold(50n, key);
+        await two.hold(50n, key);
+        expect(await one.tell(key, { spend: 70n })).toMatchObject({ spent: 70n, held: 50n, escrow: 0n });
+        expect(await two.hold(1n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await two.tell(key, { spend: 50n })).toMatchObject({ spent: 120n, held: 0n });
+        expect(await two.hold(0n, key)).toMatchObject({ outcome: 'exceeded', spent: 120n });
+      });
+
+      test('stays where the spend is negative: a correction gives spend back', async () => {
+        const key = await loaded('key', 100n, 90n);
+        const one = start();
+        await one.hold(10n, key);
+        expect(await one.tell(key, { spend: -30n, risk: 10n })).toMatchObject({ spent: 60n, held: 10n, escrow: 10n });
+        expect(await figuresOf(one.account)).toMatchObject([
+          { escrow: 10n, risk: 10n, unbooked: [{ batch: 1, spend: -30n }] },
+        ]);
+      });
+
+      test('is unbooked by batch, until its process says that PostgreSQL has it', async () => {
+        const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
+        const one = start();
+        const unbooked = async () => (await under.store.accounts(false, 10)).map((of) => of.unbooked);
+        await one.call({ lines: [line(key, { spend: 1n }), line(team, { spend: 2n })], batch: 1 });
+        await one.tell(key, { spend: 4n }, { batch: 1 });
+        expect(await unbooked()).toEqual([1]);
+        await one.tell(key, { spend: 8n }, { batch: 2 });
+        expect(await unbooked()).toEqual([2]);
+        // A batch is booked in all counters, named or not.
+        await one.call({ lines: [], batch: 2, booked: 1 });
+        await one.tell(key, { spend: 16n }, { batch: 2, booked: 1 });
+        expect(await read(key, team)).toEqual([
+          [29n, 0n],
+          [2n, 0n],
+        ]);
+        expect(await figuresOf(one.account)).toMatchObject([{ scopeId: 'key', unbooked: [{ batch: 2, spend: 24n }] }]);
+      });
+
+      test('leaves nothing unbooked when all of it is booked', async () => {
+        const key = await loaded('key', 100n);
+        const one = start();
+        await one.tell(key, { spend: 1n }, { batch: 1 });
+        await one.call({ batch: 2, booked: 1 });
+        expect(await under.store.accounts(false, 10)).toMatchObject([{ account: one.account, number: 2, unbooked: 0 }]);
+        expect(await figuresOf(one.account)).toEqual([]);
+        expect(await read(key)).toEqual([[1n, 0n]]);
+      });
+    });
+
+    test('is at risk as last told, in counters that a call does not name too', async () => {
+      const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
+      const one = start();
+      await one.hold(10n, key, team);
+      await one.tell(key, { risk: 3n });
+      const figures = (await figuresOf(one.account)) ?? [];
+      expect(new Map(figures.map(({ scopeId, risk }) => [scopeId, risk]))).toEqual(
+        new Map([
+          ['key', 3n],
+          ['team', 10n],
+        ]),
+      );
+    });
+
+    test('is held again whatever the limit says, where it is registered', async () => {
+      const key = await loaded('key', 100n, 90n);
+      const one = start();
+      expect(await one.tell(key, { registered: 60n, risk: 60n, spend: 7n })).toMatchObject({
+        ...{ spent: 97n, held: 60n, escrow: 60n },
+      });
+      expect(await start().hold(1n, key)).toMatchObject({ outcome: 'busy' });
+      expect(await figuresOf(one.account)).toMatchObject([{ escrow: 60n, risk: 60n }]);
+    });
+  });
+}

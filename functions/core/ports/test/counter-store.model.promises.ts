@@ -1,0 +1,199 @@
+// A model of accounts that is too simple to be wrong: what each has in each counter, summed for every question.
+import * as fc from 'fast-check';
+import type { AccountCall, AccountFigures, Ask, AskAnswer } from '../counter-store.ts';
+import type { Millis, Nano } from '../money.ts';
+import { ask, type Limited, line } from './counter-store.scenario.promises.ts';
+
+/** One step of a random history of three processes and three counters. Shares are thousandths. */
+export interface Event {
+  readonly kind: 'call' | 'repeat' | 'rejoin' | 'close';
+  readonly by: number;
+  readonly advance: Millis;
+  /** Of the escrow: spent, and of what remains: returned; and of what remains: at risk. One of each per counter. */
+  readonly spend: ReadonlyArray<number>;
+  readonly returned: ReadonlyArray<number>;
+  readonly risk: ReadonlyArray<number>;
+  /** Of the limit. */
+  readonly ahead: ReadonlyArray<number>;
+  readonly asks: ReadonlyArray<{
+    readonly lines: ReadonlyArray<number>;
+    readonly amount: number;
+    readonly min: number;
+  }>;
+  readonly isCorrection: boolean;
+  readonly isLate: boolean;
+  readonly isNextBatch: boolean;
+}
+
+const shares = (...of: number[]) => fc.tuple(...Array.from({ length: 3 }, () => fc.constantFrom(...of)));
+
+/** `advance`: by how much time passes between two events. */
+export const eventOf = (...advance: Millis[]): fc.Arbitrary<Event> =>
+  fc.record({
+    kind: fc.constantFrom('call', 'call', 'call', 'call', 'call', 'call', 'repeat', 'rejoin', 'close'),
+    by: fc.nat(2),
+    advance: fc.constantFrom(...advance),
+    spend: shares(0, 300, 1000),
+    returned: shares(0, 0, 500, 1000),
+    risk: shares(0, 500, 1000),
+    ahead: shares(0, 0, 1, 10, 25),
+    asks: fc.array(
+      fc.record({ lines: fc.subarray([0, 1, 2]), amount: fc.nat(700), min: fc.constantFrom(0, 500, 1000) }),
+      { maxLength: 4 },
+    ),
+    isCorrection: fc.nat(9).map((of) => of === 0),
+    isLate: fc.nat(9).map((of) => of === 0),
+    isNextBatch: fc.boolean(),
+  });
+
+interface ModelAccount {
+  readonly id: string;
+  readonly escrow: Nano[];
+  readonly risk: Nano[];
+  unbooked: { readonly batch: number; readonly counter: number; readonly spend: Nano }[];
+  batch: number;
+  answers: AskAnswer[];
+}
+
+/** The members of a call that the model looks at. */
+type ModelCall = Pick<AccountCall, 'account' | 'lines' | 'asks' | 'batch' | 'booked' | 'deadline'>;
+
+const COUNTERS = [0, 1, 2];
+const at = (sums: ReadonlyArray<Nano>, index: number): Nano => sums[index] ?? 0n;
+const part = (of: Nano, share: number | undefined): Nano => (of * BigInt(share ?? 0)) / 1000n;
+
+export function modelAccounts(limit: Nano) {
+  const accounts: ModelAccount[] = [];
+  const spent: Nano[] = [0n, 0n, 0n];
+  const wanted: { readonly id: string; readonly counter: number; readonly until: Millis }[] = [];
+
+  const heldIn = (counter: number): Nano => accounts.reduce((sum, { escrow }) => sum + at(escrow, counter), 0n);
+  const leftIn = (counter: number): Nano => limit - at(spent, counter) - heldIn(counter);
+  const isWanted = (counter: number, now: Millis, except = ''): boolean =>
+    wanted.some((one) => one.counter === counter && one.until > now && one.id !== except);
+  const find = (id: string): ModelAccount => {
+    const found = accounts.find((one) => one.id === id);
+    if (found !== undefined) return found;
+    const opened = { id, escrow: [0n, 0n, 0n], risk: [0n, 0n, 0n], unbooked: [], batch: 1, answers: [] };
+    accounts.push(opened);
+    return opened;
+  };
+
+  const answer = (account: ModelAccount, { lines, amount: asked, minAmount }: Ask, now: Millis): AskAnswer => {
+    const exceeded = lines.findIndex((of) => at(spent, of) >= limit || limit - at(spent, of) < minAmount);
+    const spentThere = at(spent, lines[exceeded] ?? -1);
+    if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent: spentThere };
+    const amount = lines.reduce((most, of) => (limit - at(spent, of) < most ? limit - at(spent, of) : most), asked);
+    const busy = lines.findIndex((of) => amount > 0n && leftIn(of) < amount);
+    for (const of of lines)
+      if (amount > 0n && leftIn(of) < amount) wanted.push({ id: account.id, counter: of, until: now + 1000 });
+    if (busy >= 0) return { outcome: 'busy', counter: busy };
+    for (const of of lines) {
+      account.escrow[of] = at(account.escrow, of) + amount;
+      account.risk[of] = at(account.risk, of) + amount;
+    }
+    return { outcome: 'held', amount };
+  };
+
+  const grant = (account: ModelAccount, { lines, asks }: ModelCall, now: Millis): void => {
+    for (const of of COUNTERS) {
+      const ahead = lines[of]?.ahead ?? 0n;
+      const refused = asks.some((one, index) => one.lines.includes(of) && account.answers[index]?.outcome !== 'held');
+      if (refused || isWanted(of, now) || 16n * BigInt(accounts.length) * ahead > leftIn(of)) continue;
+      account.escrow[of] = at(account.escrow, of) + ahead;
+    }
+  };
+
+  return {
+    /** The content of a call that keeps to the port: it spends and returns its escrow, or takes spend back. */
+    toPart(
+      id: string,
+      event: Event,
+      counters: ReadonlyArray<Limited>,
+    ): Pick<AccountCall, 'lines' | 'asks' | 'batch' | 'booked'> {
+      const { escrow, batch } = find(id);
+      const lines = counters.map((of, index) => {
+        const own = at(escrow, index);
+        const spend = event.isCorrection ? -part(at(spent, index), 100) : part(own, event.spend[index]);
+        const kept = spend > 0n ? own - spend : own;
+        const returned = part(kept, event.returned[index]);
+        const risk = part(kept - returned, event.risk[index]);
+        return line(of, { spend, returned, risk, ahead: part(limit, event.ahead[index]) });
+      });
+      const asks = event.asks.map((one) => {
+        const amount = part(limit, one.amount);
+        return ask(amount, { lines: one.lines, minAmount: part(amount, one.min) });
+      });
+      const current = event.isNextBatch ? batch + 1 : batch;
+      return { lines, asks, batch: current, booked: Math.max(0, current - 2) };
+    },
+
+    /** The answers to a call that is done. */
+    call(call: ModelCall, now: Millis): AskAnswer[] {
+      const account = find(call.account);
+      account.batch = call.batch;
+      account.unbooked = account.unbooked.filter(({ batch }) => batch > call.booked);
+      for (const [of, { spend, returned, risk }] of call.lines.entries()) {
+        spent[of] = at(spent, of) + spend;
+        account.escrow[of] = at(account.escrow, of) - (spend > 0n ? spend : 0n) - returned;
+        account.risk[of] = risk;
+        if (spend !== 0n) account.unbooked.push({ batch: call.batch, counter: of, spend });
+      }
+      account.answers = call.asks.map((one) => (now > call.deadline ? { outcome: 'late' } : answer(account, one, now)));
+      if (now <= call.deadline) grant(account, call, now);
+      return account.answers;
+    },
+
+    /** The account is charged at its risk, and gone. */
+    charge(id: string): void {
+      for (const of of COUNTERS) spent[of] = at(spent, of) + at(find(id).risk, of);
+      accounts.splice(accounts.indexOf(find(id)), 1);
+    },
+
+    /** The account is charged and gone; the next one of its process holds its risk again, and takes the charge back. */
+    follow(id: string, next: string): void {
+      const { risk } = find(id);
+      accounts.splice(accounts.indexOf(find(id)), 1);
+      const unbooked = COUNTERS.map((of) => ({ batch: 1, counter: of, spend: -at(risk, of) }));
+      Object.assign(find(next), { escrow: [...risk], risk: [...risk], unbooked });
+    },
+
+    isOpen: (id: string): boolean => accounts.some((one) => one.id === id),
+    risksOf: (id: string): ReadonlyArray<Nano> => find(id).risk,
+    linesOf: (id: string, now: Millis) =>
+      COUNTERS.map((of) => ({
+        ...{ spent: at(spent, of), held: heldIn(of), escrow: at(find(id).escrow, of) },
+        isWanted: isWanted(of, now, id),
+      })),
+    /** Figures of a frozen account by scope: escrow, risk and the batches of its unbooked spend. */
+    figuresOf(id: string) {
+      const { escrow, risk, unbooked } = find(id);
+      const figures = COUNTERS.map((of) => {
+        const ofCounter = unbooked.filter(({ counter }) => counter === of);
+        const batches = [...new Set(ofCounter.map(({ batch }) => batch))].map((batch) => ({
+          batch,
+          spend: ofCounter.reduce((sum, one) => (one.batch === batch ? sum + one.spend : sum), 0n),
+        }));
+        return { scopeId: scopeOf(of), escrow: at(escrow, of), risk: at(risk, of), unbooked: batches };
+      });
+      return toComparable(figures);
+    },
+
+    counters: (): (readonly [Nano, Nano])[] => COUNTERS.map((of) => [at(spent, of), heldIn(of)] as const),
+    isWithinLimits: (): boolean => COUNTERS.every((of) => leftIn(of) >= 0n),
+  };
+}
+
+export const scopeOf = (index: number): string => `scope ${index}`;
+
+type Comparable = Pick<AccountFigures, 'scopeId' | 'escrow' | 'risk' | 'unbooked'>;
+
+/** By scope, without batches and counters that have nothing: a store may keep them or not. */
+export const toComparable = (figures: ReadonlyArray<Comparable>) =>
+  new Map(
+    figures.flatMap(({ scopeId, escrow, risk, unbooked }) => {
+      const batches = unbooked.filter(({ spend }) => spend !== 0n);
+      const isEmpty = escrow === 0n && risk === 0n && batches.length === 0;
+      return isEmpty ? [] : [[scopeId, { escrow, risk, unbooked: batches }] as const];
+    }),
+  );

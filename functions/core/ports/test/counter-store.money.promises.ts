@@ -1,0 +1,165 @@
+// Promises of money in accounts: exact at every size, never above a limit, the same as a naive count (LEDGER 1, 4).
+import * as fc from 'fast-check';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Marking } from '../counter-store.ts';
+import type { Millis, Nano } from '../money.ts';
+import { type Event, eventOf, modelAccounts, scopeOf, toComparable } from './counter-store.model.promises.ts';
+import { type AccountsUnderTest, accountsScene, ask, line, type Process } from './counter-store.scenario.promises.ts';
+
+/** Amounts around which some kind of number stops being exact, or a store changes how it counts. */
+const EDGES: ReadonlyArray<Nano> = [
+  10n ** 13n + 1n,
+  10n ** 14n - 1n,
+  10n ** 14n + 1n,
+  3n * 10n ** 15n + 1n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+  2n ** 53n + 1n,
+  10n ** 17n,
+  10n ** 18n,
+];
+
+/** `make` as in `describeAccounts`, which runs this too; `clock` as there. */
+export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'manual' | 'real'): void {
+  describe('money', () => {
+    let under: AccountsUnderTest;
+    beforeEach(async () => {
+      under = await make();
+    });
+    const { loaded, start, read } = accountsScene(() => under);
+    const mark = (account: string, isOwn: boolean): Promise<Marking> =>
+      under.store.mark(under.epoch, account, { isOwn, isRebuild: false });
+
+    test.each(EDGES)('is exact around %s nano-dollars', async (edge) => {
+      const [key, team] = [await loaded('key', edge, edge - 10n), await loaded('team', edge, edge - 10n)];
+      const [one, two] = [start(), start()];
+      expect(await one.hold(11n, key)).toMatchObject({ outcome: 'exceeded', spent: edge - 10n });
+      const asks = [ask(11n, { lines: [0, 1], minAmount: 10n })];
+      const reply = await one.call({ lines: [line(key), line(team)], asks });
+      expect(reply).toMatchObject({
+        asks: [{ outcome: 'held', amount: 10n }],
+        lines: [{ spent: edge - 10n, held: 10n, escrow: 10n }, { held: 10n }],
+      });
+      expect(await two.hold(1n, team)).toMatchObject({ outcome: 'busy' });
+      expect(await one.tell(key, { spend: 3n, returned: 1n, risk: 6n })).toMatchObject({
+        ...{ spent: edge - 7n, held: 6n, escrow: 6n },
+      });
+      expect(await two.hold(2n, key)).toMatchObject({ outcome: 'busy' });
+      expect(await two.hold(1n, key)).toMatchObject({ outcome: 'held' });
+      expect(await read(key, team)).toEqual([
+        [edge - 7n, 7n],
+        [edge - 10n, 10n],
+      ]);
+    });
+
+    test.each(EDGES)(
+      'is exact in amounts of %s nano-dollars: held, spent, taken back, charged, audited',
+      async (edge) => {
+        const key = await loaded('key', 5n * edge, 1n);
+        const one = start();
+        expect(await one.hold(edge, key)).toMatchObject({ outcome: 'held', amount: edge });
+        expect(await one.hold(edge - 1n, key)).toMatchObject({ outcome: 'held' });
+        expect(await one.tell(key, { spend: edge - 1n, risk: edge })).toMatchObject({ spent: edge, held: edge });
+        expect(
+          await one.tell(key, { spend: 2n - edge, risk: edge - 1n, registered: edge }, { batch: 2 }),
+        ).toMatchObject({
+          ...{ spent: 2n, held: 2n * edge, escrow: 2n * edge },
+        });
+        expect(await one.tell(key, { spend: 1n, risk: edge + 1n }, { batch: 2 })).toMatchObject({
+          held: 2n * edge - 1n,
+        });
+        const marked = await mark(one.account, true);
+        expect(marked).toMatchObject({
+          figures: [
+            {
+              ...{ escrow: 2n * edge - 1n, risk: edge + 1n },
+              unbooked: [
+                { batch: 1, spend: edge - 1n },
+                { batch: 2, spend: 3n - edge },
+              ],
+            },
+          ],
+        });
+        await under.store.finish(under.epoch, one.account, true);
+        expect(await read(key)).toEqual([[edge + 4n, 0n]]);
+        const rows = new Map([[one.account, { booked: 0, number: 5, isClosed: true, isCharged: true }]]);
+        const sums = [{ scopeId: 'key', window: key.window, spent: 4n * edge - 1n }];
+        expect(await under.store.audit(under.epoch, sums, rows, under.now() + 60_000)).toMatchObject({
+          differences: [{ by: 3n * edge - 5n }],
+        });
+        expect(await read(key)).toEqual([[4n * edge - 1n, 0n]]);
+      },
+    );
+
+    test.each(EDGES)('ahead of requests is a sixteenth of %s nano-dollars to the last one', async (edge) => {
+      const key = await loaded('key', 16n * (edge / 16n));
+      const one = start();
+      expect(await one.tell(key, { ahead: edge / 16n + 1n })).toMatchObject({ escrow: 0n });
+      expect(await one.tell(key, { ahead: edge / 16n })).toMatchObject({ escrow: edge / 16n });
+    });
+
+    test('is never above a limit and always equals a naive count, after any calls of three accounts in any order', async () => {
+      const pauses: Millis[] = clock === 'manual' ? [0, 0, 0, 400, 1000] : [0];
+      const property = fc.asyncProperty(
+        fc.constantFrom(1000n, ...EDGES),
+        fc.array(eventOf(...pauses), { minLength: 1, maxLength: 40 }),
+        async (limit, events) => {
+          under = await make();
+          const counters = await Promise.all([0, 1, 2].map((of) => loaded(scopeOf(of), limit)));
+          const world = { counters, model: modelAccounts(limit), processes: [start(), start(), start()] };
+          for (const event of events) {
+            if (event.advance > 0) await under.advance(event.advance);
+            await happen(world, event);
+            expect(await read(...counters)).toEqual(world.model.counters());
+            expect(world.model.isWithinLimits()).toBe(true);
+          }
+        },
+      );
+      await fc.assert(property, { numRuns: clock === 'manual' ? 100 : 10 });
+    });
+
+    interface World {
+      readonly counters: Awaited<ReturnType<typeof loaded>>[];
+      readonly model: ReturnType<typeof modelAccounts>;
+      readonly processes: Process[];
+    }
+
+    /** Does the same to the store and to the model, and compares the answers. */
+    async function happen({ counters, model, processes }: World, event: Event): Promise<void> {
+      const process = processes[event.by];
+      if (process === undefined) throw new Error('there are three processes');
+      const { account } = process;
+      const expectFigures = async (isOwn: boolean) => {
+        const marked = await mark(account, isOwn);
+        expect(toComparable(marked.outcome === 'marked' ? marked.figures : [])).toEqual(model.figuresOf(account));
+      };
+      const deadline = under.now() + (event.isLate && model.isOpen(account) ? -1000 : 60_000);
+      const part = { ...model.toPart(account, event, counters), deadline };
+      const lease = event.kind === 'close' ? { lease: 1 } : {};
+      const reply = await process.call({ ...part, ...lease });
+      const asks = model.call({ ...part, account }, under.now());
+      expect(reply).toMatchObject({ asks, lines: model.linesOf(account, under.now()) });
+      if (event.kind === 'repeat') expect(await process.repeat()).toEqual({ ...reply, now: expect.any(Number) });
+      if (event.kind !== 'rejoin' && event.kind !== 'close') return;
+      const next = start();
+      processes[event.by] = next;
+      if (event.kind === 'close') {
+        await under.advance(2);
+        await expectFigures(false);
+        await under.store.finish(under.epoch, account, true);
+        model.charge(account);
+      } else {
+        await expectFigures(true);
+        const risks = model.risksOf(account);
+        const lines = counters.map((of, at) => {
+          const risk = risks[at] ?? 0n;
+          return line(of, { registered: risk, risk, spend: -risk });
+        });
+        model.follow(account, next.account);
+        expect(await next.call({ lines, ends: [account] })).toMatchObject({
+          lines: model.linesOf(next.account, under.now()),
+        });
+      }
+    }
+  });
+}

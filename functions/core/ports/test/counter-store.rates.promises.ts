@@ -1,0 +1,262 @@
+// Promises of rates: requests, tokens and requests in flight, taken with the money or not at all (LEDGER 3).
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { RateLimit } from '../rates.ts';
+import {
+  askRates,
+  outcomes,
+  rated,
+  ratesScene,
+  takeAll,
+  takeOne,
+  use,
+} from './counter-store.rates.scenario.promises.ts';
+import { type AccountsUnderTest, ask, LEASE, line, type Process } from './counter-store.scenario.promises.ts';
+
+/** `make` as in `describeAccounts`, which runs this too. */
+export function describeRates(make: () => Promise<AccountsUnderTest>): void {
+  describe('rates', () => {
+    let under: AccountsUnderTest;
+    let one: Process;
+    const { loaded, start, avoidEdge } = ratesScene(() => under);
+    beforeEach(async () => {
+      under = await make();
+      await avoidEdge();
+      one = start();
+    });
+    const key: RateLimit = { id: 'key', requests: 10 };
+    const held = (count: number): string[] => Array.from({ length: count }, () => 'held');
+
+    test('admit as many requests as a minute allows, over all accounts, and not one more', async () => {
+      expect(await outcomes(one, 7, rated([key]))).toEqual(held(7));
+      expect(await outcomes(start(), 5, rated([key]))).toEqual([...held(3), 'limited', 'limited']);
+      expect(await takeOne(one, rated([{ ...key, id: 'team' }]))).toMatchObject({ outcome: 'held' });
+    });
+
+    test('are told with every answer, its own request counted, and only where they are asked for', async () => {
+      const both = rated(
+        [
+          { id: 'key', requests: 3, tokens: 100 },
+          { id: 'team', parallel: 2 },
+        ],
+        { tokens: 30 },
+      );
+      const [first, second, full] = await takeAll(one, [both, both, both]);
+      const left = (requests: number, tokens: number) => [
+        { requests: { remaining: requests }, tokens: { remaining: tokens } },
+        {},
+      ];
+      expect(first).toMatchObject({ outcome: 'held', rates: { left: left(2, 70) } });
+      expect(second).toMatchObject({ outcome: 'held', rates: { left: left(1, 40) } });
+      expect(full).toMatchObject({ outcome: 'limited', limit: 1, rate: 'parallel', rates: { left: left(1, 40) } });
+      expect(await one.hold(0n)).not.toHaveProperty('rates.left');
+    });
+
+    test('name the limit that refuses, and a wait of a minute at most', async () => {
+      const limits = [{ id: 'team', requests: 100 }, { id: 'user', tokens: 15 }, key];
+      const [, second] = await takeAll(one, [rated(limits), rated(limits)]);
+      expect(second).toMatchObject({ outcome: 'limited', limit: 1, rate: 'tokens' });
+      expect(second?.outcome === 'limited' && second.retryIn > 0 && second.retryIn <= 60_000).toBe(true);
+      await outcomes(one, 9, rated([key]));
+      expect(await takeOne(one, rated([{ ...key, parallel: 1 }]))).toMatchObject({ outcome: 'limited', limit: 0 });
+    });
+
+    test('are taken from all limits or from none', async () => {
+      const [wide, narrow] = [
+        { id: 'key', requests: 2 },
+        { id: 'team', requests: 1 },
+      ];
+      expect(await outcomes(one, 3, rated([wide, narrow]))).toEqual(['held', 'limited', 'limited']);
+      expect(await outcomes(one, 2, rated([wide]))).toEqual(['held', 'limited']);
+    });
+
+    test('are not taken by a request that the money refuses, nor money by one that a rate refuses', async () => {
+      const [spent, full, whole] = [await loaded('spent', 5n, 5n), await loaded('full', 5n), await loaded('whole', 5n)];
+      await start().hold(5n, full);
+      const rates = rated([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
+      const asks = [0, 1, 2, 2].map((of) => ask(1n, { lines: [of], rates }));
+      const reply = await one.call({ lines: [line(spent), line(full), line(whole)], asks });
+      const left = (remaining: number) => ({ left: [{ requests: { remaining } }] });
+      expect(reply.asks).toMatchObject([
+        { outcome: 'exceeded', rates: left(1) },
+        { outcome: 'busy', rates: left(1) },
+        { outcome: 'held', rates: left(0) },
+        { outcome: 'limited', rates: left(0) },
+      ]);
+      expect(reply.lines).toMatchObject([{ held: 0n }, { held: 5n }, { held: 1n, escrow: 1n }]);
+    });
+
+    test('refuse before escrow does, and after spend', async () => {
+      const [spent, full] = [await loaded('spent', 5n, 5n), await loaded('full', 5n)];
+      await start().hold(5n, full);
+      const none = rated([{ id: 'key', requests: 0 }]);
+      const asks = [0, 1].map((of) => ask(1n, { lines: [of], rates: none }));
+      expect((await one.call({ lines: [line(spent), line(full)], asks })).asks).toMatchObject([
+        { outcome: 'exceeded' },
+        { outcome: 'limited', rate: 'requests' },
+      ]);
+      // A request that a rate refuses waits for nobody's escrow.
+      expect(await start().tell(full, {})).toMatchObject({ isWanted: false });
+    });
+
+    test('are used once by a call that is repeated, and not at all by one that is late', async () => {
+      const rates = rated([{ id: 'key', requests: 3, tokens: 30, parallel: 3 }]);
+      const first = await one.call({ asks: [askRates(rates)], uses: [use('key', { tokens: -5 })] });
+      expect(await one.repeat()).toMatchObject({ asks: first.asks });
+      await one.call({ asks: [askRates(rates)], deadline: under.now() - 1000 });
+      expect(await outcomes(one, 3, rates)).toEqual([...held(2), 'limited']);
+    });
+
+    test('reserve tokens, and count them as they were used when the request ends', async () => {
+      const rates = (tokens: number) => rated([{ id: 'key', tokens: 100 }], { tokens });
+      await takeAll(one, [rates(60), rates(40)]);
+      expect(await takeOne(one, rates(1))).toMatchObject({ outcome: 'limited', rate: 'tokens' });
+      await one.call({ uses: [use('key', { tokens: -50 })] });
+      expect(await takeAll(one, [rates(51), rates(50)])).toMatchObject([{ outcome: 'limited' }, { outcome: 'held' }]);
+      // More was used than was reserved: the next request waits for it.
+      await one.call({ uses: [use('key', { tokens: 25 }), use('key', { tokens: -40 })] });
+      expect(await takeAll(one, [rates(15), rates(1)])).toMatchObject([{ outcome: 'held' }, { outcome: 'limited' }]);
+    });
+
+    test('let a request for more tokens than the limit have the whole of it', async () => {
+      const rates = rated([{ id: 'key', tokens: 100 }], { tokens: 5000 });
+      expect(await takeAll(one, [rates, rates])).toMatchObject([
+        { outcome: 'held', rates: { left: [{ tokens: { remaining: 0 } }] } },
+        { outcome: 'limited' },
+      ]);
+      await one.call({ uses: [use('key', { tokens: -100 })] });
+      expect(await takeOne(one, rates)).toMatchObject({ outcome: 'held' });
+    });
+
+    test('get the request back that no provider saw', async () => {
+      expect(await outcomes(one, 10, rated([key]))).toEqual(held(10));
+      await one.call({ uses: [use('key', { requests: -1 }), use('key', { requests: -1 }), use('unknown')] });
+      expect(await outcomes(one, 3, rated([key]))).toEqual([...held(2), 'limited']);
+    });
+
+    test('never have more room than the limit, whatever is given back', async () => {
+      await one.call({ uses: [use('key', { requests: -1, tokens: -100, parallel: -1 })] });
+      const rates = rated([{ id: 'key', requests: 2, tokens: 50, parallel: 2 }]);
+      expect(await outcomes(one, 3, rates)).toEqual([...held(2), 'limited']);
+    });
+
+    describe('of requests in flight', () => {
+      const rates = rated([{ id: 'key', parallel: 3 }]);
+      const end = use('key', { parallel: -1 });
+
+      test('have room again as soon as a request ends', async () => {
+        expect(await outcomes(one, 4, rates)).toEqual([...held(3), 'limited']);
+        const refused = { outcome: 'limited', limit: 0, rate: 'parallel', retryIn: 1000 };
+        expect(await takeOne(start(), rates)).toMatchObject(refused);
+        await one.call({ uses: [end, end] });
+        expect(await outcomes(start(), 3, rates)).toEqual([...held(2), 'limited']);
+      });
+
+      test('get no more back from an account than it has in flight', async () => {
+        const two = start();
+        await outcomes(one, 2, rates);
+        await outcomes(two, 1, rates);
+        await two.call({ uses: [end, end, end] });
+        expect(await outcomes(two, 2, rates)).toEqual([...held(1), 'limited']);
+      });
+
+      test('that an account takes over are in flight in it, above the limit as well', async () => {
+        await outcomes(one, 3, rates);
+        await under.store.mark(under.epoch, one.account, { isOwn: true, isRebuild: false });
+        const two = start();
+        const again = use('key', { parallel: 1 });
+        await two.call({ uses: [again, again, again, again], ends: [one.account] });
+        await two.call({ uses: [end] });
+        expect(await outcomes(two, 1, rates)).toEqual(['limited']);
+        await two.call({ uses: [end] });
+        expect(await outcomes(two, 2, rates)).toEqual(['held', 'limited']);
+      });
+
+      test('have room again when an account ends, however it ends', async () => {
+        const [closed, followed, last] = [start(LEASE), start(), start()];
+        for (const process of [closed, followed, last]) await takeOne(process, rates);
+        expect(await outcomes(one, 1, rates)).toEqual(['limited']);
+        await last.call({ isLast: true });
+        expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
+        await under.store.mark(under.epoch, followed.account, { isOwn: true, isRebuild: false });
+        await one.call({ ends: [followed.account] });
+        expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
+        await under.advance(LEASE + 1);
+        await under.store.mark(under.epoch, closed.account, { isOwn: false, isRebuild: false });
+        await under.store.finish(under.epoch, closed.account, true);
+        expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
+      });
+    });
+
+    test('that are edited are in force immediately, for earlier use too', async () => {
+      await outcomes(one, 5, rated([key]));
+      expect(await outcomes(one, 1, rated([{ ...key, requests: 5 }]))).toEqual(['limited']);
+      expect(await outcomes(one, 2, rated([{ ...key, requests: 6 }]))).toEqual(['held', 'limited']);
+    });
+
+    test('of billions are exact', async () => {
+      const most = 1_000_000_000_000;
+      const rates = (tokens: number) => rated([{ id: 'key', requests: most, tokens: most }], { tokens });
+      expect(await takeAll(one, [rates(most - 1), rates(1), rates(1)])).toMatchObject([
+        { rates: { left: [{ requests: { remaining: most - 1 }, tokens: { remaining: 1 } }] } },
+        { outcome: 'held' },
+        { outcome: 'limited' },
+      ]);
+    });
+
+    test('are whole in a new epoch', async () => {
+      const rates = rated([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
+      expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
+      const epoch = await under.store.begin(under.epoch + 1);
+      expect(await start().send({ epoch, asks: [askRates(rates)] })).toMatchObject({ asks: [{ outcome: 'held' }] });
+    });
+
+    describe('of model entries', () => {
+      const [first, second] = [
+        { id: 'entry one', requests: 1 },
+        { id: 'entry two', requests: 2 },
+      ];
+
+      test('are taken from the first entry with room, and refuse only when all are full', async () => {
+        const rates = rated([key], { entries: [first, second] });
+        expect(await takeAll(one, [rates, rates, rates, rates])).toMatchObject([
+          { outcome: 'held', rates: { entry: 0, left: [{ requests: { remaining: 9 } }] } },
+          { outcome: 'held', rates: { entry: 1, left: [{ requests: { remaining: 8 } }] } },
+          { outcome: 'held', rates: { entry: 1, left: [{ requests: { remaining: 7 } }] } },
+          { outcome: 'limited', rate: 'requests' },
+        ]);
+        expect(await takeOne(one, rated([key]))).toMatchObject({ rates: { left: [{ requests: { remaining: 6 } }] } });
+      });
+
+      test('are not needed by an entry without limits', async () => {
+        const rates = rated([], { entries: [first, undefined, second] });
+        const answers = await takeAll(one, [rates, rates, rates]);
+        expect(answers).toMatchObject([{ rates: { entry: 0 } }, { rates: { entry: 1 } }, { rates: { entry: 1 } }]);
+      });
+
+      test('tell the entry that has room first, or the limit that waits longer', async () => {
+        const busy = { id: 'busy', parallel: 0 };
+        await takeOne(one, rated([], { entries: [first] }));
+        expect(await takeOne(one, rated([key], { entries: [first, busy] }))).toMatchObject({
+          ...{ outcome: 'limited', limit: 2, rate: 'parallel', retryIn: 1000 },
+        });
+        expect(await takeOne(one, rated([{ id: 'key', requests: 0 }], { entries: [busy] }))).toMatchObject({
+          ...{ outcome: 'limited', limit: 0, rate: 'requests' },
+        });
+      });
+
+      test('are not taken where a limit or the money refuses', async () => {
+        const spent = await loaded('spent', 5n, 5n);
+        const asks = [
+          ask(1n, { rates: rated([], { entries: [first] }) }),
+          askRates(rated([{ id: 'key', requests: 0 }], { entries: [first] })),
+          askRates(rated([], { entries: [first] })),
+        ];
+        expect((await one.call({ lines: [line(spent)], asks })).asks).toMatchObject([
+          { outcome: 'exceeded' },
+          { outcome: 'limited', limit: 0 },
+          { outcome: 'held', rates: { entry: 0, left: [] } },
+        ]);
+      });
+    });
+  });
+}

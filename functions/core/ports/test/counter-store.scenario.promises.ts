@@ -1,0 +1,113 @@
+// The scene of the promises of accounts: counters of two hours, and processes that number their calls.
+import type { AccountCall, AccountReply, Accounts, Ask, AskAnswer, CounterLine, LineState } from '../counter-store.ts';
+import type { Millis, Nano } from '../money.ts';
+import type { ScopeWindow } from '../policy.ts';
+
+export interface AccountsUnderTest {
+  /** Empty, in `epoch`. */
+  readonly store: Accounts;
+  readonly epoch: number;
+  readonly now: () => Millis;
+  /** Advances the store's clock: by two seconds at most where a test does not need a manual clock. */
+  readonly advance: (millis: Millis) => Promise<void>;
+}
+
+export interface Limited extends ScopeWindow {
+  readonly limit?: Nano | undefined;
+}
+
+export type Done = Extract<AccountReply, { outcome: 'done' }>;
+
+/** A process as the store sees it. Its calls say `batch` 1 and no more than they are given. */
+export interface Process {
+  readonly account: string;
+  /** Sends the next call. */
+  send(part?: Partial<AccountCall>): Promise<AccountReply>;
+  /** Sends the last call again. */
+  repeat(): Promise<AccountReply>;
+  /** Sends the next call, which must be done. */
+  call(part?: Partial<AccountCall>): Promise<Done>;
+  /** Tells one counter. */
+  tell(counter: Limited, part: Partial<CounterLine>, more?: Partial<AccountCall>): Promise<LineState>;
+  /** Asks for an amount from all of these counters. */
+  hold(amount: Nano, ...counters: Limited[]): Promise<AskAnswer>;
+}
+
+export const HOUR: Millis = 3_600_000;
+/** A lease that ends within a test. */
+export const LEASE: Millis = 400;
+
+/** A call's line: nothing changes but `part`. */
+export const line = (counter: Limited, part: Partial<CounterLine> = {}): CounterLine => ({
+  ...{ scopeId: counter.scopeId, window: counter.window, limit: counter.limit },
+  ...{ spend: 0n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n },
+  ...part,
+});
+
+/** An ask for exactly this amount from the first line. */
+export const ask = (amount: Nano, part: Partial<Ask> = {}): Ask => ({
+  ...{ lines: [0], amount, minAmount: amount },
+  ...part,
+});
+
+/** `under` is called for each operation: a test may make another store. */
+export function accountsScene(under: () => AccountsUnderTest) {
+  let made = 0;
+
+  const nextId = (): string => `00000000-0000-4000-8000-${String(made++).padStart(12, '0')}`;
+
+  const counter = (scopeId: string, limit?: Nano): Limited => {
+    const now = under().now();
+    return { scopeId, limit, window: { start: now - HOUR, end: now + HOUR } };
+  };
+
+  /** A counter with this limit that is loaded with this sum. */
+  const loaded = async (scopeId: string, limit?: Nano, spent: Nano = 0n): Promise<Limited> => {
+    const of = counter(scopeId, limit);
+    await under().store.load(under().epoch, [{ scopeId, window: of.window, spent }]);
+    return of;
+  };
+
+  const start = (lease: Millis = HOUR): Process => {
+    const account = nextId();
+    let last: AccountCall | undefined;
+    const send = (part: Partial<AccountCall> = {}): Promise<AccountReply> => {
+      const { store, epoch, now } = under();
+      const nothing = { lines: [], asks: [], uses: [], ends: [], isLast: false };
+      const number = (last?.number ?? 0) + 1;
+      last = { epoch, account, number, lease, deadline: now() + HOUR, batch: 1, booked: 0, ...nothing, ...part };
+      return store.call(last);
+    };
+    const call = async (part?: Partial<AccountCall>): Promise<Done> => {
+      const reply = await send(part);
+      if (reply.outcome !== 'done') throw new Error(`the call is answered with ${reply.outcome}`);
+      return reply;
+    };
+    return {
+      account,
+      send,
+      call,
+      async repeat() {
+        if (last === undefined) throw new Error('there is no call to repeat');
+        return under().store.call(last);
+      },
+      async tell(of, part, more = {}) {
+        const [state] = (await call({ lines: [line(of, part)], ...more })).lines;
+        if (state === undefined) throw new Error('the line is not answered');
+        return state;
+      },
+      async hold(amount, ...counters) {
+        const lines = counters.map((of) => line(of));
+        const [answer] = (await call({ lines, asks: [ask(amount, { lines: [...counters.keys()] })] })).asks;
+        if (answer === undefined) throw new Error('the ask is not answered');
+        return answer;
+      },
+    };
+  };
+
+  /** Spend and escrow of these counters. */
+  const read = async (...counters: ScopeWindow[]): Promise<ReadonlyArray<readonly [Nano, Nano] | undefined>> =>
+    (await under().store.read(counters)).map((one) => one && [one.spent, one.held]);
+
+  return { nextId, counter, loaded, start, read };
+}

@@ -1,0 +1,127 @@
+// Promises of all outboxes, in memory or on disk.
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Outbox, OutboxRecord } from '../journal.ts';
+import type { Entry } from '../ledger-rows.ts';
+import type { Nano } from '../money.ts';
+
+export interface OutboxUnderTest {
+  /** The outbox of a new process on the same folder; the one before it is dead or closed. */
+  readonly open: () => Promise<Outbox>;
+  /** Drops the outbox as a `kill -9` would. */
+  readonly kill: (outbox: Outbox) => Promise<void>;
+}
+
+const EDGES: ReadonlyArray<Nano> = [0n, 2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 18n];
+
+export function holdRecord(id: string, amount: Nano = 5n): Extract<OutboxRecord, { type: 'hold' }> {
+  const charges = [{ scopeId: 'key "one"\n', window: { start: 1, end: 2 } }];
+  return { type: 'hold', id, amount, charges, model: 'größer/模型', identifier: 'a\u2028b' };
+}
+
+export function entryRecord(type: 'settle' | 'expired', id: string, cost: Nano = 3n): OutboxRecord {
+  const kind = type === 'settle' ? 'settled' : 'expired';
+  const tokens = { input: 1, output: 2, cachedInput: 3, cacheWrite: 4 };
+  const { charges, model, identifier } = holdRecord(id);
+  const entry: Entry = { id, kind, charges, cost, tokens, model, identifier, estimated: false, settledAt: 7 };
+  return { type, entry };
+}
+
+/** `make` returns an empty folder; it is called once per test. */
+export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest>): void {
+  describe(`the outbox in ${name}`, () => {
+    let under: OutboxUnderTest;
+    let outbox: Outbox;
+
+    beforeEach(async () => {
+      under = await make();
+      outbox = await under.open();
+    });
+    afterEach(() => outbox.close());
+
+    const restart = async (): Promise<ReadonlyArray<OutboxRecord>> => {
+      await under.kill(outbox);
+      outbox = await under.open();
+      return outbox.recover();
+    };
+
+    test('begins empty', async () => {
+      expect(await outbox.recover()).toEqual([]);
+    });
+
+    test('gives the next process every appended record, in order, whatever its text', async () => {
+      await outbox.recover();
+      const records: OutboxRecord[] = [
+        { type: 'account', id: 'c' },
+        holdRecord('a'),
+        holdRecord('a', 9n),
+        { type: 'progress', id: 'a', known: 4n },
+        entryRecord('settle', 'a'),
+        holdRecord('b'),
+        entryRecord('expired', 'b'),
+        { type: 'release', id: 'b' },
+      ];
+      for (const record of records) await outbox.append(record);
+      expect(await restart()).toEqual(records);
+      expect(await restart()).toEqual(records);
+    });
+
+    test.each(EDGES)('keeps %s nano-dollars exactly', async (amount) => {
+      const records = [holdRecord('a', amount), { type: 'progress', id: 'a', known: amount } as const];
+      for (const record of records) await outbox.append(record);
+      await outbox.append(entryRecord('settle', 'b', amount));
+      expect(await restart()).toEqual([...records, entryRecord('settle', 'b', amount)]);
+    });
+
+    test('loses none of a thousand records appended concurrently', async () => {
+      const records = Array.from({ length: 1000 }, (_, index) => holdRecord(`id-${index}`));
+      await Promise.all(records.map((record) => outbox.append(record)));
+      expect(await restart()).toEqual(records);
+    });
+
+    test('forgets what was done before a clean stop', async () => {
+      await outbox.recover();
+      await outbox.append(holdRecord('a'));
+      await outbox.append(entryRecord('settle', 'a'));
+      outbox.done(['a', 'unknown']);
+      await outbox.close();
+      outbox = await under.open();
+      expect(await outbox.recover()).toEqual([]);
+    });
+
+    test('names each account of the folder until that is done, whatever becomes of requests', async () => {
+      const [earlier, later] = [
+        { type: 'account', id: 'one' },
+        { type: 'account', id: 'two' },
+      ] as const;
+      await outbox.append(earlier);
+      await outbox.append(holdRecord('a'));
+      outbox.done(['a']);
+      await restart();
+      await outbox.append(later);
+      expect((await restart()).filter(({ type }) => type === 'account')).toEqual([earlier, later]);
+      outbox.done(['one', 'two', 'a']);
+      await outbox.close();
+      outbox = await under.open();
+      expect(await outbox.recover()).toEqual([]);
+    });
+
+    test('that is discarded leaves nothing to the next process, and takes no more', async () => {
+      await outbox.append(holdRecord('old'));
+      await restart();
+      await outbox.append(holdRecord('new'));
+      outbox.discard();
+      await expect(outbox.append(holdRecord('late'))).rejects.toThrow('discarded');
+      expect(await restart()).toEqual([]);
+    });
+
+    test('keeps unfinished records, also those of an earlier process', async () => {
+      await outbox.append(holdRecord('old'));
+      await restart();
+      await outbox.append(holdRecord('new'));
+      await outbox.append(holdRecord('done'));
+      outbox.done(['done']);
+      const left = (await restart()).map((record) => ('entry' in record ? record.entry.id : record.id));
+      expect(left).toEqual(expect.arrayContaining(['old', 'new']));
+    });
+  });
+}

@@ -1,0 +1,190 @@
+// Promises of the books of accounts, in memory or in PostgreSQL: batches.
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Batch } from '../ledger-database.ts';
+import { describeClosings } from './ledger-database.closing.promises.ts';
+import { type AccountBooksUnderTest, accountScene, openedAccountBooks } from './ledger-database.scenario.promises.ts';
+import { entryOf, scopeWindow } from './ledger-row.fixture.ts';
+
+/** `make` returns empty books of an instance without an epoch; it is called once per test. */
+export function describeAccountBooks(name: string, make: () => Promise<AccountBooksUnderTest>): void {
+  describe(`the books of accounts in ${name}`, () => {
+    let under: AccountBooksUnderTest;
+    let account: string;
+    beforeEach(async () => {
+      under = await openedAccountBooks(make);
+      account = crypto.randomUUID();
+    });
+    const { batch, book, close, spent, spentOfOne, rowOf } = accountScene(() => under);
+
+    describe('a batch', () => {
+      test('is booked with its sums, and its account shows its number and that of its last call', async () => {
+        const entries = [entryOf({ cost: 7n, charges: [scopeWindow(1), scopeWindow(2)] }), entryOf({ cost: 5n })];
+        expect(await batch(account, 1, entries)).toEqual({ outcome: 'booked', rejected: [] });
+        expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(3))).toEqual([12n, 7n, 0n]);
+        expect(await rowOf(account)).toEqual({ booked: 1, number: 10, isClosed: false, isCharged: false });
+        expect([...(await under.books.bookedOf(entries.map(({ id }) => id))).values()]).toEqual([
+          [{ kind: 'settled', cost: 7n }],
+          [{ kind: 'settled', cost: 5n }],
+        ]);
+      });
+
+      test('counts once, however often it is repeated, late or at the same time', async () => {
+        const [first, second] = [[entryOf(), entryOf()], [entryOf()]];
+        await Promise.all(Array.from({ length: 6 }, () => batch(account, 1, first)));
+        await batch(account, 2, [...second, ...second]);
+        await batch(account, 1, first);
+        expect(await spentOfOne()).toBe(300n);
+        expect(await rowOf(account)).toMatchObject({ booked: 2, number: 20 });
+      });
+
+      test('with entries that are there, some of them, adds the others only', async () => {
+        const [there, added] = [entryOf({ cost: 1n }), entryOf({ cost: 20n })];
+        await batch(account, 1, [there]);
+        const correction = entryOf({ id: there.id, kind: 'correction', cost: -300n });
+        await batch(account, 2, [there, { ...there, cost: 999n }, correction, added, { ...added, cost: 999n }]);
+        expect(await spentOfOne()).toBe(-279n);
+      });
+
+      test('without entries still tells its number', async () => {
+        expect(await book(account, 3)).toBe('booked');
+        expect(await rowOf(account)).toMatchObject({ booked: 3, number: 30 });
+      });
+
+      test.each([0, 2])('of epoch %i books nothing while the epoch is 1', async (epoch) => {
+        expect(await batch(account, 1, [entryOf()], { epoch })).toEqual({ outcome: 'epoch', rejected: [] });
+        expect([await spentOfOne(), await rowOf(account)]).toEqual([0n, undefined]);
+      });
+
+      test('is refused as soon as the epoch is raised, and booked in the new one', async () => {
+        await book(account, 1, 1n);
+        await under.epochs.raise(1, 1);
+        expect((await batch(account, 2, [entryOf()])).outcome).toBe('epoch');
+        expect((await batch(account, 2, [entryOf({ cost: 20n })], { epoch: 2 })).outcome).toBe('booked');
+        expect(await spentOfOne()).toBe(21n);
+      });
+
+      test('tells how many calls the store has done: the highest count of the epoch is remembered', async () => {
+        for (const calls of [5, 9, 7]) await batch(account, 1, [], { calls });
+        await batch(account, 1, [], { calls: 70, epoch: 2 });
+        expect((await under.epochs.state()).calls).toBe(9);
+        expect((await under.epochs.beat('one', 1)).calls).toBe(9);
+        await close(account, [], { calls: 11 });
+        expect((await under.epochs.state()).calls).toBe(11);
+        await under.epochs.raise(1, 1);
+        expect((await under.epochs.state()).calls).toBe(0);
+      });
+
+      test('after an outage is booked whole, whatever its size', async () => {
+        const entries = Array.from({ length: 12_000 }, (_, place) =>
+          entryOf({ cost: 1n, charges: [scopeWindow(1), scopeWindow(2 + (place % 50))] }),
+        );
+        await batch(account, 1, entries.slice(4000, 9000));
+        expect(await batch(account, 2, entries.toReversed())).toEqual({ outcome: 'booked', rejected: [] });
+        expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(51))).toEqual([12_000n, 240n, 240n]);
+      });
+
+      test.each([2n ** 53n - 1n, 2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 17n + 1n, 2n ** 63n - 1n])(
+        'is exact to the nano-dollar: a hundred times %s',
+        async (cost) => {
+          const charges = [scopeWindow(1)];
+          await batch(
+            account,
+            1,
+            Array.from({ length: 100 }, () => entryOf({ cost, charges })),
+          );
+          expect(await spentOfOne()).toBe(100n * cost);
+        },
+      );
+
+      test('of several accounts at the same time, over the same scopes in any order, loses nothing and does not deadlock', async () => {
+        const scopes = Array.from({ length: 30 }, (_, number) => scopeWindow(number));
+        const booked = Array.from({ length: 8 }, (_, turn) => {
+          const order = turn % 2 ? scopes : scopes.toReversed();
+          const entries = order.map((of) => entryOf({ cost: 1n, charges: [of, scopeWindow(99)] }));
+          return batch(crypto.randomUUID(), 1, turn % 3 ? entries : entries.toReversed());
+        });
+        await Promise.all(booked);
+        expect(await spent(...scopes, scopeWindow(99))).toEqual([...scopes.map(() => 8n), 240n]);
+      });
+
+      test.each<[string, Parameters<typeof entryOf>[0]]>([
+        ['a negative cost that a request settled', { cost: -1n }],
+        ['a cost beyond 64 bits', { cost: 2n ** 63n }],
+        ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
+      ])('with %s loses that entry only, which counts as spent until a person decides', async (_, bad) => {
+        const charges = [scopeWindow(1), scopeWindow(2)];
+        const refused = entryOf({ ...bad, charges });
+        const entries = [entryOf(), refused, ...Array.from({ length: 20 }, () => entryOf())];
+        for (const number of [1, 1, 2])
+          expect(await batch(account, number, entries)).toEqual({ outcome: 'booked', rejected: [refused.id] });
+        expect(await spent(...charges, scopeWindow(3))).toEqual([2100n + refused.cost, refused.cost, 0n]);
+        expect((await under.books.bookedOf([refused.id])).size).toBe(0);
+      });
+    });
+
+    describe('the last batch of an account', () => {
+      const isLast = true;
+
+      test.each([1, 7])(
+        'closes it with nothing charged, in whatever epoch (%i): later batches book nothing',
+        async (epoch) => {
+          await book(account, 1, 1n);
+          expect(await batch(account, 2, [entryOf({ cost: 20n })], { isLast, epoch })).toMatchObject({
+            outcome: 'booked',
+          });
+          expect(await rowOf(account)).toEqual({ booked: 2, number: 20, isClosed: true, isCharged: false });
+          expect(await book(account, 3, 300n)).toBe('closed');
+          expect(await spentOfOne()).toBe(21n);
+        },
+      );
+
+      test('may be its first, and may be repeated', async () => {
+        const entries = [entryOf()];
+        for (const _ of [1, 2, 3])
+          expect(await batch(account, 1, entries, { isLast })).toMatchObject({ outcome: 'booked' });
+        expect([await spentOfOne(), await rowOf(account)]).toMatchObject([100n, { isClosed: true }]);
+      });
+    });
+
+    describe('entries of a process between two accounts', () => {
+      const alone: Partial<Batch> = { account: undefined };
+
+      test('are booked by their ids while the epoch is not open', async () => {
+        await under.epochs.raise(1, 1);
+        const entries = [entryOf(), entryOf()];
+        for (const _ of [1, 2])
+          expect(await batch('', 0, entries, { ...alone, epoch: 2, calls: 9 })).toEqual({
+            outcome: 'booked',
+            rejected: [],
+          });
+        expect(await spentOfOne()).toBe(200n);
+        // The calls were those of the store before.
+        expect((await under.epochs.state()).calls).toBe(0);
+      });
+
+      test.each([
+        [1, 'closed'],
+        [2, 'epoch'],
+        [0, 'epoch'],
+      ])('of epoch %i are not booked while epoch 1 is open: %s', async (epoch, outcome) => {
+        expect((await batch('', 0, [entryOf()], { ...alone, epoch })).outcome).toBe(outcome);
+        expect(await spentOfOne()).toBe(0n);
+      });
+    });
+
+    test('rows answer for the accounts that are known', async () => {
+      const accounts = Array.from({ length: 5 }, () => crypto.randomUUID());
+      for (const [place, id] of accounts.slice(0, 3).entries()) await book(id, place + 1);
+      expect(await under.books.rows(accounts)).toEqual(
+        new Map(
+          accounts
+            .slice(0, 3)
+            .map((id, at) => [id, { booked: at + 1, number: 10 * (at + 1), isClosed: false, isCharged: false }]),
+        ),
+      );
+      expect(await under.books.rows([])).toEqual(new Map());
+    });
+
+    describeClosings(make);
+  });
+}

@@ -1,0 +1,58 @@
+// The scene of the promises of account books: an instance in its first epoch, accounts that book and are closed.
+
+import type { AccountFigures } from '../counter-store.ts';
+import type { Epochs } from '../epochs.ts';
+import type { AccountBooks, Batch, Closing } from '../ledger-database.ts';
+import type { Entry } from '../ledger-rows.ts';
+import type { Nano } from '../money.ts';
+import type { ScopeWindow } from '../policy.ts';
+import type { Registry } from '../registry.ts';
+import { entryOf, NOON, scopeWindow } from './ledger-row.fixture.ts';
+
+export interface AccountBooksUnderTest {
+  readonly books: AccountBooks;
+  readonly epochs: Epochs;
+  /** The registry over the same books: recounts are written with a policy. */
+  readonly registry: Registry;
+}
+
+/** Account books of an open instance, in its first epoch, open as well. */
+export async function openedAccountBooks(make: () => Promise<AccountBooksUnderTest>): Promise<AccountBooksUnderTest> {
+  const under = await make();
+  await under.registry.openInstance({ uid: 'instance-1', namespace: 'apps', name: 'gateway' });
+  await under.epochs.raise(0, 0);
+  await under.epochs.open(1);
+  return under;
+}
+
+/** Figures of an account in a counter: the risk, and unbooked spend by batch. */
+export const figuresOf = (of: ScopeWindow, risk: Nano, ...unbooked: ReadonlyArray<Nano>): AccountFigures => ({
+  ...of,
+  ...{ escrow: 0n, risk, unbooked: unbooked.map((spend, place) => ({ batch: place + 1, spend })) },
+});
+
+/** `under` is called for each operation: each test has its own books. */
+export function accountScene(under: () => AccountBooksUnderTest) {
+  const batch = (id: string, number: number, entries: ReadonlyArray<Entry>, more: Partial<Batch> = {}) =>
+    under().books.bookBatch({
+      epoch: 1,
+      account: { id, batch: number, number: 10 * number },
+      calls: 0,
+      entries,
+      ...more,
+    });
+  const book = async (id: string, number: number, ...costs: ReadonlyArray<Nano>) =>
+    (
+      await batch(
+        id,
+        number,
+        costs.map((cost) => entryOf({ cost })),
+      )
+    ).outcome;
+  const close = (account: string, figures: Closing['figures'], more: Partial<Closing> = {}) =>
+    under().books.close({ epoch: 1, account, figures, calls: 0, at: NOON, ...more });
+  const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
+  const spentOfOne = async () => (await spent(scopeWindow(1)))[0];
+  const rowOf = async (account: string) => (await under().books.rows([account])).get(account);
+  return { batch, book, close, spent, spentOfOne, rowOf };
+}

@@ -1,0 +1,202 @@
+// Promises of all books, in memory or in PostgreSQL.
+import * as fc from 'fast-check';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Books, Entry } from '../ledger-rows.ts';
+import type { Nano } from '../money.ts';
+import type { ScopeWindow } from '../policy.ts';
+import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
+import { describeRecounts } from './ledger-rows.recount.promises.ts';
+import { type BooksUnderTest, booksScene, INSTANCE, openedBooks } from './ledger-rows.scenario.promises.ts';
+import { scopeWrite } from './registry.scenario.promises.ts';
+
+/** `make` returns empty books; it is called once per test. */
+export function describeBooks(name: string, make: () => Promise<BooksUnderTest>): void {
+  describe(`the books in ${name}`, () => {
+    let under: BooksUnderTest;
+    let books: Books;
+    beforeEach(async () => {
+      under = await openedBooks(make);
+      ({ books } = under);
+    });
+    const { book, spent } = booksScene(() => under);
+
+    test('an entry is charged to every scope that pays it, each in its own window', async () => {
+      const tomorrow = { start: NOON, end: NOON + DAY };
+      await book(entryOf({ cost: 7n, charges: [scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3)] }));
+      await book(entryOf({ cost: 5n, charges: [scopeWindow(3)] }));
+      expect(await spent(scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3))).toEqual([7n, 7n, 12n]);
+    });
+
+    test('a key that moved to another instance takes its scope and its model budgets with it, and no other scope', async () => {
+      const [uid, hash, model] = ['instance-2', 'a'.repeat(64), '00000000-0000-8000-8000-00000000000a'];
+      const { registry } = under;
+      await registry.openInstance({ uid, namespace: 'apps', name: 'other' });
+      const [own, moving] = [scopeWrite('own'), scopeWrite('billing', { value: { hash } })];
+      const { scopeId, anchor } = moving.policy;
+      const scopes = [scopeId, model, own.policy.scopeId, scopeWindow(7).scopeId];
+      const ofModel = { scopeId: model, kind: 'model' as const, name: 'gpt', blocked: false, models: [], anchor };
+      const policy = { ...moving.policy, ownScopes: [ofModel], retained: 'billing-key' };
+      for (const write of [own, { ...moving, policy }]) expect(await registry.putScope(write)).toBe('written');
+      expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());
+      const brought = { ...moving, policy, instanceUid: uid, alias: 'brought', proof: hash };
+      expect(await registry.putScope(brought)).toBe('written');
+      expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));
+      expect(await books.scopesOfOtherInstances(uid, [scopeId])).toEqual(new Set());
+      expect(await books.scopesOfOtherInstances(INSTANCE, [])).toEqual(new Set());
+    });
+
+    test('sums answer in the order of the question, and a window without entries is zero', async () => {
+      await book(entryOf());
+      const asked = [scopeWindow(9), scopeWindow(1), scopeWindow(1, { start: 0, end: 1 }), scopeWindow(1)];
+      expect(await books.sums(asked)).toEqual(asked.map((of, place) => ({ ...of, spent: place % 2 ? 100n : 0n })));
+      expect(await books.sums([])).toEqual([]);
+    });
+
+    test('windows are distinguished by both edges', async () => {
+      const longer = { ...WINDOW, end: WINDOW.end + 1 };
+      await book(entryOf({ cost: 1n }), entryOf({ cost: 2n, charges: [scopeWindow(1, longer)] }));
+      expect(await spent(scopeWindow(1), scopeWindow(1, longer))).toEqual([1n, 2n]);
+    });
+
+    test('an entry counts once: in one batch, in the next, and in concurrent batches', async () => {
+      const entry = entryOf();
+      await book(entry, { ...entry, cost: 999n }, entry);
+      await book(entry, entryOf());
+      await Promise.all(Array.from({ length: 8 }, () => book(entry, entryOf({ cost: 1n }))));
+      expect(await spent(scopeWindow(1))).toEqual([208n]);
+    });
+
+    test('the cost of a hold is the sum of its entries, negative corrections included', async () => {
+      const id = idAt(NOON);
+      await book(entryOf({ id, kind: 'expired', cost: 90n }));
+      await book(entryOf({ id, kind: 'correction', cost: -60n }), entryOf({ id, kind: 'correction', cost: -60n }));
+      expect(await spent(scopeWindow(1))).toEqual([30n]);
+      expect(await books.bookedOf([id])).toEqual(
+        new Map([
+          [
+            id,
+            [
+              { kind: 'correction', cost: -60n },
+              { kind: 'expired', cost: 90n },
+            ],
+          ],
+        ]),
+      );
+    });
+
+    test('the entries of many ids are read together, unknown ids left out', async () => {
+      const [one, other] = [entryOf(), entryOf({ id: idAt(NOON - 400 * DAY), kind: 'expired' })];
+      await book(one, other);
+      expect(await books.bookedOf([one.id, other.id, idAt(NOON)])).toEqual(
+        new Map([
+          [one.id, [{ kind: 'settled', cost: 100n }]],
+          [other.id, [{ kind: 'expired', cost: 100n }]],
+        ]),
+      );
+      expect(await books.bookedOf([])).toEqual(new Map());
+    });
+
+    test('an entry without charges is kept all the same', async () => {
+      const entry = entryOf({ charges: [] });
+      expect(await book(entry)).toEqual({ rejected: [] });
+      expect((await books.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
+    });
+
+    test('an empty batch is nothing', async () => {
+      expect(await book()).toEqual({ rejected: [] });
+    });
+
+    test.each([
+      0n,
+      2n ** 53n - 1n,
+      2n ** 53n + 1n,
+      10n ** 14n - 1n,
+      10n ** 14n + 1n,
+      10n ** 17n + 1n,
+      10n ** 18n + 1n,
+      2n ** 63n - 1n,
+    ])('sums are exact to the nano-dollar: a hundred and one times %s', async (cost) => {
+      await book(...Array.from({ length: 100 }, () => entryOf({ cost })));
+      await book(entryOf({ cost }));
+      expect(await spent(scopeWindow(1))).toEqual([cost * 101n]);
+    });
+
+    test('entries of any month are booked, the distant past and future too', async () => {
+      const times = [0, Date.UTC(1999, 11, 31, 23, 59, 59, 999), Date.UTC(2000, 0, 1), NOON, Date.UTC(2101, 1, 1)];
+      const entries = times.map((time) => entryOf({ id: idAt(time) }));
+      expect(await book(...entries)).toEqual({ rejected: [] });
+      expect(await spent(scopeWindow(1))).toEqual([500n]);
+      expect((await books.bookedOf(entries.map(({ id }) => id))).size).toBe(times.length);
+    });
+
+    test.each<[string, Partial<Entry>]>([
+      ['a negative cost that a request settled', { cost: -1n }],
+      ['a cost beyond 64 bits', { cost: 2n ** 63n }],
+      ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
+    ])('%s is rejected and reported, and the rest of its batch is booked', async (_, bad) => {
+      const rest = Array.from({ length: 20 }, () => entryOf());
+      const refused = entryOf(bad);
+      const [before, after] = [rest.slice(0, 13), rest.slice(13)];
+      expect(await book(...before, refused, ...after)).toEqual({ rejected: [refused.id] });
+      expect(await spent(scopeWindow(1))).toEqual([2000n]);
+      expect(await book(refused)).toEqual({ rejected: [refused.id] });
+      expect(await spent(scopeWindow(1))).toEqual([2000n]);
+    });
+
+    test('concurrent batches over the same scopes, in any order, lose nothing and do not deadlock', async () => {
+      const scopes = Array.from({ length: 30 }, (_, number) => scopeWindow(number));
+      const batches = Array.from({ length: 12 }, (_, turn) =>
+        scopes.map((_, place) => {
+          const first = (place * 7 + turn * 11) % scopes.length;
+          return entryOf({ cost: 1n, charges: turn % 2 ? scopes.slice(first) : scopes.slice(first).reverse() });
+        }),
+      );
+      await Promise.all(batches.map((batch) => book(...batch)));
+      const expected = scopes.map(({ scopeId }) =>
+        batches.flat().reduce((sum, { charges }) => sum + (charges.some((of) => of.scopeId === scopeId) ? 1n : 0n), 0n),
+      );
+      expect(await spent(...scopes)).toEqual(expected);
+    });
+
+    test('concurrent batches with the same entries in opposite orders do not deadlock', async () => {
+      for (let round = 1; round <= 4; round += 1) {
+        const entries = Array.from({ length: 1000 }, () => entryOf({ cost: 1n }));
+        await Promise.all(Array.from({ length: 4 }, (_, turn) => book(...(turn % 2 ? entries : entries.toReversed()))));
+        expect(await spent(scopeWindow(1))).toEqual([BigInt(round) * 1000n]);
+      }
+    });
+
+    test('a sum is the sum of its entries after any batches and repeats', async () => {
+      const amount = fc.oneof(fc.bigInt(0n, 2n ** 63n - 1n), fc.constantFrom(0n, 1n, 2n ** 53n + 1n, 10n ** 17n + 1n));
+      const windows = [WINDOW, { start: NOON, end: NOON + DAY }];
+      const of = fc.record({ scope: fc.nat(3), window: fc.constantFrom(...windows) });
+      const drawn = fc.record({
+        cost: amount,
+        charges: fc.uniqueArray(of, { selector: ({ scope }) => scope, maxLength: 4 }),
+      });
+      const batches = fc.array(fc.array(fc.nat(9), { maxLength: 8 }), { maxLength: 6 });
+      let round = 0;
+      await fc.assert(
+        fc.asyncProperty(fc.array(drawn, { minLength: 10, maxLength: 10 }), batches, async (all, plan) => {
+          round += 1000;
+          const entries = all.map(({ cost, charges }) =>
+            entryOf({ cost, charges: charges.map(({ scope, window }) => scopeWindow(round + scope, window)) }),
+          );
+          for (const places of plan) await book(...places.flatMap((place) => entries[place] ?? []));
+          const booked = [...new Set(plan.flat())].flatMap((place) => entries[place] ?? []);
+          const asked = [0, 1, 2, 3].flatMap((scope) => windows.map((window) => scopeWindow(round + scope, window)));
+          expect(await spent(...asked)).toEqual(asked.map((each) => naiveSum(booked, each)));
+        }),
+        { numRuns: 30 },
+      );
+    });
+
+    describeRecounts(make);
+  });
+}
+
+function naiveSum(entries: ReadonlyArray<Entry>, { scopeId, window }: ScopeWindow): Nano {
+  return entries
+    .filter(({ charges }) => charges.some((of) => of.scopeId === scopeId && of.window.end === window.end))
+    .reduce((sum, { cost }) => sum + cost, 0n);
+}

@@ -1,0 +1,31 @@
+// The scene of the promises of books: entries in, sums out, of one open instance.
+import type { Books, Entry } from '../ledger-rows.ts';
+import type { ScopeWindow } from '../policy.ts';
+import type { Registry } from '../registry.ts';
+
+export interface BooksUnderTest {
+  readonly books: Books;
+  /** Books entries of the instance, each (id, kind) once. */
+  readonly book: (
+    instanceUid: string,
+    entries: ReadonlyArray<Entry>,
+  ) => Promise<{ readonly rejected: ReadonlyArray<string> }>;
+  /** The registry over the same books: recounts are written with a policy. */
+  readonly registry: Registry;
+}
+
+export const INSTANCE = 'instance-1';
+
+/** Books with the instance open. */
+export async function openedBooks(make: () => Promise<BooksUnderTest>): Promise<BooksUnderTest> {
+  const under = await make();
+  await under.registry.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
+  return under;
+}
+
+/** `under` is called for each operation: each test has its own books. */
+export function booksScene(under: () => BooksUnderTest) {
+  const book = (...entries: ReadonlyArray<Entry>) => under().book(INSTANCE, entries);
+  const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
+  return { book, spent };
+}

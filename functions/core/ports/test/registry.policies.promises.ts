@@ -1,0 +1,127 @@
+// Promises of policies, which the gateway finds by the hash of a value.
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Registry } from '../registry.ts';
+import {
+  hash,
+  INSTANCE,
+  OTHER,
+  openedRegistry,
+  type RegistryUnderTest,
+  registryScene,
+  toWrite,
+} from './registry.scenario.promises.ts';
+
+/** `make` as in `describeRegistry`, which runs this too. */
+export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
+  describe('policies', () => {
+    let under: RegistryUnderTest;
+    let registry: Registry;
+    let policies: RegistryUnderTest['policies'];
+    beforeEach(async () => {
+      under = await openedRegistry(make);
+      ({ registry, policies } = under);
+    });
+    const { addValue, claim, claims, find, write, workingKey } = registryScene(() => under);
+
+    test('a key is found by its hash, with the policy of every scope that pays, the key first', async () => {
+      const user = await claim('ann@example.org', 'user', { models: ['small'] });
+      const team = await claim('research', 'team', { blocked: true });
+      const { policy } = await workingKey('billing', hash('a'), { charges: [team.scopeId, user.scopeId] });
+      expect(await find(hash('a'))).toEqual({
+        key: policy,
+        scopes: [policy, team.policy, user.policy],
+        secret: expect.stringMatching(/.{32}/),
+      });
+    });
+
+    test('a key has a secret of its own, which stays when its value is rotated and its policy edited', async () => {
+      const { claimed } = await workingKey('billing', hash('a'));
+      await workingKey('other', hash('b'));
+      const secret = (await find(hash('a')))?.secret;
+      await addValue(claimed, hash('c'));
+      await registry.retireValues(claimed.scopeId, [hash('a')]);
+      await write(claimed, { models: ['small'] });
+      expect((await find(hash('c')))?.secret).toBe(secret);
+      expect((await find(hash('b')))?.secret).not.toBe(secret);
+    });
+
+    test('a policy comes back as it was written: exact limits, instants and any text', async () => {
+      const { policy } = await workingKey('billing', hash('a'), {
+        budget: { limit: '999999999999999999', duration: '30d', alignment: 'Calendar' },
+        models: ['a/b', 'ünï "quoted"', ''],
+        expiresAt: 253_402_300_799_999,
+      });
+      expect((await find(hash('a')))?.key).toEqual(policy);
+    });
+
+    test('blocked and expired keys are found: what to say about them is for the gateway', async () => {
+      await workingKey('billing', hash('a'), { blocked: true, expiresAt: 1 });
+      expect(await find(hash('a'))).toMatchObject({ key: { blocked: true, expiresAt: 1 } });
+    });
+
+    test('what is written last holds at once', async () => {
+      const { claimed, policy } = await workingKey('billing', hash('a'));
+      const budget = { limit: '5000000000', duration: '1h', alignment: 'Rolling' as const };
+      await write(claimed, { budget });
+      await write(claimed, { budget });
+      expect((await find(hash('a')))?.key).toEqual({ ...policy, budget });
+      await write(claimed, {});
+      expect((await find(hash('a')))?.key).toEqual(policy);
+    });
+
+    test('an unknown value and the key of another instance are not found', async () => {
+      await workingKey('working', hash('b'));
+      expect(await find(hash('c'))).toBeUndefined();
+      expect(await find('')).toBeUndefined();
+      expect((await policies(OTHER.uid).find([hash('b')])).size).toBe(0);
+      expect((await policies('never opened').find([hash('b')])).size).toBe(0);
+    });
+
+    test('many keys are found by one question, known ones among unknown ones', async () => {
+      const made = await Promise.all(['a', 'b', 'd'].map((name) => workingKey(name, hash(name))));
+      const unknown = Array.from({ length: 1_000 }, (_, place) => `${place}`.padStart(64, '0'));
+      const found = await policies(INSTANCE.uid).find([...unknown, ...['d', 'a', 'c', 'b'].map(hash)]);
+      expect([...found.keys()].sort()).toEqual(['a', 'b', 'd'].map(hash).sort());
+      expect(found.get(hash('b'))?.key).toEqual(made[1]?.policy);
+      expect((await policies(INSTANCE.uid).find([])).size).toBe(0);
+    });
+
+    test('a retired key is not found', async () => {
+      const { claimed } = await workingKey('billing', hash('a'));
+      await registry.retire([claimed.scopeId]);
+      expect(await find(hash('a'))).toBeUndefined();
+    });
+
+    test('many policies are written at the same time, edited budgets among them', async () => {
+      const made = await Promise.all(Array.from({ length: 700 }, (_, place) => claim(`key-${place}`)));
+      const window = { start: 0, end: 3_600_000 };
+      const modelsOf = (alias: string) => [`model of ${alias}`];
+      const outcomes = await Promise.all(
+        made.map((claimed, place) => {
+          const recounts = place % 9 === 0 ? {} : { recounts: [{ scopeId: claimed.scopeId, window }] };
+          const written = toWrite(claimed);
+          const policy = { ...written.policy, models: modelsOf(claimed.alias) };
+          return registry.putScope({ ...written, ...recounts, policy });
+        }),
+      );
+      expect(new Set(outcomes)).toEqual(new Set(['written']));
+      const listed = await claims();
+      expect(listed).toHaveLength(700);
+      for (const { alias, policy } of listed) expect(policy?.models).toEqual(modelsOf(alias));
+    });
+
+    test('a budget whose user was deleted still pays until the key is rewritten: a deletion never frees spend', async () => {
+      const user = await claim('ann@example.org', 'user');
+      const { claimed, policy } = await workingKey('billing', hash('a'), { charges: [user.scopeId] });
+      await registry.retire([user.scopeId]);
+      expect((await find(hash('a')))?.scopes).toEqual([policy, user.policy]);
+      await write(claimed, { charges: [] });
+      expect((await find(hash('a')))?.scopes).toEqual([{ ...policy, charges: [] }]);
+    });
+
+    test('a key that pays from a scope that is not there does not work', async () => {
+      await workingKey('billing', hash('a'), { charges: [crypto.randomUUID()] });
+      expect(await find(hash('a'))).toBeUndefined();
+    });
+  });
+}

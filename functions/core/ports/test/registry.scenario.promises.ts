@@ -1,0 +1,90 @@
+// The scene of the promises of registries: two open instances, claims by name, and keys that work.
+import type { KeyPolicy, Policies, ScopePolicy } from '../policy.ts';
+import type { Claim, Holder, Registry, ScopeOutcome, ScopeWrite } from '../registry.ts';
+
+export interface RegistryUnderTest {
+  readonly registry: Registry;
+  policies(instanceUid: string): Policies;
+}
+
+export const INSTANCE = { uid: 'instance-1', namespace: 'apps', name: 'gateway' };
+export const OTHER = { uid: 'instance-2', namespace: 'apps', name: 'other' };
+
+export const holder = (name: string): Holder => ({ uid: `uid-of-${name}`, namespace: 'apps', name });
+/** A text in place of its SHA-256, of the same length. */
+export const hash = (text: string) => text.padStart(64, text.slice(0, 1));
+
+/** A registry with both instances open. */
+export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Promise<RegistryUnderTest> {
+  const under = await make();
+  await under.registry.openInstance(INSTANCE);
+  await under.registry.openInstance(OTHER);
+  return under;
+}
+
+/** `under` is called for each operation: each test has its own registry. */
+export function registryScene(under: () => RegistryUnderTest) {
+  const find = async (value: string) => (await under().policies(INSTANCE.uid).find([value])).get(value);
+  const claims = () => under().registry.claims(INSTANCE.uid);
+  /** A scope with its policy, as the registry lists it. */
+  const claim = async (alias: string, kind: Claim['kind'] = 'key', more: Partial<KeyPolicy> = {}): Promise<Claim> => {
+    const write = scopeWrite(alias, { kind });
+    await mustBeWritten(under().registry.putScope({ ...write, policy: { ...write.policy, ...more } }));
+    const [found] = await under().registry.claimsOf(INSTANCE.uid, [write]);
+    if (found === undefined) throw new Error(`${alias} is not listed`);
+    return found;
+  };
+  /** Writes the scope of a claim again, with these changes. */
+  const put = (claimed: Claim, more: Partial<ScopeWrite> = {}) =>
+    under().registry.putScope({ ...toWrite(claimed), ...more });
+  const write = async (claimed: Claim, more: Partial<KeyPolicy>) => {
+    const policy = { ...toWrite(claimed).policy, ...more };
+    await mustBeWritten(put(claimed, { policy }));
+    return policy;
+  };
+  const addValue = async (claimed: Claim, value: string, asked?: string) =>
+    mustBeWritten(put(claimed, { value: { hash: value, ...(asked === undefined ? {} : { asked }) } }));
+  /** A key that works: claimed, with a value and a policy. */
+  const workingKey = async (alias: string, value: string, more: Partial<KeyPolicy> = {}) => {
+    const claimed = await claim(alias, 'key', more);
+    await addValue(claimed, value);
+    return { claimed, policy: claimed.policy };
+  };
+  return { find, claims, claim, put, write, addValue, workingKey };
+}
+
+async function mustBeWritten(outcome: Promise<ScopeOutcome>): Promise<void> {
+  const ended = await outcome;
+  if (ended !== 'written') throw new Error(`the scope is not written, but ${ended}`);
+}
+
+/** The write that made a claim. */
+export function toWrite({ kind, alias, holder: by, policy }: Claim, instanceUid = INSTANCE.uid): ScopeWrite {
+  if (policy === undefined) throw new Error(`${alias} has no policy`);
+  return { instanceUid, kind, alias, holder: by, policy, generation: 1 };
+}
+
+/** A write of a new scope. */
+export function scopeWrite(
+  alias: string,
+  { kind = 'key', by = alias, value }: { kind?: ScopeWrite['kind']; by?: string; value?: ScopeWrite['value'] } = {},
+): ScopeWrite {
+  const at = { kind, alias, holder: holder(by) };
+  const claim = { ...at, scopeId: crypto.randomUUID(), anchor: Date.UTC(2026, 10, 21, 12) };
+  const policy = kind === 'key' ? keyPolicy(claim) : scopePolicy(claim);
+  return { ...at, instanceUid: INSTANCE.uid, policy, generation: 1, ...(value === undefined ? {} : { value }) };
+}
+
+type KeyedClaim = Pick<Claim, 'scopeId' | 'kind' | 'alias' | 'anchor' | 'holder'>;
+
+export function scopePolicy(
+  { scopeId, kind, alias, anchor }: Omit<KeyedClaim, 'holder'>,
+  more: Partial<ScopePolicy> = {},
+): ScopePolicy {
+  return { scopeId, kind, name: alias, blocked: false, models: [], anchor, ...more };
+}
+
+export function keyPolicy(claim: KeyedClaim, more: Partial<KeyPolicy> = {}): KeyPolicy {
+  const { namespace, name } = claim.holder;
+  return { ...scopePolicy(claim), kind: 'key', object: { namespace, name }, charges: [], ...more };
+}

@@ -1,0 +1,245 @@
+// Promises of every registry about scopes as they are written: alias, policy and value, all or none.
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type Holder, type Registry, SAME_PLACE } from '../registry.ts';
+import {
+  hash,
+  holder,
+  INSTANCE,
+  OTHER,
+  openedRegistry,
+  type RegistryUnderTest,
+  scopeWrite,
+} from './registry.scenario.promises.ts';
+
+const ANCHOR = Date.UTC(2026, 10, 21, 12);
+
+/** `make` as in `describeRegistry`, which runs this too. */
+export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
+  describe('scopes', () => {
+    let registry: Registry;
+    let policies: RegistryUnderTest['policies'];
+    beforeEach(async () => {
+      ({ registry, policies } = await openedRegistry(make));
+    });
+    const find = async (value: string) => (await policies(INSTANCE.uid).find([value])).get(value);
+    const claims = () => registry.claims(INSTANCE.uid);
+
+    test('one call makes a key that works: the claim with the scope and anchor of its policy, and the value', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a'), asked: 'today' } });
+      expect(await registry.putScope(write)).toBe('written');
+      expect(await claims()).toEqual([
+        {
+          ...{
+            scopeId: write.policy.scopeId,
+            kind: 'key',
+            alias: 'billing',
+            holder: holder('billing'),
+            anchor: ANCHOR,
+          },
+          values: [{ hash: hash('a'), createdAt: expect.any(Number), asked: 'today' }],
+          policy: write.policy,
+        },
+      ]);
+      expect((await find(hash('a')))?.key).toEqual(write.policy);
+      const before = await claims();
+      expect(await registry.putScope(write)).toBe('written');
+      expect(await claims()).toEqual(before);
+    });
+
+    test('who loses the alias writes nothing, and sees who has it', async () => {
+      await registry.putScope(scopeWrite('billing', { by: 'first' }));
+      const late = scopeWrite('billing', { by: 'second', value: { hash: hash('b') } });
+      expect(await registry.putScope(late)).toBe('taken');
+      expect(await registry.claimsOf(INSTANCE.uid, [{ kind: 'key', alias: 'billing' }])).toMatchObject([
+        { holder: holder('first'), values: [] },
+      ]);
+      expect(await find(hash('b'))).toBeUndefined();
+    });
+
+    test('of twenty that want an alias at the same time exactly one has it, whatever else is asked for beside them', async () => {
+      const names = Array.from({ length: 20 }, (_, place) => `racer-${place}`);
+      const outcomes = await Promise.all(
+        names.flatMap((by) => [registry.putScope(scopeWrite('billing', { by })), registry.putScope(scopeWrite(by))]),
+      );
+      expect(outcomes.filter((outcome) => outcome === 'written')).toHaveLength(21);
+      expect(await claims()).toHaveLength(21);
+    });
+
+    test('many at the same time, in any order, each end by themselves', async () => {
+      const all = Array.from({ length: 60 }, (_, place) => `alias-${place}`);
+      const ask = (by: string, of: ReadonlyArray<string>) =>
+        Promise.all(
+          of.map((alias) => registry.putScope(scopeWrite(alias, { by, value: { hash: hash(`${by}-${alias}`) } }))),
+        );
+      const [one, other] = await Promise.all([ask('one', all), ask('other', all.toReversed())]);
+      expect(one.map((outcome) => outcome === 'taken')).toEqual(
+        other.toReversed().map((outcome) => outcome === 'written'),
+      );
+      for (const { values } of await claims()) expect(values).toHaveLength(1);
+    });
+
+    test('one that the database refuses fails alone', async () => {
+      const bad = scopeWrite('bad');
+      const writes = [scopeWrite('one'), { ...bad, policy: { ...bad.policy, scopeId: 'no uuid' } }, scopeWrite('two')];
+      const ended = await Promise.allSettled(writes.map((write) => registry.putScope(write)));
+      const isStrict = ended[1]?.status === 'rejected';
+      expect(ended.map(({ status }) => status)).toEqual([
+        'fulfilled',
+        isStrict ? 'rejected' : 'fulfilled',
+        'fulfilled',
+      ]);
+      expect((await claims()).map(({ alias }) => alias)).toEqual(expect.arrayContaining(['one', 'two']));
+    });
+
+    test('a retired scope is not written again, and its alias is free for another scope', async () => {
+      const write = scopeWrite('billing');
+      await registry.putScope(write);
+      await registry.retire([write.policy.scopeId]);
+      expect(await registry.putScope({ ...write, value: { hash: hash('a') } })).toBe('taken');
+      expect(await claims()).toEqual([]);
+      expect(await registry.putScope(scopeWrite('billing'))).toBe('written');
+      expect(await find(hash('a'))).toBeUndefined();
+    });
+
+    test('a value that another live scope has is refused, and the policy is written', async () => {
+      await registry.putScope(scopeWrite('one', { value: { hash: hash('a') } }));
+      const two = scopeWrite('two', { value: { hash: hash('a') } });
+      expect(await registry.putScope(two)).toBe('value taken');
+      expect((await registry.claimsOf(INSTANCE.uid, [two]))[0]).toMatchObject({ values: [], policy: two.policy });
+    });
+
+    test('nothing is written where the value of `unless` lives: another run has published it', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a') } });
+      await registry.putScope(write);
+      const late = {
+        ...write,
+        policy: { ...write.policy, blocked: true },
+        value: { hash: hash('b'), unless: hash('a') },
+      };
+      expect(await registry.putScope(late)).toBe('overtaken');
+      expect(await claims()).toMatchObject([{ policy: write.policy, values: [{ hash: hash('a') }] }]);
+      expect(await registry.putScope({ ...late, value: { hash: hash('b'), unless: hash('c') } })).toBe('written');
+      await registry.retireValues(write.policy.scopeId, [hash('a')], 3_600_000);
+      expect(await registry.putScope({ ...late, value: { hash: hash('d'), unless: hash('a') } })).toBe('written');
+    });
+
+    test('a policy of an earlier generation never takes the place of a later one; an adopter begins anew', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a') } });
+      const at = (generation: number, blocked: boolean, by = 'billing') => ({
+        ...{ ...write, generation, holder: holder(by), proof: hash('a') },
+        policy: { ...write.policy, blocked },
+      });
+      await registry.putScope(at(5, true));
+      expect(await registry.putScope(at(4, false))).toBe('written');
+      expect((await find(hash('a')))?.key.blocked).toBe(true);
+      expect(await registry.putScope(at(1, false, 'heir'))).toBe('written');
+      expect((await find(hash('a')))?.key.blocked).toBe(false);
+    });
+
+    test('who proves a live value takes the claim over with scope, anchor and values; a thief does not', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a') } });
+      await registry.putScope(write);
+      expect(await registry.putScope({ ...write, holder: holder('thief'), proof: hash('b') })).toBe('taken');
+      expect(await registry.putScope({ ...write, holder: holder('heir'), proof: hash('a') })).toBe('written');
+      expect(await claims()).toMatchObject([{ holder: holder('heir'), anchor: ANCHOR, values: [{ hash: hash('a') }] }]);
+      await registry.retireValues(write.policy.scopeId, [hash('a')]);
+      expect(await registry.putScope({ ...write, holder: holder('late'), proof: hash('a') })).toBe('taken');
+    });
+
+    test('a retained claim moves to whoever proves its value, from another instance and another alias', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a') } });
+      await registry.putScope({ ...write, policy: { ...write.policy, retained: 'billing-key' } });
+      const brought = { ...scopeWrite('brought', { by: 'heir' }), instanceUid: OTHER.uid, proof: hash('a') };
+      expect(await registry.putScope(brought)).toBe('taken');
+      expect(await registry.claims(OTHER.uid)).toMatchObject([
+        { scopeId: write.policy.scopeId, alias: 'brought', holder: holder('heir'), anchor: ANCHOR },
+      ]);
+      expect(await claims()).toEqual([]);
+      expect(await registry.putScope({ ...brought, policy: { ...write.policy, name: 'brought' } })).toBe('written');
+      expect((await policies(OTHER.uid).find([hash('a')])).get(hash('a'))?.key.name).toBe('brought');
+    });
+
+    test('a claim that is not retained stays where it is, whoever has a copy of its value', async () => {
+      await registry.putScope(scopeWrite('billing', { value: { hash: hash('a') } }));
+      const copy = { ...scopeWrite('copy', { by: 'thief' }), instanceUid: OTHER.uid, proof: hash('a') };
+      expect(await registry.putScope(copy)).toBe('written');
+      expect(await registry.claims(OTHER.uid)).toMatchObject([{ scopeId: copy.policy.scopeId, values: [] }]);
+      expect(await claims()).toHaveLength(1);
+    });
+
+    test('a user or team is taken over by what stands in its place, and by nothing else; a key never so', async () => {
+      const user = scopeWrite('ann@example.org', { kind: 'user', by: 'ann' });
+      const key = scopeWrite('billing');
+      await registry.putScope(user);
+      await registry.putScope(key);
+      const ask = (write: typeof user, by: Partial<Holder>) =>
+        registry.putScope({ ...write, holder: { ...write.holder, uid: 'another', ...by }, proof: SAME_PLACE });
+      expect(await ask(user, { name: 'eve' })).toBe('taken');
+      expect(await ask(user, { namespace: 'elsewhere' })).toBe('taken');
+      expect(await ask(key, {})).toBe('taken');
+      expect(await ask(user, {})).toBe('written');
+    });
+
+    test('an alias is free text, told apart to the letter, and taken per kind and per instance only', async () => {
+      const aliases = ['a', 'A', 'a b', "o'hara", '"; drop table claim; --', 'ключ/🔑', 'a'.repeat(256), '%', 'null'];
+      const writes = [...aliases.map((alias) => scopeWrite(alias)), scopeWrite('a', { kind: 'user' })];
+      const elsewhere = { ...scopeWrite('a'), instanceUid: OTHER.uid };
+      const outcomes = await Promise.all([...writes, elsewhere].map((write) => registry.putScope(write)));
+      expect(new Set(outcomes)).toEqual(new Set(['written']));
+      expect((await claims()).map(({ alias }) => alias).toSorted()).toEqual([...aliases, 'a'].toSorted());
+    });
+
+    test('an anchor is a whole second: windows, which are counted from it, begin and end with one', async () => {
+      const write = scopeWrite('billing');
+      await registry.putScope({ ...write, policy: { ...write.policy, anchor: ANCHOR + 999 } });
+      expect((await claims()).map(({ anchor }) => anchor)).toEqual([ANCHOR]);
+    });
+
+    test('the claims of an instance are listed with their values and policies, those of others are not', async () => {
+      const key = scopeWrite('billing', { value: { hash: hash('a') } });
+      const user = scopeWrite('ann@example.org', { kind: 'user' });
+      const elsewhere = { ...scopeWrite('elsewhere'), instanceUid: OTHER.uid };
+      for (const write of [key, user, elsewhere]) await registry.putScope(write);
+      const listed = (await claims()).toSorted((one, other) => (one.alias < other.alias ? -1 : 1));
+      expect(listed).toMatchObject([
+        { alias: 'ann@example.org', kind: 'user', policy: user.policy, values: [] },
+        { alias: 'billing', kind: 'key', policy: key.policy, holder: key.holder, values: [{ hash: hash('a') }] },
+      ]);
+    });
+
+    test('a policy is written for its own instance only', async () => {
+      const write = scopeWrite('billing');
+      await registry.putScope(write);
+      const abroad = { ...write, instanceUid: OTHER.uid, policy: { ...write.policy, blocked: true } };
+      expect(await registry.putScope(abroad)).toBe('taken');
+      expect(await claims()).toMatchObject([{ policy: write.policy }]);
+    });
+
+    test('an instance says whether it is open, and scopes whose they are among the aliases that are asked for', async () => {
+      expect(await registry.instance(INSTANCE.uid)).toMatchObject({
+        isOpen: true,
+        place: { namespace: INSTANCE.namespace, name: INSTANCE.name },
+      });
+      expect((await registry.instance('never was')).place).toBeUndefined();
+      expect((await registry.instance('never was')).isOpen).toBe(false);
+      expect(await registry.instance(INSTANCE.uid)).toMatchObject({ hasClaims: false });
+      await registry.putScope(scopeWrite('billing'));
+      expect(await registry.claimsOf(INSTANCE.uid, [{ kind: 'user', alias: 'billing' }])).toEqual([]);
+      expect(await registry.instance(INSTANCE.uid)).toMatchObject({ hasClaims: true });
+      expect(await registry.instance(OTHER.uid)).toMatchObject({ hasClaims: false });
+      await registry.closeInstance(INSTANCE.uid);
+      expect(await registry.instance(INSTANCE.uid)).toMatchObject({ isOpen: false, hasClaims: false });
+    });
+
+    test('a value that is written while its claim retires does not outlive it', async () => {
+      for (let round = 0; round < 20; round += 1) {
+        const write = scopeWrite('billing');
+        await registry.putScope(write);
+        const value = { hash: `${round}`.padStart(64, '0') };
+        await Promise.all([registry.putScope({ ...write, value }), registry.retire([write.policy.scopeId])]);
+        const heir = scopeWrite(`heir-${round}`, { value });
+        expect(await registry.putScope(heir)).toBe('written');
+      }
+    });
+  });
+}

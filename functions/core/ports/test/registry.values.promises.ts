@@ -1,0 +1,121 @@
+// Promises of key values: which of them are live, for how long, and in which scope.
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Registry } from '../registry.ts';
+import { hash, INSTANCE, openedRegistry, type RegistryUnderTest, registryScene } from './registry.scenario.promises.ts';
+
+/** `make` as in `describeRegistry`, which runs this too. */
+export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void {
+  describe('key values', () => {
+    let under: RegistryUnderTest;
+    let registry: Registry;
+    beforeEach(async () => {
+      under = await openedRegistry(make);
+      ({ registry } = under);
+    });
+    const { addValue, claim, claims, find, put, workingKey } = registryScene(() => under);
+
+    test('a value is added once, however often it is said', async () => {
+      const claimed = await claim('billing');
+      await addValue(claimed, hash('a'));
+      const before = await claims();
+      expect(before).toMatchObject([{ values: [{ hash: hash('a') }] }]);
+      await addValue(claimed, hash('a'));
+      expect(await claims()).toEqual(before);
+    });
+
+    test('a value that another live key has is refused, also when both are added at the same time', async () => {
+      const both = [await claim('one'), await claim('other')];
+      const outcomes = await Promise.all(both.map((one) => put(one, { value: { hash: hash('a') } })));
+      expect(outcomes.toSorted()).toEqual(['value taken', 'written']);
+      expect((await claims()).flatMap(({ values }) => values)).toHaveLength(1);
+    });
+
+    test('of many values that are added at the same time each lives or is refused by itself', async () => {
+      const [one, other, over] = [await claim('one'), await claim('other'), await claim('over')];
+      await workingKey('theirs', hash('d'));
+      await registry.retire([over.scopeId]);
+      const ask = () =>
+        Promise.all([
+          put(over, { value: { hash: hash('c') } }),
+          put(other, { value: { hash: hash('d') } }),
+          put(one, { value: { hash: hash('a'), asked: 'today' } }),
+        ]);
+      expect(await ask()).toEqual(['taken', 'value taken', 'written']);
+      expect(await ask()).toEqual(['taken', 'value taken', 'written']);
+      expect(await registry.claimsOf(INSTANCE.uid, [one, over])).toMatchObject([
+        { alias: 'one', values: [{ hash: hash('a'), asked: 'today' }] },
+      ]);
+    });
+
+    test('a value of a retired key may be used by another', async () => {
+      const { claimed } = await workingKey('one', hash('a'));
+      await registry.retire([claimed.scopeId]);
+      const other = await workingKey('other', hash('a'));
+      expect((await find(hash('a')))?.key.scopeId).toBe(other.claimed.scopeId);
+    });
+
+    test('two values work beside each other during a rotation, until the old one is retired', async () => {
+      const { claimed } = await workingKey('billing', hash('a'));
+      await addValue(claimed, hash('b'));
+      expect((await find(hash('a')))?.key.name).toBe('billing');
+      expect((await find(hash('b')))?.key.name).toBe('billing');
+      await registry.retireValues(claimed.scopeId, [hash('a')]);
+      await registry.retireValues(claimed.scopeId, [hash('a'), hash('c')]);
+      expect(await find(hash('a'))).toBeUndefined();
+      expect((await find(hash('b')))?.key.name).toBe('billing');
+    });
+
+    test("a value with an overlap works so long on the database's clock, is listed with its end, and keeps it", async () => {
+      const { claimed } = await workingKey('billing', hash('a'));
+      await addValue(claimed, hash('b'));
+      const { now: before } = await registry.instance(INSTANCE.uid);
+      await registry.retireValues(claimed.scopeId, [hash('a')], 3_600_000);
+      await registry.retireValues(claimed.scopeId, [hash('b')], 0);
+      expect(await find(hash('a'))).toBeDefined();
+      expect(await find(hash('b'))).toBeUndefined();
+      const endOf = async () => (await claims())[0]?.values.find((value) => value.hash === hash('a'))?.notAfter;
+      const end = (await endOf()) ?? 0;
+      expect(end).toBeGreaterThanOrEqual(before + 3_600_000);
+      expect(end).toBeLessThanOrEqual((await registry.instance(INSTANCE.uid)).now + 3_600_000);
+      await registry.retireValues(claimed.scopeId, [hash('a')], 1);
+      expect(await endOf()).toBe(end);
+      await registry.retireValues(claimed.scopeId, [hash('a'), hash('b')]);
+      expect((await claims())[0]?.values).toEqual([]);
+    });
+
+    test('values are listed by age, the oldest first, and a new one is younger than all that are there', async () => {
+      const claimed = await claim('billing');
+      const letters = ['f', 'e', 'd', 'c', 'b', 'a'].map(hash);
+      for (const value of letters) await addValue(claimed, value);
+      const values = (await claims())[0]?.values ?? [];
+      expect(values.map((value) => value.hash)).toEqual(letters);
+      expect(new Set(values.map(({ createdAt }) => createdAt)).size).toBe(letters.length);
+    });
+
+    test('a value says what was asked for when it was made; without that, what the one before it says', async () => {
+      const claimed = await claim('billing');
+      await addValue(claimed, hash('a'));
+      await addValue(claimed, hash('b'), 'leak of May');
+      await addValue(claimed, hash('c'));
+      await addValue(claimed, hash('d'), 'the next');
+      const [listed] = await claims();
+      expect(listed?.values.map(({ asked }) => asked)).toEqual([undefined, 'leak of May', 'leak of May', 'the next']);
+    });
+
+    test('one key cannot retire the values of another', async () => {
+      await workingKey('one', hash('a'));
+      const other = await claim('other');
+      await registry.retireValues(other.scopeId, [hash('a')]);
+      expect(await find(hash('a'))).toBeDefined();
+    });
+
+    test('a retired value works again when its own key gets it back, as old as it is', async () => {
+      const { claimed } = await workingKey('billing', hash('a'));
+      const made = (await registry.claims(INSTANCE.uid))[0]?.values[0]?.createdAt;
+      await registry.retireValues(claimed.scopeId, [hash('a')]);
+      await addValue(claimed, hash('a'));
+      expect(await find(hash('a'))).toBeDefined();
+      expect((await claims())[0]?.values).toEqual([{ hash: hash('a'), createdAt: made }]);
+    });
+  });
+}

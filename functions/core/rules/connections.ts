@@ -1,0 +1,132 @@
+// Connections to an instance's database and store, read from its Secrets through the entry names its `keys` objects map (DESIGN 10, Host names).
+import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import { err, ok, type Result } from '../failure/result.ts';
+import { decode } from '../json/base64.ts';
+import { ownMember } from '../json/json.ts';
+import { type DatabaseConnection, SSL_MODES, type StoreConnection } from '../ports/backends.ts';
+
+/** The reason why a Secret's data is not a connection: `entry` names the data entry, `problem` says what is wrong and what to do. */
+export interface ConnectionProblem {
+  readonly reason: 'SecretEntryMissing' | 'SecretEntryInvalid';
+  readonly entry: string;
+  readonly problem: string;
+}
+
+type SecretData = Readonly<Record<string, string>>;
+
+/** `data` as stored: base64. The host entry is `name` or `name:port`; an IPv6 address stands in brackets. */
+export function toDatabaseConnection(
+  ref: GatewayInstanceSpec['databaseSecretRef'],
+  data: SecretData,
+): Result<DatabaseConnection, ConnectionProblem> {
+  const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = ref.keys;
+  const absent = [hostSecret, usernameSecret, passwordSecret, dbnameSecret, portSecret].find(
+    (name) => name !== undefined && ownMember(data, name) === undefined,
+  );
+  if (absent !== undefined) return err(missing(absent));
+  const host = /^(\[[^\]]+\]|[^:]+)(?::([0-9]+))?$/.exec(read(data, hostSecret));
+  if (host?.[1] === undefined) {
+    return err(invalid(hostSecret, 'is not a host; write `name` or `name:port`, without a scheme'));
+  }
+  const portText = portSecret === undefined ? (host[2] ?? '5432') : read(data, portSecret);
+  const port = toPort(portText);
+  if (port === undefined) return err(invalid(portSecret ?? hostSecret, 'has no port; write a number from 1 to 65535'));
+  const empty = [usernameSecret, dbnameSecret].find((name) => read(data, name) === '');
+  if (empty !== undefined) return err(invalid(empty, 'is empty; write the name there'));
+  const tls = toTls(data);
+  if (!tls.ok) return tls;
+  return ok({
+    host: host[1].replace(/^\[(.*)\]$/, '$1'),
+    port,
+    username: read(data, usernameSecret),
+    password: read(data, passwordSecret),
+    dbname: read(data, dbnameSecret),
+    ...tls.value,
+  });
+}
+
+type Tls = Pick<DatabaseConnection, 'sslmode' | 'sslrootcert'>;
+
+/** The optional entries `sslmode` and `sslrootcert`, meant as libpq means them: `require` with certificates is `verify-ca`. */
+function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
+  const text = read(data, 'sslmode');
+  const sslrootcert = read(data, 'sslrootcert').trim();
+  const isSystem = sslrootcert === 'system';
+  const sslmode = SSL_MODES.find((mode) => mode === text) ?? (isSystem && text === '' ? 'verify-full' : undefined);
+  if (sslmode === undefined && text !== '') return err(invalid('sslmode', `must be one of ${SSL_MODES.join(', ')}`));
+  if (isSystem && sslmode !== 'verify-full')
+    return err(invalid('sslmode', 'must be verify-full where sslrootcert is `system`'));
+  if (sslrootcert === '') {
+    if (sslmode === 'verify-ca' || sslmode === 'verify-full') return err(invalid('sslrootcert', NO_AUTHORITIES));
+    return ok(sslmode === undefined ? {} : { sslmode });
+  }
+  if (!isSystem && !sslrootcert.includes('-----BEGIN CERTIFICATE-----'))
+    return err(invalid('sslrootcert', 'must be certificates (PEM) or `system`'));
+  if (sslmode === undefined || sslmode === 'prefer')
+    return err(invalid('sslmode', 'must be require, verify-ca or verify-full where sslrootcert is there'));
+  return ok({ sslmode, sslrootcert });
+}
+
+const NO_AUTHORITIES =
+  'is required to verify a certificate; write the certificates (PEM) of its authorities, or `system` with verify-full';
+
+/** The host entry is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word `memory`. */
+export function toStoreConnection(
+  ref: GatewayInstanceSpec['redisSecretRef'],
+  data: SecretData,
+): Result<StoreConnection, ConnectionProblem> {
+  const { hostSecret, portSecret, passwordSecret } = ref.keys;
+  if (ownMember(data, hostSecret) === undefined) return err(missing(hostSecret));
+  const host = read(data, hostSecret);
+  if (host === 'memory') return ok({ type: 'memory' });
+  const absent = [passwordSecret, ...(isUrl(host) ? [] : [portSecret])].find(
+    (name) => ownMember(data, name) === undefined,
+  );
+  if (absent !== undefined) return err(missing(absent));
+  if (isUrl(host)) return toUpstash(hostSecret, host, read(data, passwordSecret));
+  const [, scheme, name] = /^(rediss?:\/\/)?([^/:]+|\[[^\]]+\])$/.exec(host) ?? [];
+  if (name === undefined) {
+    return err(invalid(hostSecret, 'is not a host; write a name, `rediss://name`, `https://…` or `memory`'));
+  }
+  const port = toPort(read(data, portSecret));
+  if (port === undefined) return err(invalid(portSecret, 'has no port; write a number from 1 to 65535'));
+  const bare = name.replace(/^\[(.*)\]$/, '$1');
+  return ok({ type: 'redis', host: bare, port, password: read(data, passwordSecret), tls: scheme === 'rediss://' });
+}
+
+/** The host as Pods of `namespace` resolve it: a name without a dot is a Service there. `localhost` and addresses stay. */
+export function toServiceHost(host: string, namespace: string): string {
+  const isName = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/i.test(host) && host !== 'localhost';
+  return isName ? `${host}.${namespace}.svc` : host;
+}
+
+const isUrl = (host: string) => /^https?:\/\//.test(host);
+
+function toUpstash(entry: string, text: string, token: string): Result<StoreConnection, ConnectionProblem> {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const loopback = url !== undefined && /^(localhost|127\.[0-9.]+|\[::1\])$/.test(url.hostname);
+  if (url === undefined || (url.protocol === 'http:' && !loopback)) {
+    return err(invalid(entry, 'is not an address that is safe; write `https://…` (`http://` on loopback only)'));
+  }
+  return ok({ type: 'upstash', url: text, token });
+}
+
+/** UTF-8 text of a base64 entry. A trailing newline, which `echo` leaves, is not part of it. */
+const read = (data: SecretData, entry: string): string => decode(ownMember(data, entry) ?? '').replace(/\r?\n$/, '');
+
+function toPort(text: string): number | undefined {
+  const port = Number(text);
+  return /^[0-9]{1,5}$/.test(text) && port >= 1 && port <= 65_535 ? port : undefined;
+}
+
+const missing = (entry: string): ConnectionProblem => ({
+  reason: 'SecretEntryMissing',
+  entry,
+  problem: 'is not there; add it to the data of the Secret',
+});
+
+const invalid = (entry: string, problem: string): ConnectionProblem => ({
+  reason: 'SecretEntryInvalid',
+  entry,
+  problem,
+});

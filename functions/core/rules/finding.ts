@@ -1,0 +1,56 @@
+// Findings about an object, and their text: the same in an answer of admission and in a condition.
+import type { Violation } from '#crds/validation/violation.ts';
+
+/**
+ * | effect | on apply | on dry run | in a condition |
+ * |---|---|---|---|
+ * | `refuse` | refused | refused | shown |
+ * | `refuse-unless-dry-run` | refused | a warning: the same file may create what is missing | shown |
+ * | `warn` | a warning | a warning | |
+ */
+export type Effect = 'refuse' | 'refuse-unless-dry-run' | 'warn';
+
+/** A violation, or an unwise value, with its effect. */
+export interface Finding<Rule extends string = string> extends Violation {
+  readonly rule: Rule;
+  readonly effect: Effect;
+}
+
+const MAX_VALUE = 100;
+const MAX_SENTENCES = 20;
+
+/** `spec.maxBudget: Invalid value: "ten": must be a decimal number of dollars …`, as Kubernetes writes it. */
+export function toSentence({ path, type, value, message }: Violation): string {
+  const shown = value === undefined || isLarge(value) ? [] : [shorten(value)];
+  return [path, ...(type === undefined ? [] : [type]), ...shown, message].join(': ');
+}
+
+/** Each sentence once, twenty at most. */
+export function toSentences(findings: ReadonlyArray<Violation>): ReadonlyArray<string> {
+  const sentences = [...new Set(findings.map(toSentence))];
+  const left = sentences.length - MAX_SENTENCES;
+  return left <= 0 ? sentences : [...sentences.slice(0, MAX_SENTENCES), `and ${left} more`];
+}
+
+/** One finding as its sentence; several as a list, the most important first. */
+export function toText(findings: ReadonlyArray<Violation>): string {
+  const sentences = toSentences(findings);
+  if (sentences.length === 1) return sentences[0] ?? '';
+  return sentences.map((sentence) => `- ${sentence}`).join('\n');
+}
+
+/** The reason and message of a condition: the first rule, and all sentences. Undefined: no findings. */
+export function toProblem<Rule extends string>(findings: ReadonlyArray<Violation & { readonly rule: Rule }>) {
+  const [first] = findings;
+  return first === undefined ? undefined : { reason: first.rule, message: toText(findings) };
+}
+
+/** Whether a value is a map or a list, which messages do not quote: its author has it in the file. */
+const isLarge = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+function shorten(value: unknown): string {
+  if (typeof value !== 'string') return JSON.stringify(value);
+  // A character is two units at most: a text of megabytes is not taken apart.
+  const characters = [...value.slice(0, 2 * MAX_VALUE + 2)];
+  return JSON.stringify(characters.length <= MAX_VALUE ? value : `${characters.slice(0, MAX_VALUE).join('')}…`);
+}

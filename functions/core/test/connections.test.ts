@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest';
+import { INHERITED_NAMES } from '../../../test/support/inherited-names.ts';
+import { toDatabaseConnection, toServiceHost, toStoreConnection } from '../rules/connections.ts';
+
+const encode = (data: Record<string, string>) =>
+  Object.fromEntries(Object.entries(data).map(([name, value]) => [name, Buffer.from(value).toString('base64')]));
+
+const database = {
+  nameRef: 'db',
+  keys: { hostSecret: 'h', passwordSecret: 'p', usernameSecret: 'u', dbnameSecret: 'd' },
+};
+const store = { nameRef: 'kv', keys: { hostSecret: 'h', portSecret: 'n', passwordSecret: 'p' } };
+const good = { h: 'db.example', u: 'me', p: '', d: 'gateway' };
+
+test.each([
+  ['db.example', 'db.example', 5432],
+  ['db.example:6000', 'db.example', 6000],
+  ['[::1]:6000', '::1', 6000],
+  ['db.example\n', 'db.example', 5432],
+])('a database host entry %j means %s port %i', (text, host, port) => {
+  const read = toDatabaseConnection(database, encode({ ...good, h: text }));
+  expect(read).toEqual({ ok: true, value: { host, port, username: 'me', password: '', dbname: 'gateway' } });
+});
+
+test.each(['', 'postgres://db', 'db:', 'db:0', 'db:70000', 'a:b:c'])(
+  'a database host entry %j is refused by name',
+  (h) => {
+    const read = toDatabaseConnection(database, encode({ ...good, h }));
+    expect(read.ok === false && read.failure.entry).toBe('h');
+  },
+);
+
+test('a missing entry is named', () => {
+  const { d: _, ...rest } = good;
+  const read = toDatabaseConnection(database, encode(rest));
+  expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretEntryMissing', entry: 'd' });
+});
+
+const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----';
+
+test.each([
+  [{}, {}],
+  [{ sslmode: '', sslrootcert: '' }, {}],
+  [{ sslmode: 'disable' }, { sslmode: 'disable' }],
+  [{ sslmode: 'prefer\n' }, { sslmode: 'prefer' }],
+  [{ sslmode: 'require' }, { sslmode: 'require' }],
+  [
+    { sslmode: 'require', sslrootcert: `${PEM}\n` },
+    { sslmode: 'require', sslrootcert: PEM },
+  ],
+  [
+    { sslmode: 'verify-ca', sslrootcert: PEM },
+    { sslmode: 'verify-ca', sslrootcert: PEM },
+  ],
+  [
+    { sslmode: 'verify-full', sslrootcert: PEM },
+    { sslmode: 'verify-full', sslrootcert: PEM },
+  ],
+  [
+    { sslmode: 'verify-full', sslrootcert: 'system\n' },
+    { sslmode: 'verify-full', sslrootcert: 'system' },
+  ],
+  [{ sslrootcert: 'system' }, { sslmode: 'verify-full', sslrootcert: 'system' }],
+])('TLS entries %j of a database secret mean %j', (entries, tls) => {
+  const read = toDatabaseConnection(database, encode({ ...good, ...entries }));
+  const plain = { host: 'db.example', port: 5432, username: 'me', password: '', dbname: 'gateway' };
+  expect(read).toEqual({ ok: true, value: { ...plain, ...tls } });
+});
+
+test.each([
+  [{ sslmode: 'allow' }, 'sslmode'],
+  [{ sslmode: 'Require' }, 'sslmode'],
+  [{ sslmode: 'verify-ca' }, 'sslrootcert'],
+  [{ sslmode: 'verify-full' }, 'sslrootcert'],
+  [{ sslmode: 'verify-full', sslrootcert: '/etc/ssl/root.crt' }, 'sslrootcert'],
+  [{ sslmode: 'verify-ca', sslrootcert: 'system' }, 'sslmode'],
+  [{ sslmode: 'require', sslrootcert: 'system' }, 'sslmode'],
+  [{ sslmode: 'prefer', sslrootcert: PEM }, 'sslmode'],
+  [{ sslrootcert: PEM }, 'sslmode'],
+])(
+  'TLS entries %j of a database secret, which would verify less than they say, are refused at %s',
+  (entries, entry) => {
+    const read = toDatabaseConnection(database, encode({ ...good, ...entries }));
+    expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretEntryInvalid', entry });
+  },
+);
+
+test.each([
+  [{ h: 'memory' }, { type: 'memory' }],
+  [
+    { h: 'kv', n: '6379', p: 'x' },
+    { type: 'redis', host: 'kv', port: 6379, password: 'x', tls: false },
+  ],
+  [
+    { h: 'rediss://kv', n: '6380', p: '' },
+    { type: 'redis', host: 'kv', port: 6380, password: '', tls: true },
+  ],
+  [
+    { h: 'https://eu1.example', p: 't' },
+    { type: 'upstash', url: 'https://eu1.example', token: 't' },
+  ],
+  [
+    { h: 'http://127.0.0.1:80', p: 't' },
+    { type: 'upstash', url: 'http://127.0.0.1:80', token: 't' },
+  ],
+])('a store secret %j is %j', (data, value) => {
+  expect(toStoreConnection(store, encode(data))).toEqual({ ok: true, value });
+});
+
+test.each([
+  [{ h: 'kv', p: '' }, 'n'],
+  [{ h: 'kv', n: 'x', p: '' }, 'n'],
+  [{ h: 'kv/0', n: '1', p: '' }, 'h'],
+  [{ h: 'http://eu1.example', p: 't' }, 'h'],
+  [{ h: 'https://eu1.example' }, 'p'],
+])('a store secret %j is refused at entry %s', (data, entry) => {
+  const read = toStoreConnection(store, encode(data));
+  expect(read.ok === false && read.failure.entry).toBe(entry);
+});
+
+test.each([
+  ['postgres', 'postgres.apps.svc'],
+  ['cluster-rw', 'cluster-rw.apps.svc'],
+  ['cluster-rw.apps', 'cluster-rw.apps'],
+  ['db.example.com', 'db.example.com'],
+  ['localhost', 'localhost'],
+  ['10.0.0.7', '10.0.0.7'],
+  ['::1', '::1'],
+])('in the namespace apps the host %s is %s', (host, found) => {
+  expect(toServiceHost(host, 'apps')).toBe(found);
+});
+
+test.each(INHERITED_NAMES)('a Secret has no entry %s unless it has one of its own', (name) => {
+  for (const key of ['hostSecret', 'usernameSecret', 'passwordSecret', 'dbnameSecret', 'portSecret']) {
+    const read = toDatabaseConnection({ ...database, keys: { ...database.keys, [key]: name } }, encode(good));
+    expect(read).toMatchObject({ failure: { reason: 'SecretEntryMissing', entry: name } });
+  }
+  const full = { h: 'kv', n: '6379', p: '' };
+  for (const key of ['hostSecret', 'portSecret', 'passwordSecret']) {
+    const read = toStoreConnection({ ...store, keys: { ...store.keys, [key]: name } }, encode(full));
+    expect(read).toMatchObject({ failure: { reason: 'SecretEntryMissing', entry: name } });
+  }
+  const own = JSON.parse(JSON.stringify(encode(good)).replace('"h":', `"${name}":`));
+  const there = { ...database, keys: { ...database.keys, hostSecret: name } };
+  expect(toDatabaseConnection(there, own)).toMatchObject({ value: { host: 'db.example' } });
+});

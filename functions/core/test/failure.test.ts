@@ -1,0 +1,150 @@
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { runs } from '../../../test/support/runs.ts';
+import { toReply } from '../failure/failure.ts';
+import { EXAMPLES, NOW } from './failure.fixture.ts';
+
+test('what a client is told of each failure', async () => {
+  const told = Object.values(EXAMPLES).map((failure) => {
+    const { status, headers, level, error } = toReply(failure);
+    const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`);
+    return `${status} (logged as ${level})\n${extra.join('')}${JSON.stringify({ error })}\n`;
+  });
+  await expect(told.join('\n')).toMatchFileSnapshot(join(import.meta.dirname, 'failure.golden.txt'));
+});
+
+test('a request that is too dear for what is left is not told that the budget is spent', () => {
+  const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
+  expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
+  expect(error.message).toBe(
+    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars must be held: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:02Z; send less, or raise maxBudget.',
+  );
+});
+
+test('a request that is dearer than the whole budget is told so, with what it needs, and of nothing to wait for', () => {
+  const { status, error, headers } = toReply({ ...EXAMPLES.budget_exceeded, spent: 0n, needs: 20_000_000_000n });
+  expect(status).toBe(429);
+  expect(error).not.toHaveProperty('resets_at');
+  expect(error.message).toBe(
+    'The budget of user "alice@example.com" is too small for this request, for which at least 20 dollars must be held: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
+  );
+  expect(headers).toEqual({ 'x-should-retry': 'false' });
+});
+
+test('a provider that refuses our credentials is told as that: only the owner of the gateway can help', () => {
+  const { status, error } = toReply({ code: 'upstream_error', refusesUs: true });
+  expect([status, error.message]).toEqual([
+    502,
+    'The provider refuses the credentials that this gateway has for the model. Ask the owner of the gateway to correct them.',
+  ]);
+});
+
+test('a budget of nothing is told as that: there is nothing to wait for', () => {
+  const { error, headers } = toReply({ ...EXAMPLES.budget_exceeded, limit: 0n, spent: 0n, needs: 0n });
+  expect(error.message).toBe('The budget of user "alice@example.com" is zero: nothing may be spent. Raise maxBudget.');
+  expect(headers).toEqual({ 'x-should-retry': 'false' });
+});
+
+test.each([
+  [60_000, '60'],
+  [60_001, undefined],
+])(
+  'a reset %d ms away is told in seconds to wait (%s) only where agents should wait: some wait for days',
+  (millis, header) => {
+    const resetAt = NOW + millis;
+    const { headers, error } = toReply({ ...EXAMPLES.budget_exceeded, resetAt });
+    expect([headers['retry-after'], headers['x-should-retry']]).toEqual([header, 'false']);
+    expect(error.resets_at).toBe(Math.ceil(resetAt / 1000));
+  },
+);
+
+test('a request of more tokens than the limit of a minute is told how many, and when a whole minute is free', () => {
+  const { error, headers } = toReply({ ...EXAMPLES.rate_limit_exceeded, rate: 'tokens', limit: 100, needs: 4321 });
+  expect(error.message).toBe(
+    'The rate limit of key "billing" is reached: 100 tokens per minute. This request uses about 4321, so it waits until a whole minute is free. Try again in 12 s. Or send less, or set a smaller max_completion_tokens.',
+  );
+  expect(headers).toEqual({ 'retry-after': '12' });
+});
+
+test.each([
+  ['TeamNotFound', 'A team that this API key or its user names is gone, so nobody would pay for it.'],
+  ['UserOfOtherInstance', 'The user that this API key names is not of this gateway, so nobody would pay for it.'],
+  ['TeamNotReady', 'A team that this API key or its user names is not ready, so nobody would pay for it.'],
+  ['SomethingNew', 'This API key is blocked.'],
+])('a key that nobody blocked is told who is missing: %s', (unpaid, said) => {
+  expect(toReply({ code: 'key_blocked', kind: 'key', unpaid }).error.message).toContain(said);
+});
+
+test('nobody is told why the ledger is away', () => {
+  expect(JSON.stringify(toReply(EXAMPLES.ledger_unavailable))).not.toContain('db.internal');
+});
+
+test('a name as long as a body is cut', () => {
+  expect(toReply({ code: 'model_not_found', model: 'x'.repeat(1_000_000) }).error.message.length).toBeLessThan(500);
+});
+
+test.each([
+  [-5, '1'],
+  [0, '1'],
+  [1, '1'],
+  [1000, '1'],
+  [1001, '2'],
+])('retry-after is in whole seconds, never early and never zero: %d ms', (millis, header) => {
+  const { headers } = toReply({ ...EXAMPLES.budget_exceeded, resetAt: NOW + millis });
+  expect(headers['retry-after']).toBe(header);
+});
+
+/** The patterns by which opencode 1.18 takes a refusal for a passing failure, in its message and in its body. */
+const OF_OPENCODE = [
+  /429|500|502|503|504|524/i,
+  /rate increased too quickly|rate limit|rate-limit|rate_limit|too many requests/i,
+  /overloaded|service unavailable|service_unavailable|service-unavailable|internal error|internal_error|internal server error|server error|server_error|server-error|provider returned error|provider_returned_error|provider-returned-error/i,
+  /terminated|fetch failed|failed to fetch|network[-_\s]error|upstream connect|connection error|connection refused|connection lost|socket connection was closed|socket hang up|reset before headers|getaddrinfo|enotfound|eai_again|econnrefused|econnreset|etimedout/i,
+  /^timeout$|\b(?:request|response|connection|network|stream|read) (?:timeout|timed out|time out)\b/i,
+  /try your request again|retry your request|resource exhausted|resource_exhausted/i,
+  /\btry again (?:later|in\b)|\b(?:currently|temporarily) at capacity\b/i,
+];
+
+test('no refusal of a spent budget reads like a passing failure, whatever the sums, the dates and the name', () => {
+  const digits = fc.constantFrom('429', '500', '502', '503', '504', '524', '7');
+  const sum = fc.oneof(
+    fc.bigInt({ min: 0n, max: 10n ** 18n }),
+    fc.tuple(digits, fc.nat({ max: 12 })).map(([begin, zeros]) => BigInt(begin) * 10n ** BigInt(zeros)),
+  );
+  const failures = fc.record({
+    code: fc.constant('budget_exceeded' as const),
+    scope: fc.record({
+      kind: fc.constantFrom('key' as const, 'user' as const, 'team' as const, 'model' as const),
+      name: fc.oneof(
+        fc.constant('billing'),
+        digits.map((name) => `team-${name}`),
+      ),
+    }),
+    ...{ limit: sum, spent: sum, needs: sum },
+    duration: fc.oneof(
+      fc.constant('30d'),
+      digits.map((count) => `${count}h`),
+    ),
+    resetAt: fc.integer({ min: NOW, max: NOW + 36_525 * 86_400_000 }),
+    now: fc.constant(NOW),
+  });
+  fc.assert(
+    fc.property(failures, (failure) => {
+      const { error } = toReply(failure);
+      // The reset in Unix seconds is for programs: a number can only be written by its digits.
+      const { resets_at: _, ...told } = error;
+      const body = JSON.stringify({ error: told });
+      for (const pattern of OF_OPENCODE) expect([error.message, body].filter((text) => pattern.test(text))).toEqual([]);
+      expect(error.message).toMatch(/^The budget of (this )?(key|user|team|model)/);
+    }),
+    { numRuns: runs(1000) },
+  );
+});
+
+test('a sum that agents would take for a status is left out of the sentence', () => {
+  const { error } = toReply({ ...EXAMPLES.budget_exceeded, limit: 500_000_000_000n, spent: 500_000_000_000n });
+  expect(error.message).toBe(
+    'The budget of user "alice@example.com" is exceeded. It resets at 2026-11-21T12:00:02Z; raise maxBudget to go on before that.',
+  );
+});

@@ -1,0 +1,141 @@
+// Access of a key to a model through one API: who pays, and which entries may serve it. Compiled once for a policy, a snapshot and a model.
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { type ApiName, type Provider, providerOf } from '#core/models/providers.ts';
+import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
+import { type Price, toPrice } from '#core/money/price.ts';
+import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
+import type { RateLimit } from '#core/ports/rates.ts';
+import { type Api, codecOf } from '../wire/api.ts';
+import type { Codec } from '../wire/codec.ts';
+import { webSearchRefused } from '../wire/prompt/unmetered-features.ts';
+import type { ModelRequest } from '../wire/request.ts';
+import type { Caller } from './authenticate.ts';
+
+const made: unique symbol = Symbol('Grant');
+
+/** A model entry that may serve the request. */
+export interface Candidate {
+  readonly entry: SnapshotEntry;
+  readonly provider: Provider;
+  readonly codec: Codec;
+  readonly price: Price;
+  /** Requests and tokens per minute that the entry takes; undefined: as many as come. */
+  readonly rate: RateLimit | undefined;
+}
+
+export interface Access {
+  readonly candidates: ReadonlyArray<Candidate>;
+  /** Whether one of the entries has a rate. */
+  readonly isLimited: boolean;
+  /** The key, every scope it is charged to, and the key's further budgets: other windows, and the model's. */
+  readonly payers: ReadonlyArray<ScopePolicy>;
+}
+
+/** A caller and a model it may use. Only `authorize` makes one. */
+export interface Grant extends Access {
+  readonly [made]: true;
+  readonly caller: Caller;
+  readonly request: ModelRequest;
+  readonly routing: Snapshot['routing'];
+  /** Providers may store what the caller sends. */
+  readonly storeResponses: boolean;
+}
+
+/** Model entries of one snapshot, and the accesses to them by key, kept as long as the key's present policy. */
+interface Served {
+  readonly byModel: ReadonlyMap<string, Model>;
+  readonly byKey: WeakMap<KeyPolicy, Map<string, Access>>;
+}
+
+/** The entries of a model that have the route, and those of them that have a price for it. */
+interface Model {
+  readonly isServed: boolean;
+  readonly candidates: ReadonlyArray<Candidate>;
+}
+
+/** Entries and accesses by API. */
+export type AccessMemory = Map<ApiName, WeakMap<Snapshot, Served>>;
+
+export function createAuthorize(memory: AccessMemory, api: Api) {
+  const own = memory.get(api.name) ?? new WeakMap<Snapshot, Served>();
+  memory.set(api.name, own);
+
+  return function authorize(caller: Caller, request: ModelRequest, snapshot: Snapshot): Result<Grant, Failure> {
+    const served = servedBy(snapshot);
+    const { model, webSearches } = request;
+    const known = served.byKey.get(caller.key)?.get(model);
+    const access = known === undefined ? compile(caller, { model, path: api.path }, served) : ok(known);
+    if (!access.ok) return access;
+    const { candidates, isLimited, payers } = access.value;
+    const { routing, storeResponses = false } = snapshot;
+    const how = { routing, storeResponses, candidates, isLimited, payers };
+    const grant: Grant = { [made]: true, caller, request, ...how };
+    if (webSearches === undefined) return ok(grant);
+    const priced = candidates.filter(({ price }) => price.webSearch !== undefined);
+    return priced.length === 0 ? err(webSearchRefused(webSearches)) : ok({ ...grant, candidates: priced });
+  };
+
+  function servedBy(snapshot: Snapshot): Served {
+    const known = own.get(snapshot);
+    if (known !== undefined) return known;
+    const served: Served = { byModel: modelsThrough(api, snapshot), byKey: new WeakMap() };
+    own.set(snapshot, served);
+    return served;
+  }
+}
+
+/** The model names that this caller may use, each once, in the order of the instance. */
+export function modelsOf({ scopes }: Caller, snapshot: Snapshot): ReadonlyArray<string> {
+  const names = new Set(snapshot.models.map((entry) => entry.modelName));
+  return [...names].filter((name) => scopes.every((scope) => admits(scope, name)));
+}
+
+function compile(
+  { key, scopes }: Caller,
+  { model, path }: { readonly model: string; readonly path: string },
+  { byModel, byKey }: Served,
+): Result<Access, Failure> {
+  const denier = scopes.find((scope) => !admits(scope, model));
+  if (denier !== undefined) return err({ code: 'model_access_denied', model, kind: denier.kind });
+  const found = byModel.get(model);
+  if (found === undefined) return err({ code: 'model_not_found', model });
+  const { isServed, candidates } = found;
+  if (!isServed) return err({ code: 'route_not_served', model, path });
+  if (candidates.length === 0) return err({ code: 'model_not_priced', model });
+  const own = key.ownScopes?.filter(({ kind, name }) => kind !== 'model' || name === model) ?? [];
+  const isLimited = candidates.some(({ rate }) => rate !== undefined);
+  const access = { candidates, isLimited, payers: own.length === 0 ? scopes : [...scopes, ...own] };
+  // Only accesses to served models are kept, so that there are few.
+  const known = byKey.get(key) ?? new Map<string, Access>();
+  byKey.set(key, known.set(model, access));
+  return ok(access);
+}
+
+/** Models by name. An entry without the route, or without a price, is not a candidate: its use would fail, or be free. */
+function modelsThrough(api: Api, { models }: Snapshot): ReadonlyMap<string, Model> {
+  const byName = Map.groupBy(models, ({ modelName }) => modelName);
+  return new Map([...byName].map(([name, entries]) => [name, toModel(api, entries)]));
+}
+
+function toModel(api: Api, entries: ReadonlyArray<SnapshotEntry>): Model {
+  const served = entries.flatMap((entry) => {
+    const provider = providerOf(entry.provider, entry.model);
+    const codec = codecOf(api, provider);
+    return codec === undefined ? [] : [{ entry, provider, codec }];
+  });
+  const candidates = served.flatMap(({ entry, ...how }) => {
+    const isHalf = api.hasOutput && entry.price?.output === undefined;
+    const price = isHalf ? undefined : toPrice(entry.price, entry.toolCosts);
+    return price === undefined ? [] : [{ entry, ...how, price, rate: rateOf(entry) }];
+  });
+  return { isServed: served.length > 0, candidates };
+}
+
+function rateOf({ identifier, rpm, tpm }: SnapshotEntry): RateLimit | undefined {
+  return rpm === undefined && tpm === undefined ? undefined : { id: `entry ${identifier}`, requests: rpm, tokens: tpm };
+}
+
+function admits(scope: ScopePolicy, model: string): boolean {
+  return scope.models.length === 0 || scope.models.includes(model);
+}

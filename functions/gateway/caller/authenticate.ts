@@ -1,0 +1,78 @@
+// Callers: bearers of live keys, neither expired nor blocked, nor their user or teams.
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { isKeyValue } from '#core/keys/key-value.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
+import type { KeyRecord } from '#core/ports/policy.ts';
+import { type Paid, payersOf } from './budget-left.ts';
+
+const made: unique symbol = Symbol('Caller');
+
+/** A bearer whose key works. Only `authenticate` makes one. */
+export interface Caller extends KeyRecord {
+  readonly [made]: true;
+  /** The key's policy is trusted until then; after that the bearer is to be authenticated again. */
+  readonly freshUntil: Millis;
+  /** The time that the database took. The time that the client takes for its body does not count. */
+  readonly waited: Millis;
+}
+
+export type Authenticate = ReturnType<typeof createAuthenticate>;
+
+interface Found {
+  readonly record: KeyRecord | undefined;
+  readonly freshUntil: Millis;
+}
+
+/** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
+type FindPolicy = (hash: string) => Promise<Result<Found, string>>;
+
+interface Asked {
+  readonly before?: Millis;
+  readonly known?: (record: KeyRecord) => void;
+}
+
+export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
+  /**
+   * The context learns who pays, and `known` whose key it is, also for keys that are refused. `before`: the time that the database has taken already.
+   */
+  return async function authenticate(
+    client: Pick<HttpExchange, 'header'>,
+    context: Pick<Paid, 'payers'>,
+    { before = 0, known }: Asked = {},
+  ): Promise<Result<Caller, Failure>> {
+    const key = keyIn(client);
+    if (key === undefined) return err({ code: 'invalid_api_key' });
+    const asked = deps.clock.now();
+    const found = await findPolicy(deps.hash(key));
+    const now = deps.clock.now();
+    if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
+    const { record, freshUntil } = found.value;
+    if (record === undefined) return err({ code: 'invalid_api_key' });
+    context.payers = payersOf(record);
+    known?.(record);
+    const refused = refusalOf(record, now);
+    if (refused !== undefined) return err(refused);
+    const { key: policy, scopes, secret } = record;
+    const until = Math.min(freshUntil, policy.expiresAt ?? freshUntil);
+    return ok({ [made]: true, key: policy, scopes, secret, freshUntil: until, waited: before + now - asked });
+  };
+}
+
+/** The bearer's key value; without a bearer that of `x-api-key`, which Anthropic's clients send, some of them beside another bearer. A text of another form is none. */
+function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
+  // The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1).
+  const [, bearer] = /^\s*bearer\s+(\S+)\s*$/i.exec(client.header('authorization') ?? '') ?? [];
+  const key = bearer ?? client.header('x-api-key')?.trim();
+  return key !== undefined && isKeyValue(key) ? key : undefined;
+}
+
+function refusalOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {
+  if (key.expiresAt !== undefined && key.expiresAt <= now) return { code: 'expired_api_key', at: key.expiresAt };
+  if (key.blocked && key.unpaid !== undefined) return { code: 'key_blocked', kind: 'key', unpaid: key.unpaid };
+  const blocked = key.blocked ? key : scopes.find((scope) => scope.blocked);
+  return blocked === undefined ? undefined : { code: 'key_blocked', kind: blocked.kind };
+}

@@ -1,0 +1,50 @@
+// The view that a key has of itself: its alias, budgets and dates (DESIGN 10, GET key).
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { formatMoney } from '#core/money/money.ts';
+import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { Caller } from './authenticate.ts';
+
+export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
+  return async function ownKey(caller: Caller): Promise<Result<object, Failure>> {
+    const { key } = caller;
+    const policies = [...caller.scopes, ...(key.ownScopes ?? [])];
+    const spend = await ledger.spend(policies, caller.waited);
+    if (!spend.ok) {
+      const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;
+      return err({ code: 'ledger_unavailable', why });
+    }
+    const budgets = policies.map((policy, index) => ({ policy, budget: toBudget(policy, spend.value[index]) }));
+    const spent = (name: string) =>
+      budgets.some(({ policy, budget }) => policy.kind === 'model' && policy.name === name && budget.remaining === '0');
+    return ok({
+      alias: key.name,
+      models: key.models,
+      ...(budgets[0]?.budget ?? toBudget(key, undefined)),
+      expiryDate: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
+      // Expired and blocked keys are refused before this.
+      isActive:
+        budgets.every(({ policy, budget }) => policy.kind === 'model' || budget.remaining !== '0') &&
+        (key.models.length === 0 || !key.models.every(spent)),
+      scopes: budgets.map(({ policy: { kind, name, alias }, budget }) => ({ kind, name, alias, ...budget })),
+    });
+  };
+}
+
+/**
+ * Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. The spend of a user or team without
+ * a budget is null too, because the ledger does not sum it.
+ */
+function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined) {
+  const spent = spend?.spent ?? 0n;
+  const limit = budget === undefined ? undefined : BigInt(budget.limit);
+  const left = limit === undefined || limit <= spent ? 0n : limit - spent;
+  return {
+    maxBudget: limit === undefined ? null : formatMoney(limit),
+    budgetDuration: budget?.duration ?? null,
+    currentSpend: limit === undefined ? null : formatMoney(spent),
+    remaining: limit === undefined ? null : formatMoney(left),
+    budgetResetDate: spend === undefined || limit === undefined ? null : new Date(spend.window.end).toISOString(),
+  };
+}

@@ -1,0 +1,131 @@
+// Key policies by hash, as PostgreSQL had them at most five seconds ago: a cache that is correct when empty (DESIGN 7).
+
+import { createLru } from '#core/caches/lru.ts';
+import { reasonOf } from '#core/failure/error-text.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { REQUEST_DEADLINE, withTimeout } from '#core/ledger/timeout.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { KeyRecord } from '#core/ports/policy.ts';
+import type { GatewayDeps } from '../deps.ts';
+
+/** An answer is trusted for this time, counted from its question. */
+const FRESH: Millis = 5_000;
+/** After this time a new answer is fetched while the old one still serves. */
+const REFRESH_AFTER: Millis = 3_000;
+/** An unknown key is looked up again sooner: reconcile may have made it just now. */
+const FRESH_UNKNOWN: Millis = 1_000;
+/** A question is over after this time, answered or not: the next request asks again. */
+const MAX_QUESTION: Millis = 2_000;
+const MAX_KEPT = 10_000;
+/** Queries that run at the same time: of keys that are known, and of others, which may be made up. */
+const QUERIES = { known: 4, unknown: 2 };
+/** Keys that wait for a query, each of which asks for all of them. */
+const MAX_WAITING = 1_000;
+const CROWDED = 'too many keys are asked for';
+
+interface Answer {
+  readonly record: KeyRecord | undefined;
+  readonly askedAt: Millis;
+  /** The record is trusted until then. */
+  readonly freshUntil: Millis;
+}
+
+export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
+
+type Answered = Result<Answer, string>;
+
+/** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
+export const createPolicyMemory = () => ({ known: createLru<Answer>(MAX_KEPT), unknown: createLru<Answer>(MAX_KEPT) });
+
+/**
+ * Finds records by hash, immediately where one is fresh. `err`: why there is no fresh answer (the database is away).
+ * No request waits longer than the request deadline; a later answer serves the requests after it.
+ */
+export function createPolicyCache(
+  { policies, clock, timer }: Pick<GatewayDeps, 'policies' | 'clock' | 'timer'>,
+  { known, unknown }: PolicyMemory = createPolicyMemory(),
+) {
+  const lanes = { known: createLane(QUERIES.known, query), unknown: createLane(QUERIES.unknown, query) };
+
+  return async function findPolicy(hash: string): Promise<Answered> {
+    const answer = known.get(hash) ?? unknown.get(hash);
+    const now = clock.now();
+    if (answer === undefined || now < answer.askedAt || now >= answer.freshUntil) return wait(ask(hash));
+    if (answer.record !== undefined && now - answer.askedAt >= REFRESH_AFTER) void ask(hash);
+    return ok(answer);
+  };
+
+  async function wait(question: Promise<Answered>): Promise<Answered> {
+    try {
+      return await withTimeout(timer, REQUEST_DEADLINE, 'the database', question);
+    } catch (error) {
+      return err(reasonOf(error));
+    }
+  }
+
+  function ask(hash: string): Promise<Answered> {
+    return known.get(hash) === undefined ? lanes.unknown(hash) : lanes.known(hash);
+  }
+
+  async function query(hashes: ReadonlyArray<string>): Promise<AnswerOf> {
+    const askedAt = clock.now();
+    try {
+      const records = await withTimeout(timer, MAX_QUESTION, 'the database', policies.find(hashes));
+      return (hash) => ok(keep(hash, records.get(hash), askedAt));
+    } catch (error) {
+      const failed = err(reasonOf(error));
+      return () => failed;
+    }
+  }
+
+  function keep(hash: string, record: KeyRecord | undefined, askedAt: Millis): Answer {
+    const [kept, other] = record === undefined ? [unknown, known] : [known, unknown];
+    const answer = { record, askedAt, freshUntil: askedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
+    other.delete(hash);
+    kept.set(hash, answer);
+    return answer;
+  }
+}
+
+type Question = PromiseWithResolvers<Answered>;
+type AnswerOf = (hash: string) => Answered;
+type Query = (hashes: ReadonlyArray<string>) => Promise<AnswerOf>;
+
+/** Questions about keys, of which each query asks all that wait. Where too many wait, the oldest goes: whoever asks for very many delays nobody else. */
+function createLane(queries: number, query: Query) {
+  let waiting = new Map<string, Question>();
+  /** Questions of the queries that run. */
+  const asked = new Map<string, Question>();
+  let running = 0;
+
+  return function ask(hash: string): Promise<Answered> {
+    const before = asked.get(hash) ?? waiting.get(hash);
+    const question = before ?? Promise.withResolvers<Answered>();
+    if (asked.has(hash)) return question.promise;
+    // Asked for again, a key is the newest.
+    waiting.delete(hash);
+    waiting.set(hash, question);
+    const [oldest] = waiting.size > MAX_WAITING ? waiting : [];
+    if (oldest !== undefined) {
+      waiting.delete(oldest[0]);
+      oldest[1].resolve(err(CROWDED));
+    }
+    if (running < queries) void run();
+    return question.promise;
+  };
+
+  async function run(): Promise<void> {
+    running += 1;
+    while (waiting.size > 0) {
+      const batch = waiting;
+      waiting = new Map();
+      for (const [hash, question] of batch) asked.set(hash, question);
+      const answerOf = await query([...batch.keys()]);
+      for (const [hash, question] of batch) {
+        asked.delete(hash);
+        question.resolve(answerOf(hash));
+      }
+    }
+    running -= 1;
+  }
+}

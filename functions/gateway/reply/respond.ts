@@ -1,0 +1,144 @@
+// Replies to clients: our own headers, a few of the provider's, and errors in the envelope of each API.
+import { type Failure, type FailureCode, type FailureReply, toReply } from '#core/failure/failure.ts';
+import { formatMoney } from '#core/money/money.ts';
+import type { Ids } from '#core/ports/clock.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { RateView } from '#core/ports/ledger.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Paid } from '../caller/budget-left.ts';
+import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
+
+type HeaderRecord = Readonly<Record<string, string>>;
+
+/** A request as its replies name it: by our id. The client's name for the request is only echoed and logged. */
+export interface RequestContext extends Paid {
+  readonly requestId: string;
+  readonly clientRequestId: string | undefined;
+  /** `spec.blockedMessage` of the instance. */
+  readonly blockedMessage: string | undefined;
+  readonly errors: ErrorFormat;
+  /** The remaining rates of the key, once they are known. */
+  rates: RateView | undefined;
+}
+
+/** `errors`: absent where no API is asked for. */
+interface ContextOptions {
+  readonly blockedMessage?: string | undefined;
+  readonly errors?: ErrorFormat | undefined;
+}
+
+/** A client's name for its request: printable, and short enough for a header. */
+const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
+
+export function contextOf(
+  client: HttpExchange,
+  ids: Ids,
+  { blockedMessage, errors = openaiErrors }: ContextOptions = {},
+): RequestContext {
+  const name = client.header('x-client-request-id') ?? client.header('x-request-id');
+  return {
+    requestId: ids.next(),
+    clientRequestId: name !== undefined && CLIENT_NAME.test(name) ? name : undefined,
+    blockedMessage,
+    errors,
+    rates: undefined,
+    payers: undefined,
+    budget: undefined,
+  };
+}
+
+/** Sends the refusal and returns it, for the log. */
+export function refuse(client: HttpExchange, failure: Failure, context: RequestContext): FailureReply {
+  const reply = toReply(failure);
+  const { errors } = context;
+  const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
+  const isSpent = failure.code === 'budget_exceeded';
+  client.begin(reply.status, {
+    ...JSON_TYPE,
+    ...ownHeaders(context),
+    ...reply.headers,
+    ...errors.headersOf?.(reply.status, error),
+    ...(isSpent && context.budget !== undefined ? errors.budgetHeaders?.(context.budget, true) : {}),
+  });
+  const own = failure.code === 'upstream_refused' ? failure.body : undefined;
+  client.end(own ?? JSON.stringify(errors.toBody(error, reply.status)));
+  return reply;
+}
+
+/** Refusals that the people who run the platform can resolve. */
+const OF_KEYS: ReadonlySet<FailureCode> = new Set<FailureCode>([
+  ...(['invalid_api_key', 'expired_api_key', 'key_blocked', 'model_access_denied'] as const),
+  ...(['model_not_priced', 'budget_exceeded', 'rate_limit_exceeded'] as const),
+]);
+
+function withBlockedMessage(message: string, { code }: Failure, { blockedMessage }: RequestContext): string {
+  return blockedMessage !== undefined && OF_KEYS.has(code) ? `${message} ${blockedMessage}` : message;
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+export function sendJson(client: HttpExchange, context: RequestContext, body: unknown): void {
+  client.begin(200, { ...JSON_TYPE, ...ownHeaders(context) });
+  client.end(JSON.stringify(body));
+}
+
+export function sendText(client: HttpExchange, status: number, text: string): void {
+  client.begin(status, { 'content-type': 'text/plain; charset=utf-8' });
+  client.end(text);
+}
+
+/**
+ * Headers of an answer. `upstream`: as the provider sent them; only these are passed on: the content type, the request id and
+ * `retry-after`. `clampedTo`: the limit that was lowered to what can be paid.
+ */
+export function answerHeaders(
+  upstream: HeaderRecord,
+  context: RequestContext,
+  clampedTo: number | undefined,
+): Record<string, string> {
+  const upstreamId = upstream['x-request-id'] ?? upstream['request-id'];
+  const retryAfter = upstream['retry-after'];
+  const headers: Record<string, string> = {
+    'content-type': upstream['content-type'] ?? 'application/json',
+    ...ownHeaders(context),
+  };
+  if (upstreamId !== undefined) headers['x-upstream-request-id'] = upstreamId;
+  if (retryAfter !== undefined) headers['retry-after'] = retryAfter;
+  if (context.budget !== undefined) Object.assign(headers, context.errors.budgetHeaders?.(context.budget, false));
+  if (clampedTo !== undefined) headers['x-gateway-clamped-to'] = String(clampedTo);
+  return headers;
+}
+
+/** Headers of every reply: names of the request, and what is left of the key's rates and budgets. */
+function ownHeaders({ requestId, clientRequestId, rates, budget }: RequestContext): HeaderRecord {
+  const headers: Record<string, string> = { 'x-request-id': requestId };
+  if (clientRequestId !== undefined) headers['x-client-request-id'] = clientRequestId;
+  if (rates !== undefined) Object.assign(headers, rateHeaders(rates));
+  if (budget !== undefined) {
+    headers['x-gateway-budget-remaining'] = formatMoney(budget.remaining);
+    headers['x-gateway-budget-reset'] = new Date(budget.resetAt).toISOString();
+  }
+  return headers;
+}
+
+/** OpenAI's headers, which its clients already read (platform.openai.com/docs/guides/rate-limits), of the scope that leaves least. */
+export function rateHeaders(rates: RateView | undefined): HeaderRecord {
+  const headers: Record<string, string> = {};
+  for (const what of RATES) {
+    const rate = rates?.[what];
+    if (rate === undefined) continue;
+    headers[`x-ratelimit-limit-${what}`] = String(rate.limit);
+    headers[`x-ratelimit-remaining-${what}`] = String(rate.remaining);
+    headers[`x-ratelimit-reset-${what}`] = toSpan(rate.resetIn);
+  }
+  return headers;
+}
+
+const RATES = ['requests', 'tokens'] as const;
+
+/** A duration such as `1m0s`, `59s`, `350ms`, `0s`, rounded up. */
+export function toSpan(millis: Millis): string {
+  if (millis > 0 && millis < 1000) return `${Math.ceil(millis)}ms`;
+  const seconds = Math.ceil(millis / 1000);
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
+}

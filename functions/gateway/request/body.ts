@@ -1,0 +1,78 @@
+// Bodies of requests: read whole where they find room and arrive soon enough.
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { GatewayDeps } from '../deps.ts';
+import { type RoomLimits, roomOf, type Share } from './memory-budget.ts';
+
+/** A sender has this time, and for its bytes as much more as they take on a slow line (1 Mbit/s): then it leaves its room to others. */
+const PATIENCE: Millis = 30_000;
+const MIN_BYTES_PER_SECOND = 128 * 1024;
+
+const OVERLOADED: Failure = { code: 'overloaded' };
+const BROKEN: Failure = { code: 'invalid_request', message: 'The request body ended before it was complete.' };
+const SLOW: Failure = {
+  code: 'invalid_request',
+  message: `The request body arrived too slowly: after ${PATIENCE / 1000} s it must have come with ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter one, or over a faster connection.`,
+};
+
+/** The sender of a body. */
+interface Sender {
+  readonly client: HttpExchange;
+  readonly share: Share;
+  /** The key that the body counts for. */
+  readonly key: string;
+}
+
+export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'timer'>, { body: limit }: RoomLimits) {
+  const failureOf = (refused: BodyRefusal): Failure =>
+    refused === 'too large' ? { code: 'request_too_large', limit } : OVERLOADED;
+
+  /** The body. It has room in the share until that gives it back. */
+  return async function readBody({ client, share, key }: Sender): Promise<Result<Uint8Array, Failure>> {
+    // Room for the announced length is taken before anything is read: bodies that arrive together would leave each other none.
+    const announced = Number(client.header('content-length') ?? 0);
+    if (announced > limit) return err(failureOf('too large'));
+    if (!share.enter(key) || !share.take(roomOf(announced)) || !share.work(announced)) return err(OVERLOADED);
+    const received = { bytes: 0 };
+    const reading = client.readBody((bytes) => {
+      const taken = roomOf(Math.max(announced, received.bytes));
+      received.bytes += bytes;
+      if (received.bytes > limit) return 'too large';
+      const more = roomOf(received.bytes) - taken;
+      return more > 0 && !share.take(more) ? 'no room' : undefined;
+    });
+    // Nearly all bodies have arrived with their heads.
+    if (announced > 0 && received.bytes === announced) return toResult(await reading, announced, share);
+    const pace = keepPace(client, received);
+    const body = await reading;
+    pace.stop();
+    return pace.isSlow() ? err(SLOW) : toResult(body, announced, share);
+  };
+
+  function toResult(
+    body: Uint8Array | BodyRefusal | 'broken',
+    announced: number,
+    share: Share,
+  ): Result<Uint8Array, Failure> {
+    if (body === 'broken') return err(BROKEN);
+    if (typeof body === 'string') return err(failureOf(body));
+    // The length of this one was not known before.
+    return announced === 0 && !share.work(body.length) ? err(OVERLOADED) : ok(body);
+  }
+
+  /** Stops the reading of a body that arrives too slowly. */
+  function keepPace(client: HttpExchange, received: { readonly bytes: number }) {
+    const began = clock.now();
+    let isSlow = false;
+    const look = () => {
+      const left = began + PATIENCE + (received.bytes / MIN_BYTES_PER_SECOND) * 1000 - clock.now();
+      isSlow = left <= 0;
+      if (isSlow) client.stopReading();
+      else cancel = timer(left, look);
+    };
+    let cancel = timer(PATIENCE, look);
+    return { isSlow: () => isSlow, stop: () => cancel() };
+  }
+}

@@ -1,0 +1,180 @@
+// Room in a process's memory for requests: how many it serves, and the bytes of bodies and plain replies that it keeps, concurrently.
+
+import { createLru, type Lru } from '#core/caches/lru.ts';
+import { LONG_TEXT } from '#core/json/json-limits.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { ProcessMemory } from '#core/ports/platform.ts';
+
+const MIB = 1024 * 1024;
+/** The largest body that any process accepts, and the largest reply. */
+export const MAX_BODY = 32 * MIB;
+const MAX_REPLY = 2 * MAX_BODY;
+/** A request's own memory, with its connections and what a stream keeps: measured, 100 to 300 KiB. */
+const REQUEST = MIB / 2;
+/** A short body is kept together with its text, in up to two bytes a letter. */
+const WITH_TEXT = 3;
+/** A share up to this size takes the last eighth of the room, which larger ones leave free. */
+const SMALL = WITH_TEXT * LONG_TEXT;
+const FOR_SMALL = 1 / 8;
+/** Bodies above this size block other requests while they are read: a key may bring two of the largest, and then so many bytes a second. */
+const LARGE = MIB;
+const MAX_LARGE = 2 * MAX_BODY;
+const LARGE_PER_SECOND = 8 * MIB;
+const MAX_KEYS = 10_000;
+
+/** Measured: `npm run bench -- memory` (docs/operations.md has the numbers). */
+export interface RoomLimits {
+  /** Bytes of all bodies and plain replies together. */
+  readonly bytes: number;
+  readonly body: number;
+  readonly reply: number;
+  readonly requests: number;
+  /** A share counts no longer than this. */
+  readonly lasts: Millis;
+}
+
+/**
+ * The process has its memory for its own code and data; for the objects that a body is parsed into, several times its bytes, one body at
+ * a time; for the bytes that it keeps meanwhile; and for its streams.
+ */
+export function limitsIn({
+  limit,
+  own,
+  largestBody = Math.floor(limit / 32),
+  lasts = Number.POSITIVE_INFINITY,
+}: ProcessMemory): RoomLimits {
+  const bytes = Math.max(8 * MIB, Math.floor((limit - own) / 4));
+  return {
+    bytes,
+    body: Math.min(MAX_BODY, largestBody),
+    // A reply is there twice while its pieces are joined.
+    reply: Math.min(MAX_REPLY, Math.floor(bytes / 4)),
+    requests: Math.ceil(limit / REQUEST),
+    lasts,
+  };
+}
+
+/** The room that a body of so many bytes takes. */
+export function roomOf(bytes: number): number {
+  return bytes <= LONG_TEXT ? WITH_TEXT * bytes : Math.max(bytes, SMALL);
+}
+
+/** The part of a key in the room. */
+interface KeyUse {
+  kept: number;
+  /** Bytes of large bodies, less what the key may bring a second; and when that was counted. */
+  large: number;
+  at: Millis;
+}
+
+export type Room = ReturnType<typeof createRoom>;
+
+export function createRoom(limits: RoomLimits, clock: Pick<Clock, 'now'>) {
+  const state: State = { limits, clock, shares: new Set(), keys: createLru(MAX_KEYS), kept: 0 };
+  return {
+    limits,
+    /** Bytes that are taken. */
+    kept: () => state.kept,
+    /** Opens the share of one request. It takes nothing until it enters. */
+    open: () => new Share(state),
+  };
+}
+
+interface State {
+  readonly limits: RoomLimits;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Shares of the requests that are served, the oldest first. */
+  readonly shares: Set<Share>;
+  readonly keys: Lru<KeyUse>;
+  kept: number;
+}
+
+/** The share of one request: its body and what is made of it, or its plain reply. A class, because one is made for each: methods are shared. */
+export class Share {
+  readonly #state: State;
+  #since: Millis = 0;
+  #key: KeyUse | undefined;
+  #bytes = 0;
+
+  constructor(state: State) {
+    this.#state = state;
+  }
+
+  get limits(): RoomLimits {
+    return this.#state.limits;
+  }
+
+  /** Bytes that it has. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Counts as a request of this key. False: the process serves as many as it can. */
+  enter(key: string): boolean {
+    const { limits, clock, shares, keys } = this.#state;
+    this.#since = clock.now();
+    if (shares.size >= limits.requests && !this.#forgetOld()) return false;
+    const use = keys.get(key) ?? { kept: 0, large: 0, at: this.#since };
+    keys.set(key, use);
+    this.#key = use;
+    shares.add(this);
+    return true;
+  }
+
+  /** Takes room for so many bytes more, unless there is none. `all`: also what is left for others, for a request that gives it back soonest by going on. */
+  take(bytes: number, of: 'mine' | 'all' = 'mine'): boolean {
+    if (!this.#fits(bytes, of) && !(this.#forgetOld() && this.#fits(bytes, of))) return false;
+    this.#bytes += bytes;
+    this.#state.kept += bytes;
+    if (this.#key !== undefined) this.#key.kept += bytes;
+    return true;
+  }
+
+  /** Counts a large body as work of its key. False: the key has brought too much of that lately. */
+  work(bytes: number): boolean {
+    const { clock } = this.#state;
+    const key = this.#key;
+    if (key === undefined || bytes <= LARGE) return true;
+    const now = clock.now();
+    const large = Math.max(0, key.large - (Math.max(0, now - key.at) / 1000) * LARGE_PER_SECOND);
+    if (large + bytes > MAX_LARGE) return false;
+    Object.assign(key, { large: large + bytes, at: now });
+    return true;
+  }
+
+  /** Gives back so many bytes; all of them where no number is given. */
+  give(bytes = this.#bytes): void {
+    const given = Math.min(bytes, this.#bytes);
+    this.#bytes -= given;
+    this.#state.kept -= given;
+    if (this.#key !== undefined) this.#key.kept -= given;
+  }
+
+  leave(): void {
+    this.give();
+    this.#state.shares.delete(this);
+  }
+
+  /** Others always find room: a key keeps at most three times what it leaves free. */
+  #fits(bytes: number, of: 'mine' | 'all'): boolean {
+    const { limits, kept } = this.#state;
+    const free = limits.bytes - kept - bytes;
+    if (of === 'all' || this.#bytes + bytes <= SMALL) return free >= 0;
+    const left = free - limits.bytes * FOR_SMALL;
+    return left >= 0 && (this.#key?.kept ?? 0) + bytes <= 3 * left;
+  }
+
+  /** Forgets shares whose requests the platform has ended without a word, as Workers do. True: there were some. */
+  #forgetOld(): boolean {
+    const { limits, clock, shares } = this.#state;
+    const before = clock.now() - limits.lasts;
+    let isAny = false;
+    for (const share of shares) {
+      if (share.#since > before) break;
+      share.leave();
+      isAny = true;
+    }
+    return isAny;
+  }
+}

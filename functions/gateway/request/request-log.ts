@@ -1,0 +1,177 @@
+// The log line and the metrics of a request, written once, at its end; no prompt, no key, no provider's message.
+import type { Failure, FailureReply } from '#core/failure/failure.ts';
+import { formatMoney } from '#core/money/money.ts';
+import type { Hold, Settlement } from '#core/ports/ledger.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { RequestContext } from '../reply/respond.ts';
+import type { AttemptFailure } from '../upstream/attempt-failure.ts';
+import type { WireError } from '../wire/codec.ts';
+
+/** The end of a reply. `failed`: the provider has ended its stream by an error. */
+export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'timeout';
+
+type Deps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
+type Labels = Readonly<Record<string, string>>;
+
+/** Labels of all metrics of requests for one route. */
+interface RouteLabels {
+  readonly ofModel: (model: string) => ModelLabels;
+  readonly ofEntry: (identifier: string) => (outcome: string) => Labels;
+}
+
+type ModelLabels = ReturnType<typeof labelsOfModel>;
+
+/** The longest logged name: a refused model may be any text. */
+const MAX_NAME = 256;
+const MAX_CODE = 64;
+
+export function createRequestLogs(deps: Deps, route: string) {
+  const labels: RouteLabels = {
+    ofModel: kept((model) => labelsOfModel({ route, model })),
+    ofEntry: kept((identifier) => kept((outcome) => ({ identifier, outcome }))),
+  };
+  return (context: RequestContext) => new RequestLog(deps, labels, { context, route });
+}
+
+function labelsOfModel(model: Labels) {
+  return {
+    model,
+    input: { ...model, kind: 'input' },
+    output: { ...model, kind: 'output' },
+    ended: kept((status) => kept((code) => ({ ...model, status, code }))),
+  };
+}
+
+/** Returns the same value for the same word: labels that come in the same object again cost nothing. The words are few. */
+function kept<T>(make: (word: string) => T): (word: string) => T {
+  const known = new Map<string, T>();
+  return (word) => {
+    const value = known.get(word) ?? make(word);
+    known.set(word, value);
+    return value;
+  };
+}
+
+/** Facts about one request, collected on its way. A class, because one is made for each request: methods are shared. */
+export class RequestLog {
+  readonly context: RequestContext;
+  readonly #deps: Deps;
+  readonly #labels: RouteLabels;
+  #model: ModelLabels;
+  readonly #began: Millis;
+  readonly #fields: Record<string, unknown>;
+  #attempts = 0;
+  readonly #skipped: string[] = [];
+
+  constructor(deps: Deps, labels: RouteLabels, { context, route }: { context: RequestContext; route: string }) {
+    this.context = context;
+    this.#deps = deps;
+    this.#labels = labels;
+    this.#model = labels.ofModel('');
+    this.#began = deps.clock.now();
+    const { requestId, clientRequestId } = context;
+    this.#fields = clientRequestId === undefined ? { requestId, route } : { requestId, route, clientRequestId };
+  }
+
+  caller({ key, scopes }: KeyRecord): void {
+    const fields = this.#fields;
+    fields.alias = key.name;
+    fields.key = `${key.object.namespace}/${key.object.name}`;
+    // Names, tags and metadata that people gave the key and its user, to group log lines by.
+    const user = scopes.find(({ kind }) => kind === 'user');
+    if (user !== undefined) fields.user = user.alias ?? user.name;
+    if (key.tags !== undefined) fields.tags = key.tags;
+    if (key.metadata !== undefined) fields.metadata = key.metadata;
+  }
+
+  /** The model, once it is known to be one of ours: the model becomes a label, and labels must be few. */
+  model(name: string, stream: boolean): void {
+    this.#fields.model = name;
+    this.#fields.stream = stream;
+    this.#model = this.#labels.ofModel(name);
+  }
+
+  /** An entry that could not even be called, and why. */
+  skipped(identifier: string, why: string): void {
+    this.#skipped.push(`${identifier}: ${why}`);
+    this.#fields.skipped = this.#skipped;
+    this.#countAttempt(identifier, 'skipped');
+  }
+
+  /** A call of an entry, and how it failed, if it did. */
+  attempt(identifier: string, failed: AttemptFailure | undefined): void {
+    const fields = this.#fields;
+    this.#attempts += 1;
+    fields.identifier = identifier;
+    fields.attempts = this.#attempts;
+    if (failed?.status !== undefined) fields.upstreamStatus = failed.status;
+    if (failed?.upstreamCode !== undefined) fields.upstreamCode = failed.upstreamCode;
+    this.#countAttempt(identifier, failed?.failure.code ?? 'answered');
+  }
+
+  settled(hold: Hold, { cost, tokens, identifier, estimated, unpricedSearches }: Settlement): void {
+    const fields = this.#fields;
+    fields.identifier = identifier;
+    fields.tokens = tokens;
+    fields.cost = formatMoney(cost);
+    fields.estimated = estimated;
+    const { metrics } = this.#deps;
+    const { model, input, output } = this.#model;
+    metrics.add('gateway_operator_tokens_total', input, tokens.input);
+    metrics.add('gateway_operator_tokens_total', output, tokens.output);
+    // A float, as all metrics are: for graphs. The ledger counts in integers.
+    metrics.add('gateway_operator_cost_dollars_total', model, Number(cost) / 1e9);
+    if (estimated) metrics.add('gateway_operator_estimated_replies_total', model);
+    if (unpricedSearches !== undefined) {
+      fields.unpricedSearches = unpricedSearches;
+      metrics.add('gateway_operator_unpriced_searches_total', model, unpricedSearches);
+    }
+    if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', model);
+  }
+
+  refused(failure: Failure, { status, level }: FailureReply): void {
+    this.#fields.status = status;
+    this.#fields.code = failure.code;
+    Object.assign(this.#fields, detailsOf(failure));
+    this.#write(level, status, failure.code);
+  }
+
+  /** The error by which the provider has ended a stream. */
+  streamFailed({ code }: Pick<WireError, 'code'>): void {
+    if (code !== undefined) this.#fields.upstreamCode = code.slice(0, MAX_CODE);
+  }
+
+  /** The reply went out; `end` says how. */
+  answered(status: number, end: ReplyEnd): void {
+    this.#fields.status = status;
+    this.#fields.end = end;
+    this.#write(end === 'broken' || end === 'failed' || end === 'timeout' ? 'warn' : 'info', status, end);
+  }
+
+  #countAttempt(identifier: string, outcome: string): void {
+    this.#deps.metrics.add('gateway_operator_upstream_attempts_total', this.#labels.ofEntry(identifier)(outcome));
+  }
+
+  #write(level: FailureReply['level'], status: number, code: string): void {
+    const { clock, log, metrics } = this.#deps;
+    const ms = clock.now() - this.#began;
+    this.#fields.ms = ms;
+    log[level]('request', this.#fields);
+    metrics.add('gateway_operator_requests_total', this.#model.ended(String(status))(code));
+    metrics.observe('gateway_operator_request_seconds', ms / 1000, this.#model.model);
+  }
+}
+
+/** Details of a failure for the log, not for the client. */
+function detailsOf(failure: Failure): Readonly<Record<string, unknown>> {
+  if (failure.code === 'ledger_unavailable') return { why: failure.why };
+  if (failure.code === 'rate_limit_exceeded') return { rate: failure.rate, ...scopeIn(failure) };
+  if ('model' in failure) return { model: failure.model.slice(0, MAX_NAME) };
+  return 'scope' in failure ? scopeIn(failure) : {};
+}
+
+function scopeIn({ scope }: { readonly scope?: Pick<ScopePolicy, 'kind' | 'name'> | undefined }) {
+  return scope === undefined ? {} : { scope: `${scope.kind}/${scope.name}` };
+}

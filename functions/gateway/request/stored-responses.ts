@@ -1,0 +1,65 @@
+// Stored responses: a VirtualKey refers only to what it has stored itself, and only where its instance lets providers store (decision 34).
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import type { Snapshot } from '#core/models/snapshot.ts';
+import type { Mac } from '#core/ports/platform.ts';
+import type { Caller } from '../caller/authenticate.ts';
+import type { GatewayDeps } from '../deps.ts';
+import { type MarkedId, NOTHING_STORED, type StoredState } from '../wire/prompt/stored-state.ts';
+import { refusal } from '../wire/prompt/unmetered-features.ts';
+import type { ModelRequest } from '../wire/request.ts';
+
+type Owner = Pick<Caller, 'secret'>;
+type Unbound = Pick<MarkedId, 'id' | 'by'>;
+
+/** Hex digits of the MAC in a mark: 128 bits. */
+const MAC_LENGTH = 32;
+
+/** An id as its VirtualKey gets it: the entry that made it, and a MAC that only gateways can make, are behind it. */
+export function toMarkedId(mac: Mac, owner: Owner, { id, by }: Unbound): string {
+  return `${id}.gw${by}${macOf(mac, owner, { id, by })}`;
+}
+
+function macOf(mac: Mac, { secret }: Owner, { id, by }: Unbound): string {
+  return mac(secret, `${by} ${id}`).slice(0, MAC_LENGTH);
+}
+
+export function createConfine({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) {
+  /** The request, unless it refers to what this VirtualKey has not stored. */
+  return function confine(
+    request: ModelRequest,
+    owner: Owner,
+    { storeResponses = false }: Pick<Snapshot, 'storeResponses'>,
+  ): Result<ModelRequest, Failure> {
+    const { stored } = request;
+    if (stored.speech !== undefined) return err(refusal(stored.speech, NO_SPEECH));
+    // References are not kept with the request: there may be very many.
+    const confined = { ...request, stored: NOTHING_STORED };
+    if (!storeResponses) {
+      const refused = refusalOf(stored);
+      return refused === undefined ? ok(confined) : err(refused);
+    }
+    const foreign = stored.unmarked ?? stored.ids.find((one) => !isOwn(one, owner))?.param;
+    return foreign === undefined ? ok({ ...confined, store: undefined }) : err(refusal(foreign, FOREIGN));
+  };
+
+  /** Hashes are compared, because the time of that tells nothing about the MAC. */
+  function isOwn({ mac: given, ...of }: MarkedId, owner: Owner): boolean {
+    return hash(given) === hash(macOf(mac, owner, of));
+  }
+}
+
+/** The refusal where providers may store nothing. */
+function refusalOf({ isAsked, reference, file }: StoredState): Failure | undefined {
+  if (isAsked) return refusal('store', `must be false or absent. ${ALLOW}`);
+  if (reference !== undefined)
+    return refusal(reference, `must not refer to a stored response or item. ${SEND} ${ALLOW}`);
+  return file === undefined ? undefined : refusal(file, `must hold no file by its id. Send its content. ${ALLOW}`);
+}
+
+const SEND =
+  'Send the whole conversation: each message with its content, and reasoning with its encrypted_content, which "include": ["reasoning.encrypted_content"] asks for.';
+const ALLOW =
+  'Providers store nothing here: whoever runs the gateway can allow it (spec.storeResponses of the GatewayInstance).';
+const FOREIGN = `must be an id that this gateway has sent to this VirtualKey. ${SEND}`;
+const NO_SPEECH = 'must not refer to speech by its id: nothing shows whose it is. Send the transcript as content.';

@@ -1,0 +1,249 @@
+// Costs of replies: counted while they stream, decided when they end (LEDGER 9 and 10).
+import type { Failure } from '#core/failure/failure.ts';
+import { larger, smaller } from '#core/money/money.ts';
+import { costOf, MAX_COST } from '#core/money/price.ts';
+import { laterUsage, NO_TOKENS, toTokens, type Usage } from '#core/money/usage.ts';
+import type { Settlement } from '#core/ports/ledger.ts';
+import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from '../wire/codec.ts';
+import { atHigherRates } from '../wire/prompt/higher-rates.ts';
+import { estimateTokens } from '../wire/prompt/prompt.ts';
+import type { Option, Reservation } from './reserve.ts';
+
+/** The entry that was called. */
+type Called = Option & Pick<Recipient, 'limit'>;
+
+/**
+ * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A ledger asks for the
+ * cost every second, so more would seldom be kept.
+ */
+const MAX_UNREAD = 64 * 1024;
+/** Room for the first of them; it doubles. */
+const FIRST_UNREAD = 4 * 1024;
+const NO_BYTES = new Uint8Array(0);
+/** No delta is shorter: `{"delta":{"images":[1]}}`. */
+const MIN_DELTA_BYTES = 24;
+
+/** The content and counts of a stream so far. A class, because one is made for each stream: methods are shared. */
+export class Meter {
+  readonly #reservation: Reservation;
+  readonly #target: Called;
+  readonly #end: StreamEnd;
+  /** Unread pieces, joined: each packet of a word or two takes several times its bytes. */
+  #unread = NO_BYTES;
+  #unreadBytes = 0;
+  #readEvents: Piece['events'];
+  /** Whether each answer has ended, by index. */
+  readonly #choices = new Map<number, boolean>();
+  #deltas = 0;
+  #outputBytes = 0;
+  #sound = 0;
+  #usage: Usage | undefined;
+  #prompt: Usage | undefined;
+  #concluded = false;
+  /** Content has come since the last count. */
+  #isBehind = false;
+
+  constructor(reservation: Reservation, target: Called, end: StreamEnd) {
+    this.#reservation = reservation;
+    this.#target = target;
+    this.#end = end;
+  }
+
+  /** Whether the hold may not pay for this piece (of an unread piece: for one of its events). Called before `count`. */
+  exceeds(piece: Piece): boolean {
+    const { cutAt } = this.#target.limit;
+    if (cutAt === undefined) return false;
+    const isUnread = piece.events !== undefined;
+    const unread = (this.#unreadBytes + (isUnread ? piece.bytes.length : 0)) / MIN_DELTA_BYTES;
+    const isNear = this.#deltas + unread + piece.deltas > cutAt;
+    if (isNear) this.#readAll();
+    return isUnread ? isNear : piece.deltas > 0 && this.#atLeast(piece) > cutAt;
+  }
+
+  count(piece: Piece): void {
+    // A count that came before content does not include it: from then on every piece is read as it arrives.
+    if (piece.events === undefined) this.#countRead(piece);
+    else if (this.#usage !== undefined) for (const event of piece.events(piece.bytes)) this.#countRead(event);
+    else this.#keep(piece);
+  }
+
+  #countRead(piece: Piece): void {
+    this.#size(piece);
+    if (piece.usage !== undefined) this.#usage = laterUsage(this.#usage, piece.usage);
+    this.#isBehind = piece.usage === undefined && (this.#isBehind || piece.deltas > 0);
+    this.#prompt = piece.prompt ?? this.#prompt;
+    this.#concluded = piece.usageOnly || (this.#concluded && piece.deltas === 0);
+  }
+
+  #keep({ bytes, events }: Piece): void {
+    const length = this.#unreadBytes + bytes.length;
+    if (length > this.#unread.length) {
+      const larger = new Uint8Array(Math.max(FIRST_UNREAD, 2 * this.#unread.length, length));
+      larger.set(this.#unread.subarray(0, this.#unreadBytes));
+      this.#unread = larger;
+    }
+    this.#unread.set(bytes, this.#unreadBytes);
+    this.#unreadBytes = length;
+    this.#readEvents = events;
+    if (length > MAX_UNREAD) this.#readAll();
+  }
+
+  #readAll(): void {
+    if (this.#unreadBytes === 0) return;
+    const unread = this.#unread.subarray(0, this.#unreadBytes);
+    this.#unread = NO_BYTES;
+    this.#unreadBytes = 0;
+    for (const event of this.#readEvents?.(unread) ?? []) this.#size(event);
+  }
+
+  #size(piece: Piece): void {
+    this.#deltas += piece.deltas;
+    this.#outputBytes += piece.outputBytes;
+    this.#sound += piece.sound;
+    this.#end.note(piece);
+    for (const { index, finished } of piece.choices) {
+      const known = this.#choices.get(index);
+      if (known === undefined || finished) this.#choices.set(index, finished);
+    }
+  }
+
+  /** The charge if nothing more comes. */
+  settlement(): Settlement {
+    return withLost(this.#reservation, this.#streamed());
+  }
+
+  #streamed(): Settlement {
+    const [usage, prompt] = [this.#usage, this.#prompt];
+    if (usage !== undefined && this.#countsAll(usage)) {
+      return settlementOf(this.#reservation, this.#target, usage, {});
+    }
+    this.#readAll();
+    const output = estimateOf({ outputBytes: this.#outputBytes, sound: this.#sound }, this.#deltas);
+    if (usage !== undefined) return settlementAbove(this.#reservation, this.#target, usage, output);
+    return settlementOf(this.#reservation, this.#target, undefined, { ...prompt, ...output });
+  }
+
+  /** Every answer that began has ended, or the closing count has come: later pieces are not content. */
+  get finished(): boolean {
+    if (this.#concluded) return true;
+    this.#readAll();
+    for (const finished of this.#choices.values()) if (!finished) return false;
+    return this.#choices.size > 0;
+  }
+
+  /** The event that tells the client of a failure. */
+  fail(failure: Failure): Uint8Array {
+    this.#readAll();
+    return this.#end.fail(failure);
+  }
+
+  /** The event by which the provider has ended the stream, as the client may see it. */
+  pass(piece: FailedPiece): Uint8Array {
+    this.#readAll();
+    return this.#end.pass(piece);
+  }
+
+  /** The events that end the reply at its hold. */
+  cut(tokens: Settlement['tokens']): ReadonlyArray<Uint8Array> {
+    this.#readAll();
+    const open = [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
+    return this.#end.cut(open, tokens);
+  }
+
+  get counted(): boolean {
+    return this.#usage !== undefined && this.#countsAll(this.#usage);
+  }
+
+  /** Whether the count includes all content. A count with the first words does not; nor does one of zero beside content. */
+  #countsAll({ output }: Usage): boolean {
+    if (!this.#isBehind && output > 0) return true;
+    this.#readAll();
+    return output >= this.#deltas;
+  }
+
+  /** A lower bound of the output, this piece included: a delta is at least a token, unless the provider has counted. */
+  #atLeast(piece: Piece): number {
+    return piece.usage?.output ?? Math.max(this.#deltas + piece.deltas, this.#usage?.output ?? 0);
+  }
+}
+
+/** The charge of a whole reply. */
+export function settlementOfReply(reservation: Reservation, target: Called, reply: Reply): Settlement {
+  return withLost(reservation, settlementOfWhole(reservation, target, reply));
+}
+
+/** A count of zero beside an answer is none. */
+function settlementOfWhole(reservation: Reservation, target: Called, { usage, size }: Reply): Settlement {
+  if (usage !== undefined && usage.output > 0) return settlementOf(reservation, target, usage, {});
+  const { outputBytes, sound } = size();
+  const output = estimateOf({ outputBytes, sound }, 1);
+  if (usage === undefined) return settlementOf(reservation, target, undefined, output);
+  if (outputBytes + sound === 0) return settlementOf(reservation, target, usage, {});
+  return settlementAbove(reservation, target, usage, output);
+}
+
+/** The charge of a prompt that was sent and whose answer broke off after this many bytes, or was counted and failed. */
+export function settlementOfUnheard(reservation: Reservation, target: Called, heard: number | Usage): Settlement {
+  const [counted, output] = typeof heard === 'number' ? [undefined, estimateTokens(heard)] : [heard, 0];
+  return withLost(reservation, settlementOf(reservation, target, counted, { output }));
+}
+
+/** About how many tokens an output is: at least `min`. */
+function estimateOf({ outputBytes, sound }: OutputSize, min: number): Pick<Usage, 'output' | 'outputAudio'> {
+  const heard = Math.ceil(sound);
+  const output = Math.max(min, estimateTokens(outputBytes) + heard);
+  return heard === 0 ? { output } : { output, outputAudio: heard };
+}
+
+/** A charge together with that of earlier attempts that failed. An estimated charge is at most the rest of the hold. */
+function withLost({ hold, lost }: Reservation, settlement: Settlement): Settlement {
+  if (lost === undefined) return settlement;
+  const [tokens, more] = [settlement.tokens, lost.tokens];
+  const rest = larger(hold.amount - lost.cost, 0n);
+  return {
+    ...settlement,
+    cost: lost.cost + smaller(settlement.cost, settlement.estimated ? rest : MAX_COST),
+    tokens: {
+      input: tokens.input + more.input,
+      output: tokens.output + more.output,
+      cachedInput: tokens.cachedInput + more.cachedInput,
+      cacheWrite: tokens.cacheWrite + more.cacheWrite,
+    },
+    estimated: true,
+  };
+}
+
+/** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */
+function settlementAbove(reservation: Reservation, target: Called, counted: Usage, output: Partial<Usage>): Settlement {
+  const least = settlementOf(reservation, target, counted, {});
+  const estimate = settlementOf(reservation, target, undefined, { ...counted, ...output });
+  return estimate.cost >= least.cost ? estimate : least;
+}
+
+function settlementOf(
+  { grant, hold }: Reservation,
+  { entry, price, provider, limit, uncounted, codec }: Called,
+  counted: Usage | undefined,
+  estimated: Partial<Usage>,
+): Settlement {
+  const { request } = grant;
+  const { input: prompt = 0, output = 0, ...rest } = estimated;
+  // No prompt has zero tokens: a count that says so is none.
+  const asked = prompt > 0 ? { input: prompt } : uncounted;
+  // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were allowed.
+  const reported = counted ?? { ...NO_TOKENS, ...rest, ...asked, output: Math.min(output, limit.max * request.n) };
+  // Searches that the provider was asked for and does not count are charged as one. Translations leave them out.
+  const isAsked = request.webSearches !== undefined && !codec.isTranslated;
+  const isUncounted = isAsked && reported.webSearches === undefined;
+  const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
+  const listed = larger(costOf(usage, price), costOf(atHigherRates(usage, request), price));
+  const cost = provider.reportsCost ? larger(listed, usage.cost ?? 0n) : listed;
+  return {
+    cost: smaller(cost, counted === undefined ? hold.amount : MAX_COST),
+    tokens: toTokens(usage),
+    model: request.model,
+    identifier: entry.identifier,
+    estimated: counted === undefined || isUncounted,
+    ...(price.webSearch === undefined && usage.webSearches ? { unpricedSearches: usage.webSearches } : {}),
+  };
+}

@@ -1,0 +1,172 @@
+// Reservations: the maximum cost of a request, held before any provider is called (LEDGER 9).
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { larger, smaller } from '#core/money/money.ts';
+import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/money/price.ts';
+import type { Usage } from '#core/money/usage.ts';
+import type { Hold, HoldRefusal, Settlement } from '#core/ports/ledger.ts';
+import type { Millis, Nano } from '#core/ports/money.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import type { Candidate, Grant } from '../caller/access.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { RequestContext } from '../reply/respond.ts';
+import type { OutputLimit } from '../wire/codec.ts';
+import { LARGEST_WINDOW, mediaTokens } from '../wire/prompt/media.ts';
+import { growthOf, usualTokens } from '../wire/prompt/prompt.ts';
+import type { ModelRequest } from '../wire/request.ts';
+
+const made: unique symbol = Symbol('Reservation');
+
+/** A grant with money held for it. Only `reserve` makes one. */
+export interface Reservation {
+  readonly [made]: true;
+  readonly grant: Grant;
+  readonly options: ReadonlyArray<Option>;
+  readonly hold: Hold;
+  /** A provider was called: from then on the hold is charged, even after an error. */
+  isCalled: boolean;
+  /** The cost of attempts that the provider took and that failed: charged with the end of the request. */
+  lost: Settlement | undefined;
+}
+
+/** A candidate, with the bounds of this request at it. */
+export interface Option extends Candidate {
+  readonly prompt: PromptBound;
+  /** The charge, in tokens, of a prompt that the provider does not count: its text as usual, its media at most. */
+  readonly uncounted: Pick<Usage, 'input' | 'inputMedia'>;
+  /** Tokens of one answer. */
+  readonly maxOutput: number;
+  readonly maxCost: Nano;
+}
+
+/** Tokens of output where neither the client nor the entry names a limit. The gateway sends this default as the limit. */
+const DEFAULT_OUTPUT = 16_384;
+/** Tokens of an answer whose client names no limit, for limits per minute (decision: rate limits). */
+const USUAL_OUTPUT = 1024;
+/** The room of a limited entry is taken when a target is chosen, after the hold. */
+const NO_ENTRY_YET = [undefined];
+
+export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
+  return async function reserve(grant: Grant, context: RequestContext): Promise<Result<Reservation, Failure>> {
+    const { request, payers, caller, isLimited } = grant;
+    const options = optionsOf(grant);
+    request.sent.rest();
+    const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
+    const amount = costliest.maxCost;
+    const minAmount = options.reduce((max, option) => larger(max, minCostOf(option, request)), 0n);
+    const tokens = tokensOf(request, options);
+    const money = { scopes: payers, amount, minAmount, model: request.model, identifier: costliest.entry.identifier };
+    const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
+    const held = await ledger.hold({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
+    if (held.ok) {
+      context.rates = held.value.rates;
+      return ok({ [made]: true, grant, options, hold: held.value, isCalled: false, lost: undefined });
+    }
+    if ('rates' in held.failure) context.rates = held.failure.rates;
+    const { ownScopes = [] } = caller.key;
+    return err(toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now(), ownScopes }));
+  };
+}
+
+/** The output that a target may produce within the rest of the hold. */
+export function outputLimit({ grant, hold, lost }: Reservation, option: Option): OutputLimit {
+  const { request } = grant;
+  const { maxOutput, entry } = option;
+  const affordable = maxOutputFor(hold.amount - (lost?.cost ?? 0n), option.prompt, option.price);
+  const isUnlimited = request.limit === undefined;
+  // An answer that costs nothing needs no default: only a limit that the entry names.
+  const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);
+  const whole = { max: maxOutput, ...(isSent ? { send: maxOutput } : {}), clamped: false };
+  if (affordable === undefined) return whole;
+  const perAnswer = Number(affordable / BigInt(request.n));
+  if (perAnswer < maxOutput) return { max: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
+  return { ...whole, cutAt: affordable };
+}
+
+function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
+  // Computed at most once: all translated requests grow alike.
+  let growth: bigint | undefined;
+  return candidates.map((candidate) => {
+    const { entry, provider, codec, price, rate } = candidate;
+    if (codec.isTranslated) growth ??= BigInt(growthOf(request.sent.text));
+    const { prompt, uncounted } = promptBound(request, candidate, codec.isTranslated ? growth : undefined);
+    const maxOutput = maxOutputOf(request, candidate);
+    const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(request.n), price), MAX_COST);
+    return { entry, provider, codec, price, rate, prompt, uncounted, maxOutput, maxCost };
+  });
+}
+
+/**
+ * `growth`: of a translated request. The window is a bound unless it may be larger than it says: by a price for longer prompts, or by a
+ * feature that the client asks for. Pages that searches find may fill it; translations leave searches out.
+ */
+function promptBound(
+  { input, webSearches, hasLargerWindow = false }: ModelRequest,
+  { entry, price, codec }: Candidate,
+  growth = 0n,
+): Pick<Option, 'prompt' | 'uncounted'> {
+  const window = entry.maxInputTokens === undefined || hasLargerWindow ? undefined : BigInt(entry.maxInputTokens);
+  const bound = price.tiers.some(({ above }) => window !== undefined && above >= window) ? undefined : window;
+  const { max, estimate, prompts, media } = input;
+  const ofMedia = mediaTokens(media, { isElsewhere: codec.isTranslated, window: bound });
+  const withMedia = (text: bigint): bigint =>
+    bound === undefined ? text + ofMedia : smaller(text + ofMedia, bound * BigInt(prompts));
+  const sent = withMedia(max + growth);
+  const searches = codec.isTranslated ? undefined : webSearches;
+  const maxTokens = searches === undefined ? sent : larger(sent, window ?? BigInt(LARGEST_WINDOW));
+  const inputMedia = ofMedia === 0n ? undefined : Number(ofMedia);
+  return {
+    prompt: { maxTokens, textOnly: media.count === 0, maxWebSearches: searches?.max ?? 0 },
+    uncounted: { input: Number(withMedia(BigInt(estimate))), inputMedia },
+  };
+}
+
+/** The prompt and the shortest answers of use. */
+function minCostOf({ prompt, price, maxCost }: Option, { n, minOutput }: ModelRequest): Nano {
+  return smaller(maxCostOf(prompt, BigInt(n) * BigInt(minOutput), price), maxCost);
+}
+
+/** Tokens of one answer, at most. A small model refuses a limit that leaves no room for the prompt: answers get a quarter of its window. */
+function maxOutputOf(request: ModelRequest, { entry }: Candidate): number {
+  const window = entry.maxInputTokens;
+  const share = window === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(window / 4));
+  return request.limit ?? entry.maxOutputTokens ?? Math.min(DEFAULT_OUTPUT, share);
+}
+
+/**
+ * About how many tokens the request will use, for limits per minute: the prompt's estimate, and the output that the client
+ * asked for at most. A client that names no limit is expected to get a usual reply, not the longest possible one.
+ */
+function tokensOf(request: ModelRequest, options: ReadonlyArray<Option>): number {
+  const max = Math.max(...options.map(({ maxOutput }) => maxOutput));
+  return usualTokens(request.input) + Math.min(request.limit ?? USUAL_OUTPUT, max) * request.n;
+}
+
+/** The minimum that the request needs, and when it was refused. */
+interface Needs {
+  readonly money: Nano;
+  readonly tokens: number;
+  readonly now: Millis;
+  /** Further budgets of the key. */
+  readonly ownScopes: ReadonlyArray<ScopePolicy>;
+}
+
+function toFailure(refusal: HoldRefusal, model: string, { money, tokens, now, ownScopes }: Needs): Failure {
+  switch (refusal.reason) {
+    case 'exceeded': {
+      const { scope, limit, spent, resetAt } = refusal;
+      const duration = scope.budget?.duration ?? 'window';
+      const isFurther = ownScopes.some(({ scopeId }) => scopeId === scope.scopeId);
+      return { code: 'budget_exceeded', scope, limit, spent, duration, resetAt, now, needs: money, isFurther };
+    }
+    case 'busy':
+      return { code: 'budget_held', scope: refusal.scope };
+    case 'limited': {
+      const { scope, rate, limit, retryIn } = refusal;
+      const needs = rate === 'tokens' && tokens > limit ? tokens : undefined;
+      return { code: 'rate_limit_exceeded', scope, model, rate, limit, retryIn, needs };
+    }
+    case 'unavailable':
+      return { code: 'ledger_unavailable', why: refusal.why };
+  }
+}

@@ -1,0 +1,120 @@
+// Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the hold.
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import type { SnapshotEntry } from '#core/models/snapshot.ts';
+import type { Random } from '#core/ports/platform.ts';
+import type { Grant } from '../caller/access.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { RequestLog } from '../request/request-log.ts';
+import { type Option, outputLimit, type Reservation } from '../spend/reserve.ts';
+import type { Recipient } from '../wire/codec.ts';
+import type { Affinity } from '../wire/request.ts';
+import { inConversation, markOf } from './affinity.ts';
+import type { Cooldowns } from './cooldown.ts';
+import { createEndpoints } from './endpoints.ts';
+
+const made: unique symbol = Symbol('Targets');
+
+/** An entry that can be called, with its output limit. */
+export interface Target extends Option, Recipient {}
+
+/** At least one target, in order. Only `chooseTargets` makes them. */
+export interface Targets {
+  readonly [made]: true;
+  readonly reservation: Reservation;
+  readonly order: ReadonlyArray<Target>;
+}
+
+export function createChooseTargets(
+  { credentials, random }: Pick<GatewayDeps, 'credentials' | 'random'>,
+  cooldowns: Cooldowns,
+) {
+  const endpointOf = createEndpoints(credentials);
+  return function chooseTargets(reservation: Reservation, log: RequestLog): Result<Targets, Failure> {
+    const { grant, options } = reservation;
+    const key = grant.caller.key.scopeId;
+    const reachable: Target[] = [];
+    const ready: Target[] = [];
+    for (const option of options) {
+      const { entry } = option;
+      const endpoint = endpointOf(option);
+      if (!endpoint.ok) {
+        log.skipped(entry.identifier, endpoint.failure);
+        continue;
+      }
+      const target = { ...option, endpoint: endpoint.value, limit: outputLimit(reservation, option) };
+      reachable.push(target);
+      if (cooldowns.of(endpoint.value, key) === undefined) ready.push(target);
+      else log.skipped(entry.identifier, 'cooling down: it failed lately');
+    }
+    // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN 10).
+    const soonest = cooldowns.soonest(reachable, key);
+    if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
+    const { inFlight } = cooldowns;
+    const { strategy } = grant.routing;
+    const { affinity } = grant.request;
+    if (affinity?.isBound === true) {
+      const bound = boundTarget(reachable, grant, affinity);
+      return bound === undefined ? err(GONE) : ok({ [made]: true, reservation, order: [bound] });
+    }
+    const left = ready.length > 0 ? ready : [soonest];
+    const name = conversationOf(grant);
+    const order =
+      name === undefined ? inOrder(left, strategy, { random, inFlight }) : inConversation(left, strategy, name);
+    return ok({ [made]: true, reservation, order });
+  };
+}
+
+const GONE: Failure = {
+  code: 'invalid_request',
+  message:
+    'The provider that made the earlier responses of this conversation cannot be reached here any more. Begin a new conversation.',
+};
+
+/** The only target of a request that goes on with what one has made; whether it cools down or not. */
+function boundTarget<T extends Choice>(reachable: ReadonlyArray<T>, grant: Grant, { madeBy }: Affinity): T | undefined {
+  if (madeBy !== undefined) return reachable.find(({ entry }) => markOf(entry) === madeBy);
+  return inConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0];
+}
+
+/** The conversation's name among those of all keys. */
+function conversationOf({ caller, request }: Grant): string | undefined {
+  return request.affinity && `${caller.key.scopeId} ${request.affinity.conversation}`;
+}
+
+interface Choice {
+  readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
+}
+
+/** All targets, each once, in the order of `routing.strategy`. Weights decide between targets that the strategy treats alike. */
+export function inOrder<T extends Choice>(
+  targets: ReadonlyArray<T>,
+  strategy: string,
+  { random, inFlight }: Pick<GatewayDeps & Cooldowns, 'random' | 'inFlight'>,
+): ReadonlyArray<T> {
+  if (targets.length < 2) return targets;
+  const shuffled = shuffle(targets, random);
+  // The sort is stable: equal targets stay in the order of the shuffle.
+  if (strategy === 'Priority') shuffled.sort((a, b) => a.entry.priority - b.entry.priority);
+  if (strategy === 'LeastBusy') shuffled.sort((a, b) => inFlight(a.entry.identifier) - inFlight(b.entry.identifier));
+  return shuffled;
+}
+
+/** A random order in which an entry comes first as often as its share of the weights says. */
+function shuffle<T extends Choice>(targets: ReadonlyArray<T>, random: Random): T[] {
+  const left = [...targets];
+  const ordered: T[] = [];
+  while (left.length > 0) ordered.push(...left.splice(pick(left, random), 1));
+  return ordered;
+}
+
+function pick(targets: ReadonlyArray<Choice>, random: Random): number {
+  const total = targets.reduce((sum, { entry }) => sum + entry.weight, 0);
+  const dice = random(4).reduce((value, byte) => value * 256 + byte, 0) / 2 ** 32;
+  let rest = dice * total;
+  const index = targets.findIndex(({ entry }) => {
+    rest -= entry.weight;
+    return rest < 0;
+  });
+  return index === -1 ? targets.length - 1 : index;
+}

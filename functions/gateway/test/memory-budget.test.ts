@@ -1,0 +1,121 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createTime } from '../../../test/gateway/time.ts';
+import { createRoom, limitsIn, type RoomLimits, type Share } from '../request/memory-budget.ts';
+
+const MIB = 2 ** 20;
+/** 64 MiB for 8 MiB of bodies each, and 100 requests. */
+const LIMITS: RoomLimits = {
+  ...{ bytes: 64 * MIB, body: 8 * MIB, reply: 16 * MIB, requests: 100, lasts: Number.POSITIVE_INFINITY },
+};
+
+function open(limits: Partial<RoomLimits> = {}) {
+  const time = createTime();
+  const room = createRoom({ ...LIMITS, ...limits }, time);
+  /** A request of the key that is served; absent: it is not. */
+  const enter = (key: string): Share | undefined => {
+    const share = room.open();
+    return share.enter(key) ? share : undefined;
+  };
+  /** MiB that so many requests of the key get, of one each. */
+  const fill = (key: string, requests = 200): number => {
+    const shares = Array.from({ length: requests }, () => room.open());
+    return shares.filter((share) => share.enter(key) && share.take(MIB)).length;
+  };
+  return { ...time, enter, fill };
+}
+
+describe('room', () => {
+  test.each([
+    [1024, { body: 32, reply: 56, bytes: 224, requests: 2048 }],
+    [512, { body: 16, reply: 24, bytes: 96, requests: 1024 }],
+    [8192, { body: 32, reply: 64, bytes: 2016, requests: 16384 }],
+    [160, { body: 5, reply: 2, bytes: 8, requests: 320 }],
+  ])('of a Pod with %d MiB', (limit, { body, reply, bytes, requests }) => {
+    const limits = limitsIn({ limit: limit * MIB, own: 128 * MIB });
+    expect([limits.body, limits.reply, limits.bytes].map((size) => size / MIB)).toEqual([body, reply, bytes]);
+    expect(limits.requests).toBe(requests);
+    // The largest body and the largest reply, which is there twice while it is read, find room in an empty process.
+    for (const size of [limits.body, 2 * limits.reply]) {
+      const share = createRoom(limits, createTime()).open();
+      expect([share.enter('a'), share.take(size)]).toEqual([true, true]);
+    }
+  });
+
+  test('is never more than it is, whatever is taken and given back, and all of it is free when everybody has left', () => {
+    const step = fc.record({ who: fc.nat(9), bytes: fc.nat(9 * MIB), does: fc.constantFrom('take', 'give', 'leave') });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const { enter } = open();
+        const shares = Array.from({ length: 10 }, (_, at) => enter(`key ${at % 3}`));
+        const taken = shares.map(() => 0);
+        for (const { who, bytes, does } of steps) {
+          const [share, before = 0] = [shares[who], taken[who]];
+          if (does === 'take' && share?.take(bytes)) taken[who] = before + bytes;
+          if (does === 'give') share?.give(bytes);
+          if (does === 'give') taken[who] = Math.max(0, before - bytes);
+          if (does === 'leave') share?.leave();
+          if (does === 'leave') taken[who] = 0;
+          expect(share?.bytes).toBe(taken[who]);
+          expect(taken.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(LIMITS.bytes);
+        }
+        for (const share of shares) share?.leave();
+        expect(enter('key 0')?.take(42 * MIB)).toBe(true);
+      }),
+    );
+  });
+
+  test('is left to others by a key that takes all it can', () => {
+    const { fill } = open();
+    const [first, second, third] = [fill('greedy', 60), fill('other', 20), fill('third', 10)];
+    expect([first, second, third]).toEqual([42, 10, 3]);
+  });
+
+  test('is left to small bodies by large ones, whatever keys they are of', () => {
+    const { enter } = open({ requests: 10_000 });
+    for (let key = 0; key < 100; key += 1) enter(`key ${key}`)?.take(8 * MIB);
+    for (let key = 0; key < 2_000; key += 1) enter(`key ${key}`)?.take(193 * 1024);
+    let small = 0;
+    while (enter('small')?.take(192 * 1024)) small += 1;
+    expect(small).toBeGreaterThanOrEqual(42);
+    expect(enter('small')?.take(192 * 1024)).toBe(false);
+  });
+
+  test('is for so many requests', () => {
+    const { enter } = open();
+    const shares = Array.from({ length: 100 }, () => enter('a'));
+    expect([shares.includes(undefined), enter('b')]).toEqual([false, undefined]);
+    shares[50]?.leave();
+    expect([enter('b') === undefined, enter('b')]).toEqual([false, undefined]);
+  });
+
+  test('is forgotten where the platform ends requests without a word', () => {
+    const { enter, tick } = open({ requests: 4, lasts: 60_000 });
+    for (let dead = 0; dead < 4; dead += 1) enter(`key ${dead}`)?.take(8 * MIB);
+    tick(59_999);
+    expect(enter('a')).toBeUndefined();
+    tick(1);
+    const late = enter('a');
+    expect([late?.take(8 * MIB), late?.bytes]).toEqual([true, 8 * MIB]);
+  });
+});
+
+describe('large bodies', () => {
+  test('of one key are 64 MiB at a time and then 8 MiB a second; those of other keys are not counted', () => {
+    const { enter, tick } = open();
+    const bring = (key: string, bytes = 32 * MIB) => {
+      const share = enter(key);
+      const isTaken = share?.work(bytes);
+      share?.leave();
+      return isTaken;
+    };
+    expect([bring('a'), bring('a'), bring('a')]).toEqual([true, true, false]);
+    expect([bring('b'), bring('a', MIB)]).toEqual([true, true]);
+    tick(3_999);
+    expect(bring('a')).toBe(false);
+    tick(1);
+    expect([bring('a'), bring('a')]).toEqual([true, false]);
+    tick(60_000);
+    expect([bring('a'), bring('a'), bring('a')]).toEqual([true, true, false]);
+  });
+});

@@ -1,0 +1,120 @@
+// Does a request keep no more memory than it takes of the room, whatever is in its body, while its provider thinks and after it has begun to answer?
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { UpstreamResponse } from '#core/ports/serving.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
+import { memory } from '../../../test/gateway/memory.ts';
+import { PAIRS, type Pair } from '../../../test/gateway/pairs.ts';
+import { shapesOf } from '../../../test/gateway/request-shapes.ts';
+import { stage } from '../../../test/gateway/stage.ts';
+import { REPLIES } from '../../../test/gateway/stream-shapes.ts';
+import { settleDown } from '../../../test/gateway/time.ts';
+import { SSE } from '../../../test/gateway/upstream.ts';
+import { createGateway, createMemory } from '../app.ts';
+
+/** Everything takes minutes; some of it shows a mistake as well. */
+const IS_ALL = process.env.TEST_ALL !== undefined;
+const SOME = ['one long text', 'one long name', 'a member in other spellings', 'marked ids'];
+const SOME_PAIRS = ['chat for openai', 'chat for anthropic', 'responses for openai'];
+/** Bytes of a body, and how many requests there are. */
+const SIZE = 300_000;
+const REQUESTS = 4;
+/** Bytes that a request may keep beside what it has taken: its own objects. */
+const BESIDE = 96 * 1024;
+
+const encoder = new TextEncoder();
+const CHOSEN = PAIRS.filter(
+  ({ provider, label }) => provider.cloud === undefined && (IS_ALL || SOME_PAIRS.includes(label)),
+);
+
+/** A gateway whose provider keeps nothing of what it is sent, and begins to stream when it is told to. */
+function open(pair: Pair) {
+  const { name, model } = pair;
+  const names = ['apiKey', 'apiBase'];
+  const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', entry: one }]));
+  const begin = Promise.withResolvers<void>();
+  const called = { requests: 0 };
+  const { deps } = stage({
+    snapshot: { ...snapshotOf([entry('gpt', { provider: name, model, credentials })]), storeResponses: true },
+    keys: { [KEY]: keyRecord({ limit: '1000000000' }) },
+    deps: {
+      credentials: { read: (_, one) => (one === 'apiBase' ? 'https://provider.test' : `value-of-${one}`) },
+      upstream: async (): Promise<UpstreamResponse> => {
+        called.requests += 1;
+        await begin.promise;
+        return { status: 200, headers: SSE, body: streamOf(pair) };
+      },
+      // A log that keeps its lines would keep the names in them.
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+    },
+  });
+  const shared = createMemory(deps);
+  return { handle: createGateway(deps, shared), kept: shared.room.kept, called, begin: begin.resolve };
+}
+
+/** A stream that has begun, as the provider of this API begins it. */
+async function* streamOf({ api, provider }: Pair): AsyncGenerator<Uint8Array> {
+  const { events } = REPLIES[spokenBy(api.name, provider.dialect)];
+  const [of] = Object.values(events);
+  for (const event of of?.(5).slice(0, 3) ?? []) yield encoder.encode(event);
+  await new Promise(() => {});
+}
+
+function spokenBy(api: string, dialect: string): 'chat' | 'messages' | 'responses' {
+  if (api === 'responses') return 'responses';
+  return dialect === 'anthropic' ? 'messages' : 'chat';
+}
+
+/** A client that sends this body and waits. */
+function toExchange(path: string, sent: Uint8Array): HttpExchange {
+  const headers = new Map([
+    ['authorization', `Bearer ${KEY}`],
+    ['content-length', `${sent.length}`],
+  ]);
+  let body: Uint8Array | undefined = sent;
+  return {
+    ...{ method: 'POST', path, query: '', begin: () => {}, flush: () => {}, hasBegun: () => false, write: () => true },
+    ...{ drained: async () => {}, end: () => {}, destroy: () => {}, hasLeft: () => false, onLeave: () => {} },
+    stopReading: () => {},
+    header: (name) => headers.get(name),
+    readBody: async (accept) => {
+      const read = body ?? new Uint8Array(0);
+      body = undefined;
+      return accept(read.length) ?? read;
+    },
+  };
+}
+
+describe.each(CHOSEN)('$label', (pair) => {
+  const { api } = pair;
+  const shapes = shapesOf(api.name).filter(({ name }) => IS_ALL || SOME.includes(name));
+
+  test.each(shapes)('a request of many: $name', async ({ body }) => {
+    await expectRoom(pair, body);
+  });
+});
+
+async function expectRoom(pair: Pair, body: (size: number) => string): Promise<void> {
+  const { api } = pair;
+  const isStream = api.name !== 'embeddings';
+  const text = (size: number) => (isStream ? body(size).replace(/^\{/, '{"stream":true,') : body(size));
+  const size = Math.ceil((1000 * SIZE) / encoder.encode(text(1000)).length);
+  const sent = text(size);
+  const { handle, kept, called, begin } = open(pair);
+  const before = await memory();
+  for (let request = 0; request < REQUESTS; request += 1) void handle(toExchange(api.path, encoder.encode(sent)));
+  await settleDown();
+  // Bodies that are refused keep nothing.
+  expect(((await memory()) - before) / REQUESTS).toBeLessThan(kept() / REQUESTS + BESIDE);
+  if (called.requests < REQUESTS || !isStream) return;
+  begin();
+  await settleDown();
+  expect(((await memory()) - before) / REQUESTS).toBeLessThan(BESIDE);
+  expect(kept()).toBe(0);
+}
+
+beforeAll(async () => {
+  // Compiled code takes memory too.
+  const [shape] = shapesOf('chat').filter(({ name }) => SOME.includes(name));
+  for (const pair of CHOSEN) if (shape !== undefined) await expectRoom(pair, shape.body).catch(() => undefined);
+});

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { memory } from '../../../test/gateway/memory.ts';
+import { chunk } from '../../../test/gateway/upstream.ts';
+import { Meter } from '../spend/meter.ts';
+import type { Reservation } from '../spend/reserve.ts';
+import type { Target } from '../targets/targets.ts';
+import { openai } from '../wire/chat/openai.ts';
+
+/** One word as a provider sends it: a packet of some 250 bytes, in memory of its own. */
+const WORD = new TextEncoder().encode(chunk({ content: ' word' }, { system_fingerprint: 'x'.repeat(80) }));
+
+/** A stream that has passed so many words on, and that goes on. */
+function streaming(words: number): Meter {
+  const end = { note: () => {}, fail: () => WORD, pass: () => WORD, cut: () => [] };
+  // The meter looks at them when it settles or cuts.
+  const meter = new Meter({} as Reservation, { limit: {} } as Target, end);
+  const reader = openai.streams?.createReader({ created: 0, redact: (text) => text });
+  for (let at = 0; at < words; at += 1) for (const piece of reader?.push(WORD.slice()) ?? []) meter.count(piece);
+  return meter;
+}
+
+/** Bytes that one of many such streams keeps. */
+async function kept(words: number): Promise<number> {
+  const before = await memory();
+  const meters = Array.from({ length: 50 }, () => streaming(words));
+  const after = await memory();
+  return (after - before) / meters.length;
+}
+
+test('a stream keeps no more of what it has passed on than may be unread, however many packets it came in', async () => {
+  await kept(10);
+  for (const words of [200, 260, 900, 5_000]) expect(await kept(words)).toBeLessThan(140 * 1024);
+});

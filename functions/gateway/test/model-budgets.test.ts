@@ -1,0 +1,117 @@
+import { beforeEach, expect, test } from 'vitest';
+import { createScene, type Scene } from '#core/ledger/test/scenario.promises.ts';
+import type { Ledger } from '#core/ports/ledger.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
+import { stage } from '../../../test/gateway/stage.ts';
+import { NOW } from '../../../test/gateway/time.ts';
+import { completion, MESSAGES } from '../../../test/gateway/upstream.ts';
+
+const PRICE = { input: '1000', output: '1000' };
+let scene: Scene;
+let ledger: Ledger;
+
+beforeEach(async () => {
+  scene = createScene();
+  const process = scene.process();
+  await process.start();
+  ledger = process;
+});
+
+const modelScope = (name: string, limit: bigint): ScopePolicy => ({
+  ...{ scopeId: `model-${name}`, kind: 'model', name, of: 'billing', blocked: false, models: [], anchor: NOW },
+  budget: { limit: `${limit}`, duration: '1d', alignment: 'Rolling' },
+});
+
+/** Each request costs 100 tokens: 0.1 dollars. */
+function stageWith(models: ReadonlyArray<string>, ...ownScopes: ReadonlyArray<ScopePolicy>) {
+  const keys = { [KEY]: keyRecord({ limit: '10', models, ownScopes }) };
+  const snapshot = snapshotOf([entry('gpt', { price: PRICE }), entry('other', { price: PRICE })]);
+  const script = () => ({ body: completion('hello', { prompt_tokens: 80, completion_tokens: 20 }) });
+  return stage({
+    keys,
+    snapshot,
+    script,
+    deps: { ledger, ids: scene.ids, clock: scene.time.clock, timer: scene.time.timer },
+  });
+}
+const ask = (model: string) => ({ model, messages: MESSAGES, max_completion_tokens: 50 });
+
+test('a key’s budget for a model refuses that model alone, and says whose it is', async () => {
+  const { chat } = stageWith([], modelScope('gpt', 100_000_000n));
+  expect((await chat(ask('gpt'))).status).toBe(200);
+  const refused = await chat(ask('gpt'));
+  expect(refused.status).toBe(429);
+  expect(await refused.json()).toMatchObject({
+    error: {
+      code: 'budget_exceeded',
+      message: expect.stringMatching(
+        /^The budget of model "gpt" of key "billing" is exceeded: 0\.1 dollars per 1d\. It resets at .*; raise its maxBudget in modelMaxBudget/,
+      ),
+    },
+  });
+  expect((await chat(ask('other'))).status).toBe(200);
+});
+
+test('a spent budget of a further window names the field budgets', async () => {
+  const hour: ScopePolicy = {
+    ...{ scopeId: 'hour', kind: 'key', name: 'billing', blocked: false, models: [], anchor: NOW },
+    budget: { limit: '100000000', duration: '1h', alignment: 'Rolling' },
+  };
+  const { chat } = stageWith([], hour);
+  expect((await chat(ask('gpt'))).status).toBe(200);
+  expect(await (await chat(ask('gpt'))).json()).toMatchObject({
+    error: {
+      message: expect.stringMatching(/^The budget of key "billing" is exceeded: .*; raise its maxBudget in budgets/),
+    },
+  });
+});
+
+test('a request spends from the key and its model at once, and is clamped by the one that leaves least', async () => {
+  const { chat } = stageWith([], modelScope('gpt', 120_000_000n));
+  const clamped = await chat({ ...ask('gpt'), max_completion_tokens: 500 });
+  expect(clamped.headers.get('x-gateway-clamped-to')).not.toBeNull();
+  const scopes = [keyRecord({ limit: '10' }).key, modelScope('gpt', 120_000_000n)];
+  expect(await ledger.spend(scopes)).toMatchObject({ value: [{ spent: 100_000_000n }, { spent: 100_000_000n }] });
+});
+
+test('GET key tells each, and that the key works as long as one of its models does', async () => {
+  const { chat, get } = stageWith(['gpt', 'other'], modelScope('gpt', 100_000_000n), modelScope('other', 100_000_000n));
+  await chat(ask('gpt'));
+  const told = await (await get('/key')).json();
+  expect(told).toMatchObject({
+    isActive: true,
+    scopes: [
+      { kind: 'key', name: 'billing', currentSpend: '0.1' },
+      { kind: 'model', name: 'gpt', maxBudget: '0.1', currentSpend: '0.1', remaining: '0' },
+      { kind: 'model', name: 'other', maxBudget: '0.1', currentSpend: '0', remaining: '0.1' },
+    ],
+  });
+  await chat(ask('other'));
+  expect(await (await get('/key')).json()).toMatchObject({ isActive: false });
+});
+
+const windowScope = (duration: string, limit: bigint): ScopePolicy => ({
+  ...{ scopeId: `window-${duration}`, kind: 'key', name: 'billing', blocked: false, models: [], anchor: NOW },
+  budget: { limit: `${limit}`, duration, alignment: 'Rolling' },
+});
+
+test('a key with several windows spends from all of them, and the first that is used up refuses every model', async () => {
+  const { chat, get } = stageWith([], windowScope('1d', 300_000_000n), windowScope('1h', 100_000_000n));
+  expect((await chat(ask('gpt'))).status).toBe(200);
+  expect(await (await chat(ask('other'))).json()).toMatchObject({
+    error: {
+      code: 'budget_exceeded',
+      message: expect.stringMatching(/^The budget of key "billing" is exceeded: 0\.1 dollars per 1h\. It resets at /),
+    },
+  });
+  expect(await (await get('/key')).json()).toMatchObject({
+    isActive: false,
+    currentSpend: '0.1',
+    scopes: [
+      { kind: 'key', maxBudget: '10', currentSpend: '0.1' },
+      { kind: 'key', maxBudget: '0.3', budgetDuration: '1d', currentSpend: '0.1' },
+      { kind: 'key', maxBudget: '0.1', budgetDuration: '1h', currentSpend: '0.1', remaining: '0' },
+    ],
+  });
+});

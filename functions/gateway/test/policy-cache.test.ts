@@ -1,0 +1,219 @@
+import { describe, expect, test } from 'vitest';
+import { ok } from '#core/failure/result.ts';
+import { keyRecord } from '../../../test/gateway/instance.ts';
+import { createTime, settleDown } from '../../../test/gateway/time.ts';
+import { createPolicyCache } from '../caller/policy-cache.ts';
+
+function open(find: (hash: string, call: number) => Promise<ReturnType<typeof keyRecord> | undefined>) {
+  const time = createTime();
+  const asked: string[] = [];
+  const queries: Array<ReadonlyArray<string>> = [];
+  const findAnswer = createPolicyCache({
+    policies: {
+      find: async (hashes) => {
+        queries.push(hashes);
+        const found = hashes.map(async (hash) => {
+          asked.push(hash);
+          return [hash, await find(hash, asked.length)] as const;
+        });
+        return new Map((await Promise.all(found)).flatMap(([hash, record]) => (record ? [[hash, record]] : [])));
+      },
+    },
+    clock: time,
+    timer: time.timer,
+  });
+  const findPolicy = async (hash: string) => {
+    const found = await findAnswer(hash);
+    return found.ok ? ok(found.value.record) : found;
+  };
+  return { findPolicy, asked, queries, time };
+}
+
+const known = keyRecord();
+const away = () => Promise.reject(new Error('connection refused'));
+
+describe('a key policy', () => {
+  test('is asked for once by everybody who asks at the same time', async () => {
+    const { findPolicy, asked } = open(async () => known);
+    const found = await Promise.all([1, 2, 3].map(() => findPolicy('a')));
+    expect(found).toEqual([1, 2, 3].map(() => ({ ok: true, value: known })));
+    expect(asked).toEqual(['a']);
+  });
+
+  test('is never older than five seconds', async () => {
+    const { findPolicy, asked, time } = open(async (_, call) => (call === 1 ? known : keyRecord({ blocked: true })));
+    await findPolicy('a');
+    await time.pass(2_999);
+    expect(await findPolicy('a')).toMatchObject({ value: { key: { blocked: false } } });
+    expect(asked).toHaveLength(1);
+    await time.pass(2_001);
+    expect(await findPolicy('a')).toMatchObject({ value: { key: { blocked: true } } });
+  });
+
+  test('is refreshed ahead of its end while the old one serves, so that nobody waits', async () => {
+    const { findPolicy, asked, time } = open((_, call) =>
+      call === 1 ? Promise.resolve(known) : new Promise(() => {}),
+    );
+    await findPolicy('a');
+    await time.pass(3_000);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    expect(asked).toHaveLength(2);
+  });
+
+  test('serves for five seconds without the database, and then nobody knows', async () => {
+    const { findPolicy, time } = open((_, call) => (call === 1 ? Promise.resolve(known) : away()));
+    await findPolicy('a');
+    await time.pass(4_999);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    await time.pass(1);
+    expect(await findPolicy('a')).toEqual({ ok: false, failure: 'connection refused' });
+  });
+
+  test('that is unknown is remembered for a second only', async () => {
+    const { findPolicy, asked, time } = open(async (_, call) => (call === 1 ? undefined : known));
+    expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
+    await time.pass(999);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
+    expect(asked).toHaveLength(1);
+    await time.pass(1);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+  });
+
+  test('that was deleted is forgotten with its next answer', async () => {
+    const { findPolicy, time } = open(async (_, call) => (call === 1 ? known : undefined));
+    await findPolicy('a');
+    await time.pass(3_500);
+    await findPolicy('a');
+    await settleDown();
+    expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
+  });
+
+  test('keeps nobody waiting for longer than 0.9 s, each from when he asked; an answer that comes late is for the next', async () => {
+    const answer = Promise.withResolvers<typeof known>();
+    const { findPolicy, asked, time } = open(() => answer.promise);
+    const first = findPolicy('a');
+    await time.pass(500);
+    const second = findPolicy('a');
+    await time.pass(350);
+    expect(time.waiting()).toBeGreaterThan(0);
+    await time.pass(50);
+    expect(await first).toEqual({ ok: false, failure: 'the database did not answer in 900 ms' });
+    answer.resolve(known);
+    expect(await second).toEqual({ ok: true, value: known });
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    expect(asked).toHaveLength(1);
+  });
+
+  test('that is never answered is asked for anew two seconds later', async () => {
+    const { findPolicy, asked, time } = open((_, call) =>
+      call === 1 ? new Promise(() => {}) : Promise.resolve(known),
+    );
+    const first = findPolicy('a');
+    for (const millis of [850, 50, 1_050, 50]) await time.pass(millis);
+    expect(await first).toMatchObject({ ok: false });
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    expect(asked).toHaveLength(2);
+  });
+
+  test('whose answer and the end of patience are found together, after a pause of the process, is the answer', async () => {
+    const answer = Promise.withResolvers<typeof known>();
+    const { findPolicy, time } = open(() => answer.promise);
+    const first = findPolicy('a');
+    await time.pass(3_000);
+    answer.resolve(known);
+    expect(await first).toEqual({ ok: true, value: known });
+  });
+
+  test('is asked for again when the clock was set back', async () => {
+    const { findPolicy, asked, time } = open(async () => known);
+    await findPolicy('a');
+    await time.pass(-10_000);
+    await findPolicy('a');
+    expect(asked).toHaveLength(2);
+  });
+
+  test('that is unknown waits with all others for one query, and a known one does not wait for it', async () => {
+    const pending: Array<() => void> = [];
+    const { findPolicy, queries, time } = open((hash) =>
+      hash === 'a' ? Promise.resolve(known) : new Promise((resolve) => pending.push(() => resolve(undefined))),
+    );
+    await findPolicy('a');
+    const flood = Array.from({ length: 1_500 }, (_, index) => findPolicy(`made up ${index}`));
+    await settleDown();
+    expect(queries.slice(1)).toEqual([['made up 0'], ['made up 1']]);
+    // The oldest of those that wait are told first that there are too many.
+    expect(await flood[2]).toEqual({ ok: false, failure: 'too many keys are asked for' });
+    await time.pass(5_000);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    for (const answer of pending.splice(0)) answer();
+    await settleDown();
+    expect(queries.map(({ length }) => length)).toEqual([1, 1, 1, 1, 1_000]);
+  });
+
+  test('is found within two queries in a flood of made-up key values, whose form is right and which nobody knows', async () => {
+    const good = (hash: string) => hash.startsWith('good');
+    let answer = () => {};
+    const { findPolicy, queries, time } = open(
+      (hash) =>
+        new Promise((resolve) => {
+          const before = answer;
+          answer = () => {
+            before();
+            resolve(good(hash) ? known : undefined);
+          };
+        }),
+    );
+    const late: string[] = [];
+    const found: unknown[] = [];
+    /** Two thousand made-up ones a second, and fifty good ones; the database takes 10 ms for whatever it is asked. */
+    for (let millis = 0; millis < 2_000; millis += 1) {
+      void findPolicy(`made up ${millis}`);
+      void findPolicy(`made up as well ${millis}`);
+      if (millis % 20 === 0) {
+        const [hash, began] = [`good ${millis}`, time.now()];
+        const ask = findPolicy(hash).then((result) => {
+          found.push(result);
+          if (time.now() - began > 20) late.push(hash);
+        });
+        ask.catch(() => late.push(hash));
+      }
+      if (millis % 10 === 9) {
+        const answered = answer;
+        answer = () => {};
+        answered();
+        await new Promise(setImmediate);
+      }
+      time.tick(1);
+    }
+    answer();
+    await settleDown();
+    expect([found.length, late]).toEqual([100, []]);
+    for (const result of found) expect(result).toEqual({ ok: true, value: known });
+    expect(queries.length).toBeLessThan(500);
+  });
+
+  test('that is asked for again is the newest, so that a flood which nothing can answer pushes out others', async () => {
+    const { findPolicy, queries } = open(() => new Promise(() => {}));
+    const flood = (name: string) => {
+      for (let index = 0; index < 900; index += 1) void findPolicy(`${name} ${index}`);
+    };
+    flood('first');
+    void findPolicy('good');
+    flood('second');
+    const asked = findPolicy('good').then(() => 'answered');
+    for (let index = 0; index < 900; index += 1) void findPolicy(`third ${index}`);
+    await settleDown();
+    expect(await Promise.race([asked, Promise.resolve('waits')])).toBe('waits');
+    expect(queries).toHaveLength(2);
+  });
+
+  test('stays known through a flood of keys that nobody knows', async () => {
+    const { findPolicy, asked } = open(async (hash) => (hash === 'a' ? known : undefined));
+    await findPolicy('a');
+    for (let index = 0; index < 20_000; index += 1) await findPolicy(`made up ${index}`);
+    const before = asked.length;
+    await findPolicy('a');
+    expect(asked).toHaveLength(before);
+  });
+});

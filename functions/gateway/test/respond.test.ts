@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { rateHeaders, toSpan } from '../reply/respond.ts';
+
+test.each([
+  [0, '0s'],
+  [1, '1ms'],
+  [349.5, '350ms'],
+  [999, '999ms'],
+  [1000, '1s'],
+  [1001, '2s'],
+  [58_999, '59s'],
+  [59_001, '1m0s'],
+  [60_000, '1m0s'],
+  [61_000, '1m1s'],
+])('%d milliseconds are written %s, never shorter than they are', (millis, text) => {
+  expect(toSpan(millis)).toBe(text);
+});
+
+test('only what is limited has headers', () => {
+  expect(rateHeaders(undefined)).toEqual({});
+  expect(rateHeaders({})).toEqual({});
+  const tokens = { limit: 1_000_000_000_000, remaining: 0, resetIn: 60_000 };
+  expect(rateHeaders({ tokens })).toEqual({
+    'x-ratelimit-limit-tokens': '1000000000000',
+    'x-ratelimit-remaining-tokens': '0',
+    'x-ratelimit-reset-tokens': '1m0s',
+  });
+});

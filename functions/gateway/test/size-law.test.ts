@@ -1,0 +1,237 @@
+// Can a client or a provider make the gateway work more than in proportion to what it sends?
+import { describe, expect, test } from 'vitest';
+import { MAX_VALUES } from '#core/json/json-limits.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import { FRAMED, frame } from '../../../test/gateway/aws-event-stream.ts';
+import { growthOf, MAX_GROWTH, type Prepare } from '../../../test/gateway/growth.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
+import { PAIRS, type Pair } from '../../../test/gateway/pairs.ts';
+import { BARE, list, shapesOf } from '../../../test/gateway/request-shapes.ts';
+import { stage } from '../../../test/gateway/stage.ts';
+import {
+  EVENTS_ANYWHERE,
+  IN_ONE,
+  IN_SEVENS,
+  PACKETS,
+  REPLIES,
+  type Replies,
+} from '../../../test/gateway/stream-shapes.ts';
+import { SSE } from '../../../test/gateway/upstream.ts';
+import { MAX_BODY } from '../request/memory-budget.ts';
+import { inConversation } from '../targets/affinity.ts';
+import { codecOf } from '../wire/api.ts';
+import { APIS } from '../wire/apis.ts';
+
+test('every codec of every API has a provider here', () => {
+  const codecs = APIS.flatMap(({ codecs }) => Object.values(codecs));
+  const covered = new Set(PAIRS.map(({ api, provider }) => codecOf(api, provider)));
+  expect(codecs.filter((codec) => !covered.has(codec))).toEqual([]);
+});
+
+/** What a provider says to clients of an API in its dialect. */
+const SPOKEN: Readonly<Record<string, Replies>> = {
+  'chat openai': REPLIES.chat,
+  'chat anthropic': REPLIES.messages,
+  'messages openai': REPLIES.chat,
+  'messages anthropic': REPLIES.messages,
+  'responses openai': REPLIES.responses,
+  'embeddings openai': REPLIES.embeddings,
+};
+
+function repliesTo({ api, provider }: Pair): Replies {
+  const replies = SPOKEN[`${api.name} ${provider.dialect}`];
+  if (replies === undefined) throw new Error(`no reply here is one to ${api.name} in the dialect ${provider.dialect}`);
+  return replies;
+}
+
+interface Reply {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly packets: ReadonlyArray<Uint8Array>;
+}
+
+/** A gateway in front of this provider, which gives every request this reply. Returns the status that the client gets. */
+function open(
+  { name, model, api }: Pair,
+  { headers, packets }: Reply,
+  path = api.path,
+): (sent: Uint8Array) => Promise<number> {
+  const names = ['apiKey', 'apiBase', 'awsRegion', 'vertexLocation', 'vertexProject'];
+  const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', entry: one }]));
+  const served = entry('gpt', { provider: name, model, credentials, toolCosts: { webSearch: '0.01' } });
+  const cooldown = { failures: Number.MAX_SAFE_INTEGER, within: 1, duration: 1 };
+  async function* body() {
+    yield* packets;
+  }
+  const { app } = stage({
+    // Two entries, and stored responses: then ids and encrypted reasoning are marked.
+    snapshot: {
+      ...snapshotOf([served, { ...served, identifier: 'other' }], { retries: 0, cooldown }),
+      storeResponses: true,
+    },
+    keys: { [KEY]: keyRecord({ limit: '1000000000' }) },
+    deps: {
+      credentials: { read: (_, one) => (one === 'apiBase' ? 'https://provider.test' : `value-of-${one}`) },
+      upstream: async () => ({ status: 200, headers, body: body() }),
+    },
+  });
+  return async (sent) => {
+    let status = 0;
+    await app.handle(
+      toExchange(path, sent, (begun) => {
+        status = begun;
+      }),
+    );
+    return status;
+  };
+}
+
+/** A client that costs nothing itself. */
+function toExchange(path: string, sent: Uint8Array, begin: HttpExchange['begin']): HttpExchange {
+  const headers = new Map([['authorization', `Bearer ${KEY}`]]);
+  return {
+    ...{ method: 'POST', path, query: '', begin, flush: () => {}, hasBegun: () => false, write: () => true },
+    ...{ drained: async () => {}, end: () => {}, destroy: () => {}, hasLeft: () => false, onLeave: () => {} },
+    stopReading: () => {},
+    header: (name) => headers.get(name),
+    readBody: async (accept) => accept(sent.length) ?? sent,
+  };
+}
+
+const encoder = new TextEncoder();
+const JSON_TYPE = { 'content-type': 'application/json' };
+/** Everything takes minutes; a part of it, and smaller inputs, show a mistake as well. */
+const IS_ALL = process.env.TEST_ALL !== undefined;
+/** Elements of the small input, in bodies that a route reads element by element and in others. */
+const [MANY, SOME] = IS_ALL ? [4000, 1500] : [1500, 300];
+/** Clouds differ in their addresses, and in the frames of their streams. */
+const DIALECTS = PAIRS.filter(({ provider }) => provider.cloud === undefined);
+
+/** The law: more of the same takes no more than in proportion, and is never our error. Memory that grows faster takes more work to fill. */
+async function expectLinear(prepare: (size: number) => () => Promise<number>, size: number): Promise<void> {
+  const statuses = new Set<number>();
+  const work: Prepare = (elements) => {
+    const run = prepare(elements);
+    return async () => void statuses.add(await run());
+  };
+  const growth = await growthOf(work, size);
+  expect(growth).toBeLessThan(MAX_GROWTH);
+  expect([...statuses]).not.toContain(500);
+}
+
+describe.each(DIALECTS)('$label', (pair) => {
+  const { plain, events } = repliesTo(pair);
+  const bare = BARE[pair.api.name];
+
+  test.each(shapesOf(pair.api.name))('a request of many: $name', async ({ body, isOwn }) => {
+    const answer = Object.values(plain)[0]?.(1) ?? '';
+    const ask = open(pair, { headers: JSON_TYPE, packets: [encoder.encode(answer)] });
+    const prepare = (size: number) => {
+      const bytes = encoder.encode(body(size));
+      return () => ask(bytes);
+    };
+    await expectLinear(prepare, isOwn ? MANY : SOME);
+  });
+
+  test.each(Object.entries(plain))('a reply of many: %s', async (_, of) => {
+    const sent = encoder.encode(JSON.stringify(bare));
+    const prepare = (size: number) => {
+      const ask = open(pair, { headers: JSON_TYPE, packets: [encoder.encode(of(size))] });
+      return () => ask(sent);
+    };
+    await expectLinear(prepare, SOME);
+  });
+
+  if (codecOf(pair.api, pair.provider)?.streams === undefined) return;
+
+  test.each(Object.entries(events))('a stream of many: %s', async (_, of) => {
+    await expectLinear(streamOf(pair, of, IN_ONE), SOME);
+  });
+
+  test.each(PACKETS.flatMap((packets) => Object.entries(EVENTS_ANYWHERE).map(([name, of]) => ({ name, of, packets }))))(
+    'a stream of many: $name, in $packets.name',
+    async ({ of, packets }) => {
+      await expectLinear(streamOf(pair, of, packets), SOME);
+    },
+  );
+});
+
+const FRAMES = { words: REPLIES.messages.events.words, 'a long event': EVENTS_ANYWHERE['a long event'] ?? (() => []) };
+const FRAMED_PAIRS = PAIRS.filter(({ provider: { cloud } }) => cloud === 'bedrock');
+
+test.each(FRAMED_PAIRS.flatMap((pair) => Object.entries(FRAMES).map(([name, of]) => ({ pair, name, of }))))(
+  '$pair.label: a stream in frames of AWS, in packets of seven bytes: $name',
+  async ({ pair, of }) => {
+    await expectLinear(streamOf(pair, of, IN_SEVENS), SOME);
+  },
+);
+
+test.each(DIALECTS.flatMap((pair) => ({ ...pair, ...repliesTo(pair) })).filter(({ open }) => open !== undefined))(
+  '$label: a stream that is cut while many parts of it are open',
+  async ({ open: of = () => [], ...pair }) => {
+    await expectLinear(streamOf(pair, of, IN_ONE), SOME);
+  },
+);
+
+test('the entries of a model are put in order by reading the name of a conversation once', async () => {
+  const prepare = (size: number) => {
+    const targets = list(size / 10, (at) => ({ entry: { identifier: `e${at}`, weight: 1, priority: 0 } }));
+    const name = 'k'.repeat(size * 20);
+    return async () => inConversation(targets, 'SimpleShuffle', name).length;
+  };
+  await expectLinear(prepare, SOME);
+});
+
+const COUNTING = DIALECTS.flatMap(({ api, ...more }) =>
+  api.counting === undefined ? [] : [{ ...more, api, ...api.counting }],
+);
+
+describe.each(IS_ALL ? COUNTING : [])('$label', ({ path, ...pair }) => {
+  test.each(shapesOf(pair.api.name).filter(({ isOwn }) => isOwn))(
+    'a request to be counted of many: $name',
+    async ({ body }) => {
+      const reply = { headers: JSON_TYPE, packets: [encoder.encode('{"input_tokens":7}')] };
+      const ask = open(pair, reply, pair.api.path + path);
+      const prepare = (size: number) => {
+        const bytes = encoder.encode(body(size));
+        return () => ask(bytes);
+      };
+      await expectLinear(prepare, MANY);
+    },
+  );
+});
+
+describe.each(IS_ALL ? DIALECTS : [])('$label', (pair) => {
+  const isFirst = DIALECTS.find(({ api }) => api === pair.api) === pair;
+  test.each(shapesOf(pair.api.name).filter(({ isOwn }) => isOwn || isFirst))(
+    'the largest request of many: $name',
+    async ({ body }) => {
+      const answer = Object.values(repliesTo(pair).plain)[0]?.(1) ?? '';
+      const ask = open(pair, { headers: JSON_TYPE, packets: [encoder.encode(answer)] });
+      const some = body(1000);
+      const size =
+        990 * Math.min(MAX_BODY / encoder.encode(some).length, MAX_VALUES / (some.match(/[,[{]/g)?.length ?? 1));
+      expect([200, 400, 404]).toContain(await ask(encoder.encode(body(Math.floor(size)))));
+    },
+  );
+});
+
+/** A request that is answered by a stream of so many events. */
+function streamOf(
+  pair: Pair,
+  of: (size: number) => ReadonlyArray<string>,
+  packets: (typeof PACKETS)[number],
+): (size: number) => () => Promise<number> {
+  const sent = encoder.encode(JSON.stringify({ ...BARE[pair.api.name], stream: true }));
+  const isFramed = pair.provider.cloud === 'bedrock';
+  return (size) => {
+    const written = of(size).map((event) => (isFramed ? framed(event) : encoder.encode(event)));
+    const ask = open(pair, { headers: isFramed ? FRAMED : SSE, packets: packets.of(written) });
+    return () => ask(sent);
+  };
+}
+
+/** The data of an event in a frame of Bedrock. */
+function framed(event: string): Uint8Array {
+  const data = event.slice(event.indexOf('data: ') + 6).trimEnd();
+  return frame({ ':event-type': 'chunk' }, JSON.stringify({ bytes: Buffer.from(data).toString('base64') }));
+}

@@ -1,0 +1,51 @@
+// Steps of a request cannot be skipped: each of these lines is an error to the type checker, or the check fails.
+import { expect, test } from 'vitest';
+import { keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
+import type { createAuthorize, Grant } from '../caller/access.ts';
+import type { Caller } from '../caller/authenticate.ts';
+import type { createReply } from '../reply/reply.ts';
+import type { createReserve, Reservation } from '../spend/reserve.ts';
+import type { createChooseTargets, Targets } from '../targets/targets.ts';
+import type { Asking, createCallUpstream, Exchange } from '../upstream/upstream.ts';
+import type { ModelRequest } from '../wire/request.ts';
+
+declare const request: ModelRequest;
+declare const authorize: ReturnType<typeof createAuthorize>;
+declare const reserve: ReturnType<typeof createReserve>;
+declare const chooseTargets: ReturnType<typeof createChooseTargets>;
+declare const callUpstream: ReturnType<typeof createCallUpstream>;
+declare const reply: ReturnType<typeof createReply>;
+
+/** Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that nothing else in it is the error. */
+function skippingSteps(asking: Asking): void {
+  const snapshot = snapshotOf([]);
+  const { client, log } = asking;
+  const { context } = log;
+  // @ts-expect-error A record that was only looked up is no caller.
+  authorize(keyRecord(), request, snapshot);
+  const caller = {} as Caller;
+  authorize(caller, request, snapshot);
+  // @ts-expect-error A caller has not been granted anything.
+  reserve(caller, context);
+  const grant = {} as Grant;
+  reserve(grant, context);
+  const byHand = { grant, options: [], hold: { id: '1', amount: 1n, charges: [] }, isCalled: false, lost: undefined };
+  // @ts-expect-error A grant without money has no targets.
+  chooseTargets(grant, log);
+  // @ts-expect-error Money cannot be made by hand.
+  chooseTargets(byHand, log);
+  const reservation = {} as Reservation;
+  chooseTargets(reservation, log);
+  // @ts-expect-error Nobody is called without targets.
+  callUpstream(reservation, asking);
+  const targets = {} as Targets;
+  callUpstream(targets, asking);
+  // @ts-expect-error Nothing is answered without an exchange.
+  reply(targets, client, log);
+  const exchange = {} as Exchange;
+  reply(exchange, client, log);
+}
+
+test('the steps of a request are held together by types', () => {
+  expect(skippingSteps).toBeTypeOf('function');
+});

@@ -1,0 +1,102 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { concat } from '#core/json/bytes.ts';
+import { runs } from '../../../../../test/support/runs.ts';
+import { createReader, toPiece } from '../../../wire/chat/openai-stream.ts';
+import type { Piece } from '../../../wire/codec.ts';
+import { SseSplitter } from '../../../wire/streams/sse.ts';
+import { cuts, packetsOf, spoilt, stream } from './random-streams.fixture.ts';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+function read(packets: ReadonlyArray<Uint8Array>): Piece[] {
+  const reader = createReader();
+  return [...packets.flatMap((packet) => reader.push(packet)), ...reader.end()];
+}
+
+/** Every event through the parser: what the reader must agree with. */
+function parsed(bytes: Uint8Array): Piece[] {
+  const splitter = new SseSplitter();
+  return [...splitter.push(bytes), ...splitter.end()].map(toPiece);
+}
+
+const one = (piece: Piece) => piece.events?.(piece.bytes) ?? [piece];
+/** What is told of a piece. Blank lines between events, which tell nothing, may stand with the event before or behind them. */
+const tell = (piece: Piece) => ({ ...piece, bytes: decoder.decode(piece.bytes).trim() });
+const isBlank = ({ bytes }: { bytes: string }) => bytes === '';
+
+/** The reader says of a stream what the parser says of it, and leaves nothing unread that counts, fails or ends. */
+function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
+  const told = (those: ReadonlyArray<Piece>) => those.map(tell).filter((piece) => !isBlank(piece));
+  expect(told(pieces.flatMap(one))).toEqual(told(parsed(bytes)));
+  expect(decoder.decode(concat(pieces.map((piece) => piece.bytes)))).toBe(decoder.decode(bytes));
+  const unread = pieces.flatMap((piece) => piece.events?.(piece.bytes) ?? []);
+  for (const { usage, done, error, usageOnly, prompt } of unread) {
+    expect({ usage, done, error, usageOnly, prompt }).toEqual({
+      ...{ usage: undefined, done: false, error: undefined, usageOnly: false, prompt: undefined },
+    });
+  }
+}
+
+test('a stream says the same whether its events are read at once or later, however they are written and cut', () => {
+  fc.assert(
+    fc.property(stream, spoilt, cuts, (sent, spoils, cut) => {
+      const bytes = encoder.encode(sent);
+      for (const [at, byte] of spoils) if (bytes.length > 0) bytes[at % bytes.length] = byte;
+      agree(bytes, read(packetsOf(bytes, cut)));
+    }),
+    { numRuns: runs(3000) },
+  );
+});
+
+const event = (content: string, more = '') =>
+  `data: {"id":"c","choices":[{"index":0,"delta":{"content":${JSON.stringify(content)}}}]${more}}\n\n`;
+const isUnread = (pieces: ReadonlyArray<Piece>) => pieces.map(({ events }) => events !== undefined);
+
+test('events that only go on with an answer come as one piece, unread, and give themselves one by one where that is asked', () => {
+  const sent = ['a', 'bc', 'é', '', '"usage":{', '"error":{}'].map((content) => event(content, ',"usage":null'));
+  const pieces = read([encoder.encode(sent.join(''))]);
+  expect(isUnread(pieces)).toEqual([true]);
+  expect(
+    pieces
+      .slice(0, 1)
+      .flatMap((piece) => piece.events?.(piece.bytes) ?? [])
+      .map(({ bytes }) => decoder.decode(bytes)),
+  ).toEqual(sent);
+});
+
+test('usage, errors and ends are read wherever they stand', () => {
+  const usage = ',"usage": {"prompt_tokens":7,"completion_tokens":3}';
+  const sent = [event('a'), event('b'), event('c', usage), event('d'), event('e', ',"error":{"message":"m"}')];
+  const pieces = read([encoder.encode([...sent, 'data: [DONE]\n\n'].join(''))]);
+  expect(
+    pieces.map(({ bytes, events, usage, error, done }) => [
+      events?.(bytes).length,
+      usage?.output,
+      error?.message,
+      done,
+    ]),
+  ).toEqual([
+    [2, undefined, undefined, false],
+    [undefined, 3, undefined, false],
+    [undefined, undefined, undefined, false],
+    [undefined, undefined, 'm', false],
+    [undefined, undefined, undefined, true],
+  ]);
+});
+
+test('a count whose name is written with escapes is a count', () => {
+  const [piece] = read([encoder.encode(event('a', ',"us\\u0061ge":{"prompt_tokens":7,"completion_tokens":3}'))]);
+  expect(piece?.usage?.output).toBe(3);
+});
+
+test('an event that was cut in two is read, and those behind it pass unread again', () => {
+  const bytes = encoder.encode([event('a'), event('b'), event('c')].join(''));
+  const end = event('a').length + event('b').length;
+  expect(isUnread(read([bytes.slice(0, 100), bytes.slice(100, end), bytes.slice(end)]))).toEqual([true, false, true]);
+});
+
+test('comments alone are read: they do not begin an answer', () => {
+  expect(isUnread(read([encoder.encode(': waiting\n\n')]))).toEqual([false]);
+});

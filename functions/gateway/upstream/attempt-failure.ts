@@ -1,0 +1,135 @@
+// Failures of attempts: what they mean for the client, the charge, the next attempt and the entry's cooldown (LEDGER 10).
+
+import { reasonOf } from '#core/failure/error-text.ts';
+import type { Failure } from '#core/failure/failure.ts';
+import { member, parseJson } from '#core/json/json.ts';
+import type { Usage } from '#core/money/usage.ts';
+import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
+import type { Endpoint, WireError } from '../wire/codec.ts';
+import { withoutSecrets } from '../wire/json/secrets.ts';
+
+export interface AttemptFailure {
+  /** The failure that the client sees if this attempt was the last. */
+  readonly failure: Failure;
+  /** Another attempt is of use at another target only (`elsewhere`), at any (`anywhere`), at none (`never`). */
+  readonly again: 'never' | 'elsewhere' | 'anywhere';
+  /** The cause: the entry, whatever is asked of it; perhaps the request; or surely not the entry. Decides on its cooldown. */
+  readonly fault: 'entry' | 'unclear' | 'none';
+  /** Surely nothing of the request has reached the provider. */
+  readonly unsent?: true;
+  /** Bytes of the reply to a request that the provider took, and bills. Absent: the provider refused the request, or never took it. */
+  readonly outputBytes?: number;
+  /** The provider's count of a request that it took and failed. */
+  readonly usage?: Usage | undefined;
+  /** Seconds that the provider asks clients to wait. */
+  readonly retryAfter?: number | undefined;
+  /** For the log: the upstream's status and its own code, or the system's where there was no reply; never its message. */
+  readonly status?: number;
+  readonly upstreamCode?: string | undefined;
+}
+
+const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'entry' };
+const UNSENT: AttemptFailure = {
+  ...{ failure: { code: 'upstream_timeout' }, again: 'elsewhere', fault: 'entry', unsent: true },
+};
+const UNSIGNED: AttemptFailure = { ...UNREACHABLE, again: 'elsewhere', unsent: true };
+/** The provider took the request; the connection broke or ended before any reply. A request may be too much for a server. */
+export const BROKEN: AttemptFailure = {
+  ...{ failure: { code: 'upstream_error' }, again: 'elsewhere', fault: 'unclear', outputBytes: 0 },
+};
+/** The provider took the request and sent nothing within its time. */
+const TIMED_OUT: AttemptFailure = { ...BROKEN, failure: { code: 'upstream_timeout' } };
+
+/** Statuses by which a proxy tells that its provider took the request and did not answer; a provider that uses one gives its own error with it. */
+const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
+  [408, TIMED_OUT],
+  [502, BROKEN],
+  [504, TIMED_OUT],
+  [520, BROKEN],
+  [524, TIMED_OUT],
+]);
+
+/** The failure of a call that broke: before there was a reply, or, with so many bytes, in the middle of a plain one. Throws an error of our own. */
+export function failureOf(error: unknown, signal: AbortSignal, outputBytes = 0): AttemptFailure {
+  if (!(error instanceof UpstreamBroke)) throw error;
+  const { how } = error;
+  if (how === 'unsent' || (how === 'unsigned' && signal.aborted)) return UNSENT;
+  if (how === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
+  if (signal.aborted || how === 'timeout') return { ...TIMED_OUT, outputBytes };
+  const upstreamCode = systemCodeOf(error);
+  return how === 'refused' ? { ...UNREACHABLE, upstreamCode } : { ...BROKEN, outputBytes, upstreamCode };
+}
+
+/** The system's name of why a connection failed, such as ENOTFOUND; where the platform tells it. */
+function systemCodeOf({ cause }: UpstreamBroke): string | undefined {
+  const code = (cause as { readonly code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? code.slice(0, 64) : undefined;
+}
+
+const decoder = new TextDecoder();
+
+/** A 2xx that carries no reply: one that ends too early, an error, or the page of a proxy, which took no request. */
+export function invalidReply(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
+  const text = decoder.decode(bytes).trim();
+  const isCut = text === '' || (text.startsWith('{') && parseJson(text) === undefined);
+  if (isCut) return { ...BROKEN, outputBytes: bytes.length, status };
+  return { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'unclear', ...reported(status, error) };
+}
+
+/** A whole reply of so many bytes that the gateway cannot pass on: too long, or nested too deeply. A second one would be as long. */
+export const unreadable = (code: 'overloaded' | 'upstream_error', outputBytes: number): AttemptFailure => ({
+  ...{ failure: { code }, again: 'never', fault: 'none', outputBytes },
+});
+
+/** Whether these are the words of a provider, not of a proxy before it. */
+export function isOwnError(bytes: Uint8Array): boolean {
+  const error = member(parseJson(decoder.decode(bytes)), 'error');
+  return error !== undefined && error !== null;
+}
+
+/** A refusal, and whether it is in the provider's own words. */
+interface Refusal extends Pick<UpstreamResponse, 'status' | 'headers'> {
+  readonly error: WireError;
+  readonly isOwn: boolean;
+}
+
+/** Reads a refusal by its status. A wrong key or address is our failure, not the client's. */
+export function refusalOf({ status, headers, error, isOwn }: Refusal, target: Endpoint): AttemptFailure {
+  const about = reported(status, error);
+  const unanswered = isOwn ? undefined : UNANSWERED.get(status);
+  if (unanswered !== undefined) return { ...unanswered, ...about };
+  if (status === 400 || status === 413 || status === 422) {
+    const message = withoutSecrets(error.message ?? 'The provider refused the request.', target).slice(0, MAX_MESSAGE);
+    const body = error.body === undefined ? undefined : withoutSecrets(error.body, target);
+    const param = error.param === undefined ? undefined : withoutSecrets(error.param, target);
+    const failure: Failure = { code: 'upstream_refused', status, message, param, body };
+    return { failure, again: 'never', fault: 'none', ...about };
+  }
+  if (status === 429) {
+    const retryAfter = retryAfterOf(headers['retry-after']);
+    const failure: Failure = { code: 'upstream_rate_limited', retryAfter: retryAfter ?? 1 };
+    return { failure, again: 'elsewhere', fault: 'unclear', retryAfter, ...about };
+  }
+  if (status === 408) return { failure: { code: 'upstream_timeout' }, again: 'elsewhere', fault: 'unclear', ...about };
+  const failure: Failure = { code: 'upstream_error', refusesUs: status === 401 || status === 403 };
+  return { failure, again: status >= 500 ? 'anywhere' : 'elsewhere', fault: FAULTS.get(status) ?? 'unclear', ...about };
+}
+
+/** A wrong key is the entry's; a client may name a file or a response that is not there. */
+const FAULTS: ReadonlyMap<number, AttemptFailure['fault']> = new Map([
+  [401, 'entry'],
+  [404, 'none'],
+]);
+
+function reported(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
+  return { status, upstreamCode: error.code?.slice(0, 64) };
+}
+
+const MAX_MESSAGE = 4096;
+/** Whole seconds of a retry-after. A date is not parsed: a provider that sends one is called again in a minute. */
+function retryAfterOf(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined;
+  const seconds = Number(header);
+  if (!Number.isFinite(seconds)) return 60;
+  return Math.max(1, Math.ceil(seconds));
+}

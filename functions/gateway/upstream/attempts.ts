@@ -1,0 +1,105 @@
+// Attempts of a request so far: which entry is called next, what those that broke cost, and whether the hold covers another (LEDGER 10).
+import type { Failure } from '#core/failure/failure.ts';
+import type { HoldRefusal } from '#core/ports/ledger.ts';
+import type { Nano } from '#core/ports/money.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { Deadline } from '../request/deadline.ts';
+import type { RequestLog } from '../request/request-log.ts';
+import { settlementOfUnheard } from '../spend/meter.ts';
+import type { Reservation } from '../spend/reserve.ts';
+import type { Cooldowns } from '../targets/cooldown.ts';
+import type { Target } from '../targets/targets.ts';
+import type { AttemptFailure } from './attempt-failure.ts';
+
+export interface Attempts {
+  left: ReadonlyArray<Target>;
+  /** Failures of each target. */
+  readonly failures: Map<Target, number>;
+  last: Failure | undefined;
+  /** The refusal of the passed-over entry that has room first. */
+  full: HoldRefusal | undefined;
+  /** The charge of attempts that broke, by which the hold has not grown yet. */
+  uncovered: Nano;
+  /** Ends the count of the latest attempt at its entry, unless it has ended. */
+  leave(): void;
+}
+
+export const noAttempts = (order: ReadonlyArray<Target>): Attempts => ({
+  ...{ left: order, failures: new Map(), last: undefined, full: undefined, uncovered: 0n, leave: () => {} },
+});
+
+/** A failed attempt. */
+interface Failed {
+  readonly reservation: Reservation;
+  /** The target as it was called. */
+  readonly target: Target;
+  readonly deadline: Deadline;
+  readonly failed: AttemptFailure;
+}
+
+const FULL = 'full: its requests or tokens per minute are used up';
+
+export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, cooldowns: Cooldowns) {
+  return { nextOf, note, covers };
+
+  /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
+  function nextOf({ left, failures }: Attempts, { grant }: Reservation): Target | undefined {
+    const key = grant.caller.key.scopeId;
+    const ready = left.filter(({ endpoint }) => cooldowns.of(endpoint, key) === undefined);
+    if (ready.length === 0) return cooldowns.soonest(left, key);
+    const tried = (target: Target) => failures.get(target) ?? 0;
+    return ready.reduce((least, target) => (tried(target) < tried(least) ? target : least));
+  }
+
+  /** Records that the attempt at this one of `left` has failed. */
+  function note(attempts: Attempts, next: Target, { reservation, target, deadline, failed }: Failed): void {
+    const { failure, outputBytes, usage, again, retryAfter, fault } = failed;
+    const { routing, caller } = reservation.grant;
+    const failures = attempts.failures.get(next) ?? 0;
+    attempts.last = failure;
+    attempts.failures.set(next, failures + 1);
+    const heard = usage ?? outputBytes;
+    // An attempt that is charged is not repeated at the same entry.
+    if (again === 'elsewhere' || heard !== undefined) attempts.left = attempts.left.filter((other) => other !== next);
+    // An attempt whose client has left before the answer has not failed.
+    if (fault !== 'none' && deadline.ended !== 'left') {
+      const isRateLimited = failure.code === 'upstream_rate_limited';
+      const key = fault === 'entry' ? undefined : caller.key.scopeId;
+      cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: failures === 0, key, retryAfter, isRateLimited });
+    }
+    if (heard === undefined) return;
+    const before = reservation.lost?.cost ?? 0n;
+    reservation.lost = settlementOfUnheard(reservation, target, heard);
+    attempts.uncovered += reservation.lost.cost - before;
+  }
+
+  /**
+   * Whether the hold covers an attempt at this one of `left` beside those that were charged since: it grows by their charge. Where a budget does not cover
+   * that, only targets are left that the hold covers whole.
+   */
+  async function covers(attempts: Attempts, { hold, lost }: Reservation, next: Target): Promise<boolean> {
+    const { uncovered } = attempts;
+    attempts.uncovered = 0n;
+    if (lost === undefined || (await ledger.grow(hold, uncovered)).ok) return true;
+    attempts.left = attempts.left.filter(({ maxCost }) => lost.cost + maxCost <= hold.amount);
+    return attempts.left.includes(next);
+  }
+}
+
+/** Passes over an entry that is full. That does not count as an attempt. */
+export function passOver(attempts: Attempts, target: Target, full: HoldRefusal, log: RequestLog): void {
+  const known = attempts.full;
+  const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
+  if (!isLater) attempts.full = full;
+  log.skipped(target.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
+  attempts.left = attempts.left.filter((other) => other !== target);
+}
+
+/** The failure of a request that no provider has answered; without a call, because its entries are full. */
+export function lastFailure({ last, full }: Attempts, model: string): Failure {
+  if (last !== undefined) return last;
+  if (full?.reason === 'unavailable') return { code: 'ledger_unavailable', why: full.why };
+  if (full?.reason !== 'limited') return { code: 'upstream_timeout' };
+  const { rate, limit, retryIn } = full;
+  return { code: 'rate_limit_exceeded', model, rate, limit, retryIn };
+}

@@ -1,0 +1,183 @@
+// Replies of upstreams: read to their end, or to the first content of a stream.
+
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { concat } from '#core/json/bytes.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { BodyRefusal } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
+import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
+import type { Share } from '../request/memory-budget.ts';
+import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader } from '../wire/codec.ts';
+import { withoutSecrets } from '../wire/json/secrets.ts';
+import { toSse } from '../wire/streams/aws-event-stream.ts';
+import {
+  type AttemptFailure,
+  BROKEN,
+  failureOf,
+  invalidReply,
+  isOwnError,
+  refusalOf,
+  unreadable,
+} from './attempt-failure.ts';
+
+export interface PlainReply {
+  readonly type: 'plain';
+  readonly reply: Reply;
+}
+
+/** A stream that has begun. */
+export interface StreamReply {
+  readonly type: 'stream';
+  readonly first: ReadonlyArray<Piece>;
+  readonly reader: StreamReader;
+  readonly format: StreamFormat;
+  readonly rest: AsyncIterator<Uint8Array>;
+  /** Whether all of `rest` has arrived, where the platform knows. */
+  readonly hasEnded: UpstreamResponse['hasEnded'];
+}
+
+/** The entry that replies, and whether the request is for a stream. */
+interface Origin {
+  readonly endpoint: Endpoint;
+  readonly stream: boolean;
+  readonly clock: Clock;
+  /** Ends the call. */
+  readonly signal: AbortSignal;
+  readonly marks?: Pick<Made, 'by' | 'markId'>;
+  /** Room for a plain reply. */
+  readonly share: Share;
+}
+
+type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
+
+/** Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle connection. */
+const KEPT_BACK: Millis = 15_000;
+const MAX_KEPT_BACK = 64 * 1024;
+const MAX_ERROR = 64 * 1024;
+const NO_BYTES = new Uint8Array(0);
+
+/** The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any content. */
+export async function openReply(response: UpstreamResponse, origin: Origin): Opened {
+  const { streams, readError } = origin.endpoint.codec;
+  if (response.status >= 200 && response.status <= 299) {
+    const isStreamed = streams !== undefined && isStream(response, origin.stream);
+    return isStreamed ? openStream(response, origin, streams) : readPlain(response, origin);
+  }
+  const { bytes } = await read(response, MAX_ERROR);
+  const { status, headers } = response;
+  return err(refusalOf({ status, headers, error: readError(bytes), isOwn: isOwnError(bytes) }, origin.endpoint));
+}
+
+async function readPlain(response: UpstreamResponse, origin: Origin): Opened {
+  const { codec } = origin.endpoint;
+  const { share } = origin;
+  const { bytes, length, refused, broken } = await read(response, share.limits.reply, share);
+  if (refused !== undefined) return err(unreadable(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
+  if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
+  try {
+    const reply = codec.readReply(bytes, madeBy(origin));
+    if (reply !== undefined) return ok({ type: 'plain', reply });
+  } catch (error) {
+    // The stack is used up: JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
+    if (error instanceof RangeError) return err(unreadable('upstream_error', length));
+    throw error;
+  }
+  return err(invalidReply(response.status, bytes, codec.readError(bytes)));
+}
+
+async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): Opened {
+  const { endpoint, clock } = origin;
+  const reader = format.createReader(madeBy(origin));
+  const isFramed = typeOf(response).startsWith('application/vnd.amazon.eventstream');
+  const rest = (isFramed ? toSse(response.body) : response.body)[Symbol.asyncIterator]();
+  const since = clock.now();
+  const opening: Opening = { first: [], bytes: 0, hasBegun: false };
+  const { first } = opening;
+  while (first.length === 0 || (isKept(opening) && clock.now() - since < KEPT_BACK)) {
+    const next = await rest.next();
+    keep(opening, next.done ? reader.end() : reader.push(next.value));
+    if (next.done && !opening.hasBegun) return err(BROKEN);
+  }
+  const refused = first.find((piece) => piece.error ?? piece.events ?? piece.frame)?.error;
+  if (refused !== undefined) {
+    await rest.return?.();
+    const { usage } = first.find((piece) => piece.usage !== undefined) ?? {};
+    const refusal = { headers: response.headers, status: refused.status ?? 502, error: refused, isOwn: true };
+    return err({ ...refusalOf(refusal, endpoint), usage });
+  }
+  return ok({ type: 'stream', first, reader, format, rest, hasEnded: response.hasEnded });
+}
+
+/** The pieces of a stream up to its first content. */
+interface Opening {
+  readonly first: Piece[];
+  bytes: number;
+  /** One of the pieces is more than a sign of life. */
+  hasBegun: boolean;
+}
+
+/** Keeps the pieces, but for signs of life that show the client nothing. */
+function keep(opening: Opening, pieces: ReadonlyArray<Piece>): void {
+  for (const piece of pieces) {
+    opening.hasBegun ||= !isKeepAlive(piece);
+    opening.bytes += piece.bytes.length;
+    if (opening.hasBegun || piece.bytes.length > 0) opening.first.push(piece);
+  }
+}
+
+function isKept({ bytes, hasBegun }: Opening): boolean {
+  return !hasBegun && bytes < MAX_KEPT_BACK;
+}
+
+/** Whether the piece is a comment, or an event without content, count, error or end. */
+function isKeepAlive({ events, frame, choices, usage, outputBytes, done, error }: Piece): boolean {
+  const tells = events ?? frame ?? usage ?? error;
+  return tells === undefined && choices.length === 0 && outputBytes === 0 && !done;
+}
+
+function isStream(response: UpstreamResponse, asked: boolean): boolean {
+  const type = typeOf(response);
+  return type.startsWith('text/event-stream') || (asked && !type.startsWith('application/json'));
+}
+
+function typeOf({ headers }: UpstreamResponse): string {
+  return (headers['content-type'] ?? '').toLowerCase();
+}
+
+function madeBy({ clock, marks, endpoint }: Origin): Made {
+  return { created: Math.floor(clock.now() / 1000), ...marks, redact: (words) => withoutSecrets(words, endpoint) };
+}
+
+interface Read {
+  /** The beginning of the body, where it was not read to its end. */
+  readonly bytes: Uint8Array;
+  readonly length: number;
+  readonly refused: BodyRefusal | undefined;
+  /** Why the body ended too early. */
+  readonly broken: UpstreamBroke | undefined;
+}
+
+/** The body, or its beginning where it breaks off, has more than `max` bytes or finds no room: then no more is read. */
+async function read({ body }: UpstreamResponse, max: number, share?: Share): Promise<Read> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  let refused: BodyRefusal | undefined;
+  let broken: UpstreamBroke | undefined;
+  try {
+    for await (const piece of body) {
+      pieces.push(piece);
+      length += piece.length;
+      // Its pieces are there beside the whole until they are joined.
+      if (length > max) refused = 'too large';
+      else if (share?.take(2 * piece.length) === false) refused = 'no room';
+      if (refused !== undefined) break;
+    }
+  } catch (error) {
+    if (!(error instanceof UpstreamBroke)) throw error;
+    broken = error;
+  }
+  const isWhole = refused === undefined && broken === undefined;
+  if (isWhole) share?.give(length);
+  // A body that was not read to its end is charged by its length alone.
+  return { bytes: isWhole || share === undefined ? concat(pieces) : NO_BYTES, length, refused, broken };
+}

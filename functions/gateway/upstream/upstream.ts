@@ -1,0 +1,213 @@
+// Attempts: targets are called in turn until one begins to answer; nothing has reached the client before that.
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { MAX_REQUEST } from '#core/ledger/settlement.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { GatewayDeps } from '../deps.ts';
+import { Deadline } from '../request/deadline.ts';
+import type { Share } from '../request/memory-budget.ts';
+import type { RequestLog } from '../request/request-log.ts';
+import { toMarkedId } from '../request/stored-responses.ts';
+import { outputLimit, type Reservation } from '../spend/reserve.ts';
+import { markOf } from '../targets/affinity.ts';
+import type { Cooldowns } from '../targets/cooldown.ts';
+import type { Target, Targets } from '../targets/targets.ts';
+import type { Call, Made } from '../wire/codec.ts';
+import type { SentBody } from '../wire/request.ts';
+import { type AttemptFailure, failureOf } from './attempt-failure.ts';
+import { type Attempts, createNextAttempt, lastFailure, noAttempts, passOver } from './attempts.ts';
+import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
+
+const made: unique symbol = Symbol('Exchange');
+
+/** An upstream that answers. Only `callUpstream` makes one. */
+export type Exchange = PlainExchange | StreamExchange;
+
+interface Answered {
+  readonly [made]: true;
+  readonly reservation: Reservation;
+  readonly target: Target;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface PlainExchange extends Answered, PlainReply {}
+
+export interface StreamExchange extends Answered, StreamReply {
+  readonly deadline: Deadline;
+  /** Stops the call of the upstream. */
+  stop(): void;
+  /** The stream has ended; `hasFailed`: its provider broke it off, or ended it by an error that is not the request's. Called once. */
+  over(hasFailed: boolean): void;
+}
+
+/** The pause before an upstream is called again; twice as long each time. */
+const PAUSE = 100;
+const NO_ROOM: AttemptFailure = { failure: { code: 'overloaded' }, again: 'never', fault: 'none' };
+const UNLIMITED = ok(undefined);
+
+/** One attempt. `leave`: ends the attempt's count at the entry. */
+interface Attempt {
+  readonly reservation: Reservation;
+  readonly target: Target;
+  readonly deadline: Deadline;
+  readonly share: Share;
+  leave(): void;
+}
+
+/** The client that asks, and its room. */
+export interface Asking {
+  readonly client: HttpExchange;
+  readonly log: RequestLog;
+  readonly share: Share;
+}
+
+export function createCallUpstream(
+  deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger' | 'mac'>,
+  cooldowns: Cooldowns,
+) {
+  const { nextOf, note, covers } = createNextAttempt(deps, cooldowns);
+
+  return async function callUpstream(
+    { reservation, order }: Targets,
+    asking: Asking,
+  ): Promise<Result<Exchange, Failure>> {
+    const { client } = asking;
+    const { request, routing } = reservation.grant;
+    // A client that leaves ends a stream; a plain request is read to its end and charged in full.
+    const leaving = request.stream ? client : undefined;
+    const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
+    const attempts = noAttempts(order);
+    try {
+      return await callInTurn({ reservation, deadline }, attempts, asking);
+    } catch (error) {
+      attempts.leave();
+      deadline.close();
+      throw error;
+    }
+  };
+
+  async function callInTurn(
+    { reservation, deadline }: Pick<Attempt, 'reservation' | 'deadline'>,
+    attempts: Attempts,
+    { client, log, share }: Asking,
+  ): Promise<Result<Exchange, Failure>> {
+    const { request, routing } = reservation.grant;
+    for (let tries = 0; tries <= routing.retries; ) {
+      const next = nextOf(attempts, reservation);
+      if (next === undefined) break;
+      const failed = attempts.failures.get(next) ?? 0;
+      if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
+      if (client.hasLeft() || deadline.ended !== undefined) break;
+      if (attempts.uncovered > 0n && !(await covers(attempts, reservation, next))) continue;
+      // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
+      const leave = cooldowns.enter(next.entry.identifier);
+      attempts.leave = leave;
+      const moved = reservation.grant.isLimited ? await deps.ledger.move(reservation.hold, next.rate) : UNLIMITED;
+      if (!moved.ok) {
+        leave();
+        passOver(attempts, next, moved.failure, log);
+        continue;
+      }
+      tries += 1;
+      const result = await attemptAt(next, { reservation, deadline, share, leave }, log);
+      if (result.ok) return result;
+      note(attempts, next, { ...result.failure, reservation, deadline });
+      if (deadline.ended !== undefined || result.failure.failed.again === 'never') break;
+    }
+    deadline.close();
+    return err(client.hasLeft() ? { code: 'client_left' } : lastFailure(attempts, request.model));
+  }
+
+  /** Calls the entry, with the output limit that the rest of the hold allows. */
+  async function attemptAt(
+    next: Target,
+    of: Omit<Attempt, 'target'>,
+    log: RequestLog,
+  ): Promise<Result<Exchange, { readonly target: Target; readonly failed: AttemptFailure }>> {
+    const { reservation, leave } = of;
+    const { isCalled, lost } = reservation;
+    const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
+    const { identifier } = next.entry;
+    const result = await exchange({ ...of, target });
+    log.attempt(identifier, result.ok ? undefined : result.failure);
+    if (result.ok) {
+      cooldowns.succeeded(identifier);
+      return result;
+    }
+    leave();
+    if (result.failure.unsent === true) reservation.isCalled = isCalled;
+    return err({ target, failed: result.failure });
+  }
+
+  function marksOf({ grant, options }: Reservation, { entry }: Target): Pick<Made, 'by' | 'markId'> {
+    const by = markOf(entry);
+    const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, by });
+    return { by: options.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };
+  }
+
+  async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
+    const { reservation, target, deadline, share } = attempt;
+    const { request, routing } = reservation.grant;
+    const { endpoint } = target;
+    const call = endpoint.codec.toCall(request, target);
+    request.sent.rest();
+    // The dialect of the entry cannot express this request.
+    if (!call.ok) return err({ failure: call.failure, again: 'elsewhere', fault: 'none' });
+    const copied = copiedIn(call.value, request.sent);
+    if (!share.take(copied, 'all')) return err(NO_ROOM);
+    const before = share.bytes;
+    reservation.isCalled = true;
+    const controller = new AbortController();
+    const stop = () => controller.abort();
+    const { timeout } = target.entry;
+    const cancel = timeout === undefined ? () => {} : deps.timer(timeout, stop);
+    deadline.onEnd(stop);
+    let isOpen = false;
+    try {
+      const { connect, firstByte, idle, total } = routing.timeouts;
+      // A plain reply comes in one piece: its first byte may be its last.
+      const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
+      const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
+      const opened = await openReply(response, {
+        ...{ endpoint, stream: request.stream, clock: deps.clock, signal: controller.signal, share },
+        marks: marksOf(reservation, target),
+      });
+      if (!opened.ok) return opened;
+      isOpen = true;
+      request.sent.drop();
+      share.give(before);
+      const { headers } = response;
+      if (opened.value.type === 'stream') {
+        const ends = { deadline, stop, over: (hasFailed: boolean) => over(hasFailed, attempt) };
+        return ok({ [made]: true, reservation, target, headers, ...opened.value, ...ends });
+      }
+      deadline.close();
+      attempt.leave();
+      const { type, reply } = opened.value;
+      return ok({ [made]: true, reservation, target, headers, type, reply });
+    } catch (error) {
+      return err(failureOf(error, controller.signal));
+    } finally {
+      cancel();
+      // The connection is closed after every failure, because nothing reads on.
+      if (!isOpen) {
+        stop();
+        share.give(copied + share.bytes - before);
+      }
+    }
+  }
+
+  function over(hasFailed: boolean, { reservation, target, leave }: Attempt): void {
+    leave();
+    const { caller, routing } = reservation.grant;
+    if (hasFailed) cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: true, key: caller.key.scopeId });
+  }
+}
+
+/** Bytes of a call that are not the request's own: a translated body, and the copy that is made for a signature. */
+function copiedIn({ body, signing }: Call, { bytes }: SentBody): number {
+  const copied = body.filter(
+    (part) => signing !== undefined || typeof part === 'string' || part.buffer !== bytes.buffer,
+  );
+  return copied.reduce((sum, { length }) => sum + length, 0);
+}

@@ -1,0 +1,48 @@
+// Messages by way of a cloud: Bedrock's InvokeModel and Vertex AI's rawPredict. Bodies are Anthropic's, but for the members below.
+import type { Provider } from '#core/models/providers.ts';
+import { type Address, type Call, type Recipient, type Route, toCall, toRoute } from '../codec.ts';
+import type { ModelRequest } from '../request.ts';
+
+type Cloud = NonNullable<Provider['cloud']>;
+
+/** The version of Anthropic's API there, a member of the body. */
+const VERSIONS: Readonly<Record<Cloud, string>> = { bedrock: 'bedrock-2023-05-31', vertex: 'vertex-2023-10-16' };
+/** Members of Anthropic's own API that stand in the address there. */
+const IN_ADDRESS: Readonly<Record<Cloud, ReadonlyArray<string>>> = { bedrock: ['model', 'stream'], vertex: ['model'] };
+
+/** The address of a model. What is streamed has another one. */
+export function routeToCloud({ base, entry }: Address, cloud: Cloud, headers: Readonly<Record<string, string>>): Route {
+  const model = encodeURIComponent(entry.model);
+  if (cloud === 'vertex') {
+    const url = `${base}/publishers/anthropic/models/${model}`;
+    return { ...toRoute(`${url}:rawPredict`, headers), streamUrl: `${url}:streamRawPredict` };
+  }
+  const url = `${base}/model/${model}`;
+  // Both replies are JSON to Bedrock, the streamed one inside a frame.
+  const accept = { ...headers, accept: 'application/json' };
+  return { ...toRoute(`${url}/invoke`, accept), streamUrl: `${url}/invoke-with-response-stream` };
+}
+
+/** Members that a cloud adds to a body, and those that it must not have. Undefined: it is Anthropic's own API. */
+export function membersFor(
+  { endpoint: { provider, credentials } }: Recipient,
+  request: Pick<ModelRequest, 'forwarded'>,
+) {
+  const { cloud } = provider;
+  if (cloud === undefined) return undefined;
+  const betas = request.forwarded?.headers[BETA]?.split(',').map((beta) => beta.trim());
+  const features = cloud === 'bedrock' && betas !== undefined ? { anthropic_beta: betas } : {};
+  const set = { anthropic_version: credentials.apiVersion ?? VERSIONS[cloud], ...features };
+  return { set, drop: new Set(IN_ADDRESS[cloud]) };
+}
+
+const BETA = 'anthropic-beta';
+
+/** The call with this body. A cloud reads the version, and Bedrock the features, in the body; queries mean nothing there. */
+export function toAnthropicCall(request: ModelRequest, to: Recipient, body: Call['body']): Call {
+  const { cloud } = to.endpoint.provider;
+  if (cloud === undefined || request.forwarded === undefined) return toCall(request, to, body);
+  const beta = request.forwarded.headers[BETA];
+  const headers = cloud === 'vertex' && beta !== undefined ? { [BETA]: beta } : {};
+  return toCall({ ...request, forwarded: { query: '', headers } }, to, body);
+}

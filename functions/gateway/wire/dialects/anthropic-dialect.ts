@@ -1,0 +1,117 @@
+// Anthropic's dialect, as far as all APIs share it: addresses, counts of tokens, and errors.
+import { countIn, listOf, member, textOf } from '#core/json/json.ts';
+import type { Usage } from '#core/money/usage.ts';
+import { type Address, authOf, type Route, toRoute, type WireError } from '../codec.ts';
+import { routeToCloud } from './anthropic-clouds.ts';
+
+/** The version of the API that this dialect was written against; the credential `apiVersion`, or the client, names another. */
+const API_VERSION = '2023-06-01';
+
+export function routeToAnthropic(address: Address): Route {
+  const { base, credentials, provider } = address;
+  const headers = authOf(address);
+  if (provider.cloud !== undefined) return routeToCloud(address, provider.cloud, headers);
+  const version = { 'anthropic-version': credentials.apiVersion ?? API_VERSION };
+  return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, { ...version, ...headers });
+}
+
+/** Counts so far. A stream sends some of them first and others last. */
+export type MessagesUsage = {
+  readonly [side in 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWriteLong' | 'output' | 'webSearches']?:
+    | number
+    | undefined;
+};
+
+/** Known counts, and those that this `usage` object adds or replaces. */
+export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
+  // A request that samples more than once (compaction) bills all iterations; the counts beside them leave some out.
+  const parts = [usage, ...listOf(member(usage, 'iterations'))];
+  const prompt = {
+    input: countOf(parts, INPUT) ?? known.input,
+    cacheRead: countOf(parts, CACHE_READ) ?? known.cacheRead,
+    cacheWrite: countOf(parts, CACHE_WRITE) ?? known.cacheWrite,
+    cacheWriteLong: countOf(parts, CACHE_WRITE_LONG) ?? known.cacheWriteLong,
+  };
+  return {
+    ...known,
+    // Counts are cumulative: a smaller one never takes back what was counted.
+    ...(promptOf(prompt) < promptOf(known) ? {} : prompt),
+    output: larger(countOf(parts, OUTPUT), known.output),
+    webSearches: larger(countOf([usage], WEB_SEARCHES), known.webSearches),
+  };
+}
+
+function promptOf({ input = 0, cacheRead = 0, cacheWrite = 0 }: MessagesUsage): number {
+  return input + cacheRead + cacheWrite;
+}
+
+function larger(counted: number | undefined, known: number | undefined): number | undefined {
+  return counted === undefined || known === undefined ? (counted ?? known) : Math.max(counted, known);
+}
+
+type Count = (usage: unknown) => number | undefined;
+
+const INPUT: Count = (usage) => countIn(usage, 'input_tokens');
+const CACHE_READ: Count = (usage) => countIn(usage, 'cache_read_input_tokens');
+const CACHE_WRITE: Count = (usage) => countIn(usage, 'cache_creation_input_tokens');
+const CACHE_WRITE_LONG: Count = (usage) => countIn(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens');
+const OUTPUT: Count = (usage) => countIn(usage, 'output_tokens');
+const WEB_SEARCHES: Count = (usage) => countIn(member(usage, 'server_tool_use'), 'web_search_requests');
+
+/** The larger of the count of the first and the sum of the others; undefined where none of them counts. */
+function countOf([whole, ...iterations]: ReadonlyArray<unknown>, count: Count): number | undefined {
+  const counted = count(whole);
+  const parts = iterations.flatMap((iteration) => count(iteration) ?? []);
+  if (parts.length === 0) return counted;
+  return Math.max(
+    counted ?? 0,
+    parts.reduce((sum, part) => sum + part, 0),
+  );
+}
+
+/** Whether this `usage` object counts the answer: the count that begins a stream is of its first token only. */
+export function isOutputCounted(usage: unknown): boolean {
+  return OUTPUT(usage) !== undefined;
+}
+
+/** Undefined until both sides were counted. */
+export function toUsage(counted: MessagesUsage): Usage | undefined {
+  const { input, output, webSearches, cacheRead = 0, cacheWrite = 0, cacheWriteLong } = counted;
+  if (input === undefined || output === undefined) return undefined;
+  return {
+    input: input + cacheRead + cacheWrite,
+    output,
+    cachedInput: cacheRead,
+    cacheWrite,
+    cacheWriteLong,
+    webSearches,
+  };
+}
+
+/** The status each kind of error has outside of a stream (platform.claude.com/docs/en/api/errors). */
+const ANTHROPIC_STATUSES: ReadonlyMap<string, number> = new Map([
+  ['invalid_request_error', 400],
+  ['authentication_error', 401],
+  ['billing_error', 402],
+  ['permission_error', 403],
+  ['not_found_error', 404],
+  ['request_too_large', 413],
+  ['rate_limit_error', 429],
+  ['api_error', 500],
+  ['timeout_error', 504],
+  ['overloaded_error', 529],
+]);
+
+/** `{"type": "error", "error": {"type", "message"}}`. Total: a proxy's error page is an error without words. */
+export function anthropicError(body: unknown): WireError {
+  const error = member(body, 'error');
+  const code = textOf(member(error, 'type'));
+  return {
+    // A cloud's own refusals are `{"message"}`.
+    message: textOf(member(error, 'message')) ?? textOf(error) ?? textOf(member(body, 'message')),
+    param: undefined,
+    type: code,
+    code,
+    status: code === undefined ? undefined : ANTHROPIC_STATUSES.get(code),
+  };
+}

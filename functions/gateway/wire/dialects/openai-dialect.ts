@@ -1,0 +1,46 @@
+// OpenAI's dialect, as far as all APIs share it: addresses, replies that pass through, and errors.
+import { member, parseJson, textOf, toJson } from '#core/json/json.ts';
+import { LONG_TEXT } from '#core/json/json-limits.ts';
+import { type Address, authOf, type Reply, type Route, toRoute, type WireError } from '../codec.ts';
+
+const decoder = new TextDecoder();
+
+/** `path`: the path of the API behind the provider's address. */
+export function routeToOpenai(address: Address, path: string): Route {
+  const { apiVersion, organization } = address.credentials;
+  const query = apiVersion === undefined ? '' : `?api-version=${encodeURIComponent(apiVersion)}`;
+  const ofOrganization = organization === undefined ? {} : { 'openai-organization': organization };
+  return toRoute(`${address.base}${path}${query}`, { ...authOf(address), ...ofOrganization });
+}
+
+/** The parsed reply, and its body as it passes through: as a text where that is equal. */
+export function readJson(bytes: Uint8Array): { readonly body: Reply['body']; readonly reply: unknown } {
+  const text = decoder.decode(bytes);
+  // A long text would take room in the engine's own memory until the client has taken the reply.
+  const isText = bytes.length <= LONG_TEXT && isSame(text, bytes);
+  return { body: isText ? text : bytes, reply: parseJson(text) };
+}
+
+/** Bytes that are no UTF-8 were read as U+FFFD, and a byte order mark as nothing. */
+function isSame(text: string, bytes: Uint8Array): boolean {
+  return bytes[0] !== 0xef && !text.includes('\ufffd');
+}
+
+export function readError(bytes: Uint8Array): WireError {
+  return readOpenaiError(parseJson(decoder.decode(bytes)));
+}
+
+/** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
+export function readOpenaiError(body: unknown): WireError {
+  const error = member(body, 'error') ?? body;
+  const message = typeof error === 'string' ? error : (member(error, 'message') ?? member(error, 'detail'));
+  const code = member(error, 'code') ?? member(error, 'type');
+  const status = Number(member(error, 'status') ?? member(error, 'code'));
+  return {
+    message: typeof message === 'string' ? message : toJson(message),
+    param: textOf(member(error, 'param')),
+    type: textOf(member(error, 'type')),
+    code: typeof code === 'number' ? String(code) : textOf(code),
+    status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,
+  };
+}

@@ -1,0 +1,217 @@
+// Members of a JSON object with their offsets in its text, and changes of a few of them that leave the rest as it is.
+import { bytesIn } from '../prompt/prompt.ts';
+
+/** One member of an object, as offsets into the text it stands in. */
+export interface Member {
+  readonly name: string;
+  /** The offset of the name's first quote. */
+  readonly start: number;
+  readonly valueStart: number;
+  /** The offset just behind the value. */
+  readonly end: number;
+}
+
+/** Where an object opens, and its members in the order they are written, repeated names included. */
+export interface ObjectText {
+  readonly open: number;
+  readonly members: ReadonlyArray<Member>;
+}
+
+export interface Changes {
+  /** Names with their new values in JSON. A new name is added at the end. */
+  readonly set?: ReadonlyArray<NewValue>;
+  /** Names to remove, every occurrence. */
+  readonly drop?: ReadonlySet<string>;
+  /** Names of which only the last occurrence stays: the one that JSON.parse takes. */
+  readonly once?: ReadonlySet<string>;
+}
+
+export type NewValue = readonly [name: string, json: string];
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+/** The members of the object that begins at the first character behind `from` that is no blank. The text must be valid JSON: parse it first. */
+export function membersOf(text: string, from = 0): ObjectText {
+  const open = skipBlanks(text, from);
+  const members: Member[] = [];
+  let at = skipBlanks(text, open + 1);
+  while (text.charCodeAt(at) === QUOTE) {
+    const nameEnd = skipString(text, at);
+    const valueStart = skipBlanks(text, skipBlanks(text, nameEnd) + 1);
+    const end = skipValue(text, valueStart);
+    members.push({ name: nameOf(text.slice(at, nameEnd)), start: at, valueStart, end });
+    at = skipComma(text, end);
+  }
+  return { open, members };
+}
+
+/** Offsets of the objects in the list that begins here, or of the object itself. Other elements are left out. */
+export function elementsOf(text: string, from: number): ReadonlyArray<number> {
+  if (text.charCodeAt(from) !== OPEN_BRACKET) return text.charCodeAt(from) === OPEN_BRACE ? [from] : [];
+  const found: number[] = [];
+  let at = skipBlanks(text, from + 1);
+  while (at < text.length && text.charCodeAt(at) !== CLOSE_BRACKET) {
+    if (text.charCodeAt(at) === OPEN_BRACE) found.push(at);
+    at = skipComma(text, skipValue(text, at));
+  }
+  return found;
+}
+
+/** The text with these changes. A name that is set stands once afterwards. */
+export function splice(text: string, object: ObjectText, changes: Changes): string {
+  let spliced = '';
+  let from = 0;
+  for (const { start, end, by } of editsOf(object, changes)) {
+    spliced += text.slice(from, start) + by;
+    from = end;
+  }
+  return spliced + text.slice(from);
+}
+
+/** A text and its bytes. */
+export interface Sent {
+  readonly text: string;
+  readonly bytes: Uint8Array;
+  /** Each character is one byte: then the text itself is not needed. */
+  readonly isAscii: boolean;
+}
+
+/** The same in the text's bytes: parts of them, with the new texts between. What does not change is neither copied nor encoded. */
+export function spliceBytes(sent: Sent, object: ObjectText, changes: Changes): ReadonlyArray<Uint8Array | string> {
+  const { bytes } = sent;
+  const parts: Array<Uint8Array | string> = [];
+  let known: Offset = { text: 0, bytes: 0 };
+  for (const { start, end, by } of editsOf(object, changes)) {
+    const from = known.bytes;
+    known = offsetAt(start, known, sent);
+    parts.push(bytes.subarray(from, known.bytes), by);
+    known = offsetAt(end, known, sent);
+  }
+  parts.push(bytes.subarray(known.bytes));
+  return parts;
+}
+
+/** The same place in a text and in its bytes. */
+interface Offset {
+  readonly text: number;
+  readonly bytes: number;
+}
+
+/** The place of an offset, counted from the known one before it or from the end, whichever is nearer: most members stand beside one that is very long. */
+function offsetAt(offset: number, known: Offset, sent: Sent): Offset {
+  if (sent.isAscii) return { text: offset, bytes: offset };
+  const { text, bytes } = sent;
+  const isNear = offset - known.text < text.length - offset;
+  const size = isNear ? bytesIn(text.slice(known.text, offset)) : bytesIn(text.slice(offset));
+  return { text: offset, bytes: isNear ? known.bytes + size : bytes.length - size };
+}
+
+/** A part of a text, and the text that takes its place. */
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly by: string;
+}
+
+/** Edits in the order of the text. */
+function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray<Edit> {
+  const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
+  const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
+  const lasts = new Map(members.map(({ name }, at) => [name, at]));
+  const isLast = (name: string, at: number) => lasts.get(name) === at;
+  const stays = ({ name }: Member, at: number) =>
+    !drop.has(name) && ((!once.has(name) && newValueOf(name) === undefined) || isLast(name, at));
+  const last = members.findLastIndex(stays);
+  const edits: Edit[] = [];
+  for (const [at, member] of members.entries()) {
+    const { name, start, valueStart, end } = member;
+    const value = newValueOf(name);
+    // A member goes with the comma behind it, the last ones with the comma before them.
+    if (!stays(member, at)) {
+      if (at < last) edits.push({ start, end: members[at + 1]?.start ?? end, by: '' });
+      else edits.push({ start: members[at - 1]?.end ?? start, end, by: '' });
+    } else if (value !== undefined) edits.push({ start: valueStart, end, by: value });
+  }
+  const isNew = ([name]: NewValue) => drop.has(name) || !lasts.has(name);
+  const added = set.filter(isNew).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
+  const behind = members.at(-1)?.end ?? open + 1;
+  if (added.length > 0) edits.push({ start: behind, end: behind, by: `${last === -1 ? '' : ','}${added.join()}` });
+  return edits;
+}
+
+/** The name without its quotes. Most names contain no escapes: parsing them as JSON takes ten times as long. */
+function nameOf(quoted: string): string {
+  return quoted.includes('\\') ? String(JSON.parse(quoted)) : copyOf(quoted.slice(1, -1));
+}
+
+/** Characters from which on the engine makes a part of a text a view, which keeps the whole text in memory. */
+const LONGEST_COPY = 12;
+
+/** The same text, without the one that it is a part of. */
+export function copyOf(part: string): string {
+  return part.length > LONGEST_COPY ? ` ${part}`.slice(1) : part;
+}
+
+function skipBlanks(text: string, from: number): number {
+  let at = from;
+  while (isBlank(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+function skipComma(text: string, from: number): number {
+  const at = skipBlanks(text, from);
+  return text.charCodeAt(at) === COMMA ? skipBlanks(text, at + 1) : at;
+}
+
+function isBlank(unit: number): boolean {
+  return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
+}
+
+/** The end of a string. Prompts are long, and the engine finds quotes faster than a loop over characters. */
+function skipString(text: string, from: number): number {
+  let at = from + 1;
+  for (let quote = text.indexOf('"', at); quote !== -1; quote = text.indexOf('"', at)) {
+    let escapes = quote;
+    while (escapes > at && text.charCodeAt(escapes - 1) === BACKSLASH) escapes -= 1;
+    at = quote + 1;
+    if ((quote - escapes) % 2 === 0) return at;
+  }
+  return text.length;
+}
+
+function skipValue(text: string, from: number): number {
+  const first = text.charCodeAt(from);
+  if (first === QUOTE) return skipString(text, from);
+  if (first !== OPEN_BRACE && first !== OPEN_BRACKET) return skipLiteral(text, from);
+  let depth = 0;
+  let at = from;
+  do {
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) {
+      at = skipString(text, at);
+      continue;
+    }
+    if (unit === OPEN_BRACE || unit === OPEN_BRACKET) depth += 1;
+    if (unit === CLOSE_BRACE || unit === CLOSE_BRACKET) depth -= 1;
+    at += 1;
+  } while (depth > 0 && at < text.length);
+  return at;
+}
+
+function skipLiteral(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && !isLiteralEnd(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+function isLiteralEnd(unit: number): boolean {
+  return unit === COMMA || unit === CLOSE_BRACE || unit === CLOSE_BRACKET || isBlank(unit);
+}

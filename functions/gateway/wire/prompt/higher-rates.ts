@@ -1,0 +1,70 @@
+// Kinds of tokens at higher rates that a request asks for: a usage that does not tell them apart is charged at these rates.
+import { listOf, member, textOf } from '#core/json/json.ts';
+import type { Usage } from '#core/money/usage.ts';
+import { foldName, unescaped } from './unmetered-features.ts';
+
+export interface HigherRates {
+  /** A part of the prompt is to stay in the cache for an hour. */
+  readonly hourInCache: boolean;
+  /** The prompt may contain sound, also that of a video. */
+  readonly sound?: boolean;
+}
+
+const HOUR = /"ttl"\s*:\s*"1h"/;
+/** An escape of one of the letters of `ttl` and `1h`. */
+const ESCAPED_HOUR = /\\u00(?:74|6c|31|68)/i;
+
+/** Whether a body asks for an hour in the cache. The text is searched: the mark may be on any part of it. */
+export function asksForHour(text: string): boolean {
+  return HOUR.test(ESCAPED_HOUR.test(text) ? unescaped(text) : text);
+}
+
+/** Members that hold sound, and types of their parts. */
+const SOUNDS = ['input_audio', 'audio_url', 'input_video', 'video_url'];
+/** Members that may hold any media. */
+const MEDIA = ['image_url', 'file', 'video', 'audio'];
+const DATA = /^\s*data:/i;
+const SOUND_DATA = /^\s*data:(audio|video)\//i;
+const SOUND_FILE = /\.(mp3|wav|flac|aac|m4a|ogg|opus|mp4|mov|webm|mpe?g|avi|3gpp?)([?#]|$)/i;
+
+/** Whether messages of a chat may contain sound. */
+export function hasSound(messages: ReadonlyArray<unknown>): boolean {
+  const left = [...messages];
+  while (left.length > 0) {
+    for (const part of listOf(member(left.pop(), 'content'))) {
+      if (isSound(part)) return true;
+      if (listOf(member(part, 'content')).length > 0) left.push(part);
+    }
+  }
+  return false;
+}
+
+function isSound(part: unknown): boolean {
+  const type = member(part, 'type');
+  if (SOUNDS.some((name) => name === type || namesIn(part).has(foldName(name)))) return true;
+  return MEDIA.map((name) => member(part, name)).some((media) =>
+    [media, ...['url', 'data', 'file_data'].map((name) => member(media, name))].some(isSoundAt),
+  );
+}
+
+function namesIn(part: unknown): ReadonlySet<string> {
+  return new Set(Object.keys(Object(part)).map(foldName));
+}
+
+function isSoundAt(address: unknown): boolean {
+  const text = textOf(address) ?? '';
+  return (DATA.test(text) ? SOUND_DATA : SOUND_FILE).test(text);
+}
+
+/** The usage with all tokens that it does not tell apart as of the kinds that the request asks for. */
+export function atHigherRates(usage: Usage, { hourInCache, sound = false }: HigherRates): Usage {
+  const isLong = hourInCache && usage.cacheWrite > 0 && usage.cacheWriteLong === undefined;
+  // Media that nobody has counted has the highest rate already.
+  const isSpoken = sound && usage.inputAudio === undefined && usage.inputMedia === undefined;
+  if (!isLong && !isSpoken) return usage;
+  return {
+    ...usage,
+    ...(isLong ? { cacheWriteLong: usage.cacheWrite } : {}),
+    ...(isSpoken ? { inputAudio: usage.input, cachedAudio: usage.cachedInput } : {}),
+  };
+}

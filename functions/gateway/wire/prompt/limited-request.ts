@@ -1,0 +1,47 @@
+// Requests for one answer with one limit, as Messages and Responses have them: the members that both read alike.
+import type { Failure } from '#core/failure/failure.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
+import { invalid, isAbsent, isCount, type ModelRequest, readBody } from '../request.ts';
+import { ambiguousIn, compactionIn, type Members, type Rule, unmeteredIn } from './unmetered-features.ts';
+
+/** How an API writes such a request. */
+export interface Form {
+  /** The member that limits the answer. */
+  readonly limit: string;
+  readonly rules: ReadonlyArray<Rule>;
+  /** Members whose objects contain deciding members, which must stand once and in one spelling. */
+  readonly nested: ReadonlyMap<string, ReadonlyArray<string>>;
+}
+
+/** A request without the parts that each API reads in its own way. */
+export interface Limited {
+  readonly members: Members;
+  readonly request: Omit<ModelRequest, 'minOutput' | 'input' | 'webSearches' | 'stored'>;
+}
+
+/** `wrong`: the first member with a type that no provider of the API takes. */
+export function readLimited(
+  bytes: Uint8Array,
+  { limit: limitName, rules, nested }: Form,
+  wrong: (members: Members) => Result<never, Failure> | undefined,
+): Result<Limited, Failure> {
+  const body = readBody(bytes);
+  if (!body.ok) return body;
+  const { members, ...sentBody } = body.value;
+  const { sent } = sentBody;
+  const { stream, [limitName]: limit } = members;
+  const refused = wrong(members);
+  if (refused !== undefined) return refused;
+  if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
+  if (!isAbsent(limit) && !isCount(limit)) return invalid(`"${limitName}" must be a whole number from 1.`, limitName);
+  const { members: written } = sent.object;
+  const unmetered =
+    unmeteredIn(members, rules) ?? ambiguousIn(sent.text, written, nested) ?? compactionIn(sent.text, written);
+  if (unmetered !== undefined) return err(unmetered);
+  const request = {
+    ...sentBody,
+    ...{ stream: stream === true, streamOptions: undefined, includeUsage: true, n: 1 },
+    ...{ limits: { [limitName]: limit ?? undefined }, limit: limit ?? undefined },
+  };
+  return ok({ members, request });
+}

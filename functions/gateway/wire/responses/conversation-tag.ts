@@ -1,0 +1,89 @@
+// Marks on what only the account that made it can read: ids of responses and items, and encrypted reasoning. Clients send both back.
+
+import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
+import type { Made } from '../codec.ts';
+import { elementsOf, type Member, membersOf, type ObjectText } from '../json/json-splice.ts';
+import type { MarkedId } from '../prompt/stored-state.ts';
+import type { SentBody } from '../request.ts';
+
+const ENCRYPTED = /("encrypted_content"\s*:\s*"[^"\\]+)"/g;
+const IDS = /("(?:id|item_id|previous_response_id)"\s*:\s*")([^"\\]+)"/g;
+/** A mark at the end of a value: of an entry; behind an id also the MAC that binds it to a VirtualKey. */
+const MARK = /^\.gw([0-9a-f]{8})$/;
+const BOUND_MARK = /^\.gw([0-9a-f]{8})([0-9a-f]{32})$/;
+const LENGTH = '.gw'.length + 8;
+const BOUND_LENGTH = LENGTH + 32;
+/** A body without these has no mark, however its letters are escaped. */
+const MAYBE_MARKED = /\.gw|\\u/;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** The reply, or an event of it, with marks on these ids and on encrypted reasoning; the same bytes where it has neither. */
+export function mark(
+  bytes: Uint8Array,
+  ids: ReadonlySet<string>,
+  { by, markId }: Pick<Made, 'by' | 'markId'>,
+): Uint8Array {
+  if (by === undefined && markId === undefined) return bytes;
+  const text = decoder.decode(bytes);
+  const sealed = by === undefined ? text : text.replaceAll(ENCRYPTED, `$1.gw${by}"`);
+  const toMarked = (whole: string, name: string, id: string) =>
+    markId === undefined || !ids.has(id) ? whole : `${name}${markId(id)}"`;
+  const marked = markId === undefined ? sealed : sealed.replaceAll(IDS, toMarked);
+  return marked === text ? bytes : encoder.encode(marked);
+}
+
+/** The ids in an event, or in `{"response"}` of a whole reply, by which later requests could refer to what the provider keeps. */
+export function idsIn(event: unknown): ReadonlySet<string> {
+  const response = member(event, 'response');
+  const items = [member(event, 'item'), response, ...listOf(member(response, 'output'))];
+  const ids = [
+    member(event, 'item_id'),
+    member(response, 'previous_response_id'),
+    ...items.map((item) => member(item, 'id')),
+  ];
+  return new Set(ids.flatMap((id) => textOf(id) ?? []));
+}
+
+/** A body as its provider knows it. */
+export interface Unmarked {
+  readonly bytes: Uint8Array;
+  /** The mark of the entry that the marked parts belong to. */
+  readonly by: string;
+  readonly ids: ReadonlyArray<MarkedId>;
+}
+
+/** The body without its marks; undefined where it has none. */
+export function unmark({ text, object }: Pick<SentBody, 'text' | 'object'>): Unmarked | undefined {
+  if (!MAYBE_MARKED.test(text)) return undefined;
+  const ids = new Map<string, MarkedId>();
+  let by: string | undefined;
+  let unmarked = '';
+  let from = 0;
+  for (const { name, valueStart, end } of placesIn(text, object)) {
+    const value = textOf(parseJson(text.slice(valueStart, end))) ?? '';
+    const length = name === 'encrypted_content' ? LENGTH : BOUND_LENGTH;
+    const found = (length === LENGTH ? MARK : BOUND_MARK).exec(value.slice(-length));
+    if (found === null || value.length === length) continue;
+    const [, entry = '', mac] = found;
+    const id = value.slice(0, -length);
+    if (mac !== undefined) ids.set(value, { id, by: entry, mac, param: name === 'id' ? 'input' : name });
+    by = entry;
+    unmarked += text.slice(from, valueStart) + JSON.stringify(id);
+    from = end;
+  }
+  return by === undefined
+    ? undefined
+    : { bytes: encoder.encode(unmarked + text.slice(from)), by, ids: [...ids.values()] };
+}
+
+/** The members of a request that may carry a mark, in the order of the text: others are the client's own. */
+function placesIn(text: string, { members }: ObjectText): ReadonlyArray<Member> {
+  return members.flatMap((member) => {
+    if (member.name === 'previous_response_id') return [member];
+    if (member.name !== 'input') return [];
+    const items = elementsOf(text, member.valueStart).flatMap((start) => membersOf(text, start).members);
+    return items.filter(({ name }) => name === 'encrypted_content' || name === 'id');
+  });
+}

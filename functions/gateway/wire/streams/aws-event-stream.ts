@@ -1,0 +1,128 @@
+// AWS's framing of streams (application/vnd.amazon.eventstream), as the server-sent events that Anthropic sends itself.
+import { concat } from '#core/json/bytes.ts';
+import { member, parseJson, textOf } from '#core/json/json.ts';
+import { UpstreamBroke } from '#core/ports/serving.ts';
+import { toNamedEvent } from './sse.ts';
+
+/** Lengths of message and headers, and their checksum. */
+const PRELUDE = 12;
+const CHECKSUM = 4;
+/** AWS sends messages of 16 MiB at most. */
+const MAX_MESSAGE = 16 * 1024 * 1024 + 256 * 1024;
+/** Bytes of header values by type; a type that is not here has its length before it. */
+const VALUE_LENGTHS: ReadonlyMap<number, number> = new Map([
+  ...([
+    [0, 0],
+    [1, 0],
+    [2, 1],
+    [3, 2],
+    [4, 4],
+    [5, 8],
+    [8, 8],
+    [9, 16],
+  ] as const),
+]);
+/** Exceptions in a stream, as Anthropic names such errors. */
+const ERROR_TYPES: ReadonlyMap<string, string> = new Map([
+  ['throttlingException', 'rate_limit_error'],
+  ['validationException', 'invalid_request_error'],
+  ['modelTimeoutException', 'timeout_error'],
+  ['serviceUnavailableException', 'overloaded_error'],
+]);
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** The events of a body. Throws where a checksum is wrong, or bytes are no message. */
+export async function* toSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let pending: Uint8Array[] = [];
+  let size = 0;
+  let needed = PRELUDE;
+  for await (const bytes of body) {
+    pending.push(bytes);
+    size += bytes.length;
+    // A long message comes in many packets, which are joined once.
+    if (size < needed) continue;
+    let joined = concat(pending);
+    const events: Uint8Array[] = [];
+    for (needed = lengthOf(joined); needed <= joined.length; needed = lengthOf(joined)) {
+      events.push(toEvent(joined.subarray(0, needed)));
+      joined = joined.subarray(needed);
+    }
+    pending = [joined];
+    size = joined.length;
+    if (events.length > 0) yield concat(events);
+  }
+}
+
+/** The length of the message that begins here; that of its prelude where this has not arrived. */
+function lengthOf(bytes: Uint8Array): number {
+  if (bytes.length < PRELUDE) return PRELUDE;
+  const view = viewOf(bytes);
+  if (view.getUint32(8) !== crc32(bytes.subarray(0, 8)))
+    throw new UpstreamBroke('broken', 'an event stream of AWS has a wrong checksum');
+  const length = view.getUint32(0);
+  const headers = view.getUint32(4);
+  if (length > MAX_MESSAGE || headers > length - PRELUDE - CHECKSUM)
+    throw new UpstreamBroke('broken', 'an event stream of AWS has wrong lengths');
+  return length;
+}
+
+function toEvent(message: Uint8Array): Uint8Array {
+  const end = message.length - CHECKSUM;
+  const view = viewOf(message);
+  if (view.getUint32(end) !== crc32(message.subarray(0, end)))
+    throw new UpstreamBroke('broken', 'an event stream of AWS has a wrong checksum');
+  const payload = PRELUDE + view.getUint32(4);
+  const headers = headersIn(message.subarray(PRELUDE, payload));
+  const body = parseJson(decoder.decode(message.subarray(payload, end)));
+  const failed = headers.get(':exception-type') ?? headers.get(':error-code');
+  if (failed !== undefined) {
+    const why = textOf(member(body, 'message')) ?? headers.get(':error-message') ?? failed;
+    return toNamedEvent('error', { error: { type: ERROR_TYPES.get(failed) ?? 'api_error', message: why } });
+  }
+  const data = decoder.decode(fromBase64(textOf(member(body, 'bytes')) ?? ''));
+  const type = textOf(member(parseJson(data), 'type'));
+  // Messages without an event keep the connection alive.
+  return encoder.encode(
+    type === undefined ? ': \n\n' : `event: ${type}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`,
+  );
+}
+
+/** Headers with a text, by name. */
+function headersIn(bytes: Uint8Array): ReadonlyMap<string, string> {
+  const headers = new Map<string, string>();
+  const view = viewOf(bytes);
+  for (let at = 0; at < bytes.length; ) {
+    const nameEnd = at + 1 + view.getUint8(at);
+    const type = view.getUint8(nameEnd);
+    const fixed = VALUE_LENGTHS.get(type);
+    const start = fixed === undefined ? nameEnd + 3 : nameEnd + 1;
+    const end = start + (fixed ?? view.getUint16(nameEnd + 1));
+    if (fixed === undefined)
+      headers.set(decoder.decode(bytes.subarray(at + 1, nameEnd)), decoder.decode(bytes.subarray(start, end)));
+    at = end;
+  }
+  return headers;
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function fromBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+/** CRC-32 as in ISO 3309, by a table of the 256 bytes. */
+const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let bits = byte;
+  for (let turn = 0; turn < 8; turn += 1) bits = bits & 1 ? (bits >>> 1) ^ 0xedb88320 : bits >>> 1;
+  return bits;
+});
+
+function crc32(bytes: Uint8Array): number {
+  let bits = 0xffffffff;
+  for (const byte of bytes) bits = (bits >>> 8) ^ (TABLE[(bits ^ byte) & 0xff] ?? 0);
+  return (bits ^ 0xffffffff) >>> 0;
+}

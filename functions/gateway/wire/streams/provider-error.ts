@@ -1,0 +1,40 @@
+// Errors by which a provider ends a stream: their type and code reach the client, their words do not.
+import type { WireError } from '../codec.ts';
+
+/** An error as clients may see it. */
+export interface ShownError {
+  /** The words are ours: the provider's may hold the prompt, or name its account. */
+  readonly message: string;
+  readonly type: string | undefined;
+  readonly code: string | undefined;
+  readonly param: string | undefined;
+}
+
+/** Names of errors and of members; other texts may hold anything. */
+const NAME = /^[\w.[\]-]{1,64}$/;
+/** Errors that are between the gateway and its provider. A client would take them for an error of its own key or its own quota. */
+const OURS = /^(insufficient_quota|usage_limit|billing|authentication|invalid_api_key|permission)/;
+/** Errors of the provider's servers, which another request will meet as well. */
+const OF_SERVER = /overloaded|rate_limit|server|internal|unavailable|timeout|api_error|quota|billing|authentication/;
+
+export function toShownError({ type, code, param }: WireError): ShownError {
+  const [shownType, shownCode] = [toName(type), toName(code)];
+  const name = shownCode ?? shownType;
+  const isOurs = OURS.test(shownType ?? '') || OURS.test(shownCode ?? '');
+  const message = 'The provider ended the stream with an error';
+  if (isOurs || name === undefined) return { ...NO_NAMES, message: `${message}.` };
+  return { message: `${message} (${name}).`, type: shownType, code: shownCode, param: toName(param) };
+}
+
+const NO_NAMES = { type: undefined, code: undefined, param: undefined };
+
+function toName(text: string | undefined): string | undefined {
+  return text !== undefined && NAME.test(text) ? text : undefined;
+}
+
+/** Whether the request itself is to blame, so that the entry may serve others. */
+export function isOfRequest({ status, type, code }: WireError): boolean {
+  if (status !== undefined) return status < 500 && status !== 429;
+  const name = code ?? type;
+  return name !== undefined && !OF_SERVER.test(name);
+}

@@ -1,0 +1,95 @@
+// The users and teams that pay beside a key.
+import type { Finding } from '#core/rules/finding.ts';
+import { type Reference, referenceFound } from '#core/rules/references.ts';
+import type { Team } from '#crds/kinds/team.ts';
+import type { User } from '#crds/kinds/user.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import type { MemberReason } from '../key/reasons.ts';
+import {
+  idOf,
+  instancePathOf,
+  isDeleted,
+  type Member,
+  type OwnClaim,
+  type Path,
+  pathOf,
+  type World,
+} from '../world.ts';
+import { claimOf, type InstanceAccess } from './access.ts';
+
+/** Users and teams that pay beside a key, and those that should and cannot. `isWaiting`: one will have its claim later in this run. */
+export interface Payers {
+  readonly paying: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
+  readonly unpaid: ReadonlyArray<Finding<MemberReason>>;
+  readonly isWaiting: boolean;
+}
+
+/** The key's user, and its `teamRef`, else all teams of the user, by name, at most eight (LEDGER 2). */
+export function createPayers(world: World, access: (member: Member) => InstanceAccess): (key: VirtualKey) => Payers {
+  const teamsOf = createTeamsOf(world);
+  return (key) => {
+    const references = referencesOf(key, world, teamsOf);
+    const paying: Array<Payers['paying'][number]> = [];
+    const unpaid: Finding<MemberReason>[] = [];
+    for (const reference of references) {
+      const object = (reference.kind === 'User' ? world.users : world.teams).get(pathOf(reference));
+      const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);
+      const found = object && missing === undefined ? access(object) : undefined;
+      if (missing !== undefined) unpaid.push(missing);
+      if (object === undefined || found?.at !== 'allowed') continue;
+      const { instance } = found;
+      const state = claimOf(object, instance);
+      const hasFailed = world.failures.has(idOf(object.kind, object.metadata));
+      if (state.state === 'ours') paying.push({ object, instance, claim: state.claim });
+      else if (hasFailed || state.state === 'taken') unpaid.push(notReady(reference));
+    }
+    return { paying, unpaid, isWaiting: paying.length + unpaid.length < references.length };
+  };
+}
+
+const MAX_TEAMS = 8;
+
+type TeamsOf = (user: User, instance: Path) => ReadonlyArray<string>;
+
+/** The names of the first eight teams of a user on an instance: found once for all of the user's keys there. */
+function createTeamsOf({ teams }: World): TeamsOf {
+  const pairs = [...teams.values()].flatMap((team) =>
+    isDeleted(team) ? [] : team.spec.members.map(({ name }) => ({ user: pathOf({ ...team.metadata, name }), team })),
+  );
+  const memberships = Map.groupBy(pairs, ({ user, team }) => `${user} ${instancePathOf(team)}`);
+  const known = new Map<string, ReadonlyArray<string>>();
+  return ({ metadata, spec }, instance) => {
+    const place = `${pathOf(metadata)} ${instance}`;
+    const listing = () => (memberships.get(place) ?? []).map(({ team }) => team.metadata.name);
+    const named = () => new Set([...spec.teamRefs.map(({ name }) => name), ...listing()]);
+    const names = known.get(place) ?? [...named()].sort().slice(0, MAX_TEAMS);
+    known.set(place, names);
+    return names;
+  };
+}
+
+/** A missing team that the user itself names leaves the key unpaid, as a missing teamRef does. */
+function referencesOf(key: VirtualKey, { users }: World, teamsOf: TeamsOf): ReadonlyArray<Reference> {
+  const { namespace } = key.metadata;
+  const { userRef, teamRef } = key.spec;
+  const refer = (kind: Reference['kind'], path: string, name: string): Reference => ({ kind, path, name, namespace });
+  const ofUser = userRef === undefined ? [] : [refer('User', 'spec.userRef.name', userRef.name)];
+  if (teamRef !== undefined) return [...ofUser, refer('Team', 'spec.teamRef.name', teamRef.name)];
+  const user = userRef && users.get(pathOf({ namespace, name: userRef.name }));
+  if (user === undefined) return ofUser;
+  const path = `spec.teamRefs of User ${JSON.stringify(user.metadata.name)}`;
+  return [...ofUser, ...teamsOf(user, instancePathOf(key)).map((name) => refer('Team', path, name))];
+}
+
+/** The object that a reference names, as the rule about references reads it. */
+export const toReferred = (object: User | Team | undefined) =>
+  object && { instance: object.spec.connectionRef.instanceRef, isDeleted: isDeleted(object) };
+
+/** The user or team is there, and cannot pay. */
+const notReady = ({ kind, path, name }: Reference): Finding<`${Reference['kind']}NotReady`> => ({
+  rule: `${kind}NotReady`,
+  path,
+  value: name,
+  message: `this ${kind} does not have its ${kind === 'User' ? 'userEmail' : 'teamAlias'} to itself, or could not be recorded; see its conditions`,
+  effect: 'refuse',
+});

@@ -1,0 +1,62 @@
+// Does a key that comes from elsewhere keep its value and its spend: another namespace, or a backup?
+import { beforeEach, expect, test } from 'vitest';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+
+const second = { connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } };
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance(), makeInstance({}, 'second'));
+});
+
+const working = async (spec: object = {}) => {
+  await harness.apply(makeKey(spec));
+  await harness.sweep();
+  await harness.spend('chat', '3');
+  await harness.sweep();
+  return (await harness.value('chat-key')) ?? '';
+};
+/** As a backup or a person copies it: without what the API server gave it. */
+const copyOf = (secret: KubeObject | undefined, namespace = 'default', name = 'chat-key'): KubeObject => {
+  const { labels = {}, annotations = {} } = secret?.metadata ?? {};
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace, labels, annotations }, data: secret?.data };
+};
+const kept = (value: string) => ({ keyValue: value, currentSpend: '3', isActive: true });
+
+test('a key that is restored from a backup with its Secret, both with other uids, keeps value and spend', async () => {
+  const value = await working();
+  const backup = copyOf(await harness.get(RESOURCES.secrets, 'chat-key'));
+  // The cluster is lost: nothing runs any more that could clean up.
+  await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
+  await harness.remove(virtualKeys, 'chat');
+  await harness.remove(RESOURCES.secrets, 'chat-key');
+  await harness.apply(backup, makeKey());
+  harness.restart();
+  await harness.sweep();
+  expect(await harness.status(virtualKeys, 'chat')).toMatchObject(kept(value));
+  expect((await harness.sweep()).actions).toEqual({});
+});
+
+test('a retained key moves to another instance of the same database, also under another alias, with value and spend', async () => {
+  const value = await working({ deletionPolicy: 'Retain' });
+  await harness.remove(virtualKeys, 'chat');
+  await harness.sweep();
+  await harness.apply(makeKey({ ...second, keyAlias: 'moved', secretTemplate: { name: 'chat-key' } }, 'moved'));
+  await harness.sweep();
+  expect(await harness.status(virtualKeys, 'moved')).toMatchObject(kept(value));
+  expect([await harness.works(value, 'second'), await harness.works(value, 'main')]).toEqual([true, false]);
+  expect((await harness.sweep()).actions).toEqual({});
+});
+
+test('a key that was not retained does not move: its copied Secret is a conflict, and it goes on working where it is', async () => {
+  const value = await working();
+  await harness.apply(copyOf(await harness.get(RESOURCES.secrets, 'chat-key'), 'default', 'moved-key'));
+  await harness.apply(makeKey({ ...second, keyAlias: 'moved' }, 'moved'));
+  await harness.sweep();
+  expect(await harness.ready(virtualKeys, 'moved')).toBe('False SecretConflict');
+  expect([await harness.works(value, 'second'), await harness.works(value, 'main')]).toEqual([false, true]);
+});

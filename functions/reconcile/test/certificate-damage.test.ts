@@ -1,0 +1,87 @@
+// Do sweeps make a certificate good again, whatever happened to it and wherever they died?
+import { expect, test } from 'vitest';
+import { DAY, type CertificateHarness as Harness } from '../../../test/reconcile/certificates.ts';
+import { expectGood, isWrite, started, sweeps } from '../../../test/reconcile/good-certificate.ts';
+import { random } from '../../../test/support/random.ts';
+
+/** Something happens to a certificate that was good. */
+const scenarios: ReadonlyArray<readonly [string, (harness: Harness) => Promise<void>]> = [
+  ['nothing happened', async () => undefined],
+  ['renewal is due', async (harness) => harness.clock.pass(245 * DAY)],
+  ['renewal of the CA is due', async (harness) => harness.clock.pass(7 * 365 * DAY)],
+  ['it expired, because nobody swept', async (harness) => harness.clock.pass(400 * DAY)],
+  ['the CA expired too', async (harness) => harness.clock.pass(11 * 365 * DAY)],
+  ['its Secret was deleted', async (harness) => harness.removeSecret()],
+  ['its key was emptied', async (harness) => harness.editSecret({ data: { 'tls.key': null } })],
+  ['its certificate was overwritten', async (harness) => harness.editSecret({ data: { 'tls.crt': btoa('oh') } })],
+  [
+    'its data is no base64',
+    async (harness) => harness.editSecret({ data: { 'tls.crt': '%', 'previous-ca.crt': '%' } }),
+  ],
+  ['its CA was overwritten', async (harness) => harness.editSecret({ data: { 'ca.crt': btoa('oh') } })],
+  [
+    'the key of the CA was lost before a renewal',
+    async (harness) => {
+      await harness.editSecret({ data: { 'ca.key': null } });
+      harness.clock.pass(245 * DAY);
+    },
+  ],
+  [
+    'its Secret was deleted twice',
+    async (harness) => {
+      await harness.removeSecret();
+      await harness.sweep();
+      await harness.removeSecret();
+    },
+  ],
+];
+
+test.each(scenarios)('when %s, the next sweeps make it good', async (_, happens) => {
+  const harness = await started();
+  await happens(harness);
+  await harness.sweep();
+  expect(harness.serving()).toBeDefined();
+  await sweeps(harness);
+  await expectGood(harness);
+});
+
+const deaths = ['the write fails', 'its answer is lost', 'it is refused'] as const;
+
+test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, death, happens] as const)))(
+  'when %s and %s, wherever that is, the sweeps after it make it good',
+  async (_, death, happens) => {
+    // As many writes as the longest of them has: further on nothing dies any more.
+    for (let at = 1; at <= 8; at += 1) {
+      const harness = await started();
+      await happens(harness);
+      let count = 0;
+      harness.onCall = (call) => {
+        if (!isWrite(call)) return undefined;
+        count += 1;
+        if (count !== at) return undefined;
+        if (death === 'the write fails') throw new Error('the process died');
+        return death === 'its answer is lost' ? 'lost' : 'forbidden';
+      };
+      await sweeps(harness);
+      await expectGood(harness);
+    }
+  },
+);
+
+test.each(scenarios)(
+  'when %s, runs at the same time, step by step in any order, are as good as one',
+  async (_, happens) => {
+    for (let seed = 1; seed <= 3; seed += 1) {
+      const harness = await started();
+      await happens(harness);
+      const next = random(seed);
+      harness.onCall = async () => {
+        for (let turns = Math.floor(next() * 12); turns > 0; turns -= 1) await Promise.resolve();
+        return undefined;
+      };
+      await sweeps(harness, () => Promise.all([harness.sweep(), harness.sweep(), harness.sweep()]));
+      expect(harness.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+      await expectGood(harness);
+    }
+  },
+);

@@ -1,0 +1,272 @@
+// Does deletion never stick, never leak, and never take what is not ours?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+
+const working = async (spec: object = {}) => {
+  await harness.apply(makeKey(spec));
+  await harness.sweep();
+  return (await harness.value('chat-key')) ?? '';
+};
+const gone = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
+
+describe('a deleted key', () => {
+  test('stops working, and its claim and Secret are gone after one run', async () => {
+    const value = await working();
+    await harness.remove(virtualKeys, 'chat');
+    await harness.hint('VirtualKey', 'chat');
+    expect(await gone()).toBe(true);
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.aliases()).toEqual([]);
+    expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
+  });
+
+  test('leaves a Secret of its name that is not ours alone', async () => {
+    await working();
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await harness.apply(makeSecret('chat-key', { other: 'x' }));
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    expect(await gone()).toBe(true);
+    expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
+  });
+
+  test('goes at once where the instance is gone', async () => {
+    await working();
+    await harness.remove(gatewayInstances, 'main');
+    await harness.sweep();
+    expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    expect(await gone()).toBe(true);
+  });
+
+  test('waits for the database for 20 seconds, then it is let go; that is told, and a sweep finds the claim later', async () => {
+    const value = await working();
+    harness.refuse(true);
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False Deleting');
+    harness.clock.pass(21_000);
+    await harness.sweep();
+    expect(await gone()).toBe(true);
+    expect(
+      harness.log.lines.some(({ level, message }) => level === 'warn' && message === 'a deletion was forced'),
+    ).toBe(true);
+    harness.refuse(false);
+    expect(await harness.works(value)).toBe(true);
+    await harness.sweep();
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.aliases()).toEqual([]);
+  });
+
+  test('whose finalizer was removed by hand is found by the next sweep', async () => {
+    const value = await working();
+    await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.aliases()).toEqual([]);
+  });
+
+  test('that is made anew under its alias at once gets a new value and a whole budget', async () => {
+    const value = await working();
+    await harness.spend('chat', '3');
+    await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
+    await harness.remove(virtualKeys, 'chat');
+    harness.cluster.collectGarbage();
+    await harness.apply(makeKey());
+    await harness.hint('VirtualKey', 'chat');
+    const minted = await harness.value('chat-key');
+    expect(minted).not.toBe(value);
+    expect([await harness.works(value), await harness.works(minted)]).toEqual([false, true]);
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0' });
+  });
+
+  test('in a namespace that is being deleted goes too, and nothing is created there', async () => {
+    await harness.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } });
+    await harness.apply(makeKey({}, 'chat', 'team-a'));
+    await harness.sweep();
+    const value = await harness.value('chat-key', 'team-a');
+    await harness.apply(makeKey({ keyAlias: 'late' }, 'late', 'team-a'));
+    const uid = (await harness.cluster.get(RESOURCES.namespaces, undefined, 'team-a'))?.metadata.uid ?? '';
+    await harness.cluster.delete(RESOURCES.namespaces, undefined, 'team-a', uid);
+    const first = await harness.sweep();
+    expect(first.failed).toEqual({});
+    expect(await harness.get(RESOURCES.secrets, 'late-key', 'team-a')).toBeUndefined();
+    harness.cluster.collectGarbage();
+    expect((await harness.sweep()).failed).toEqual({});
+    harness.cluster.collectGarbage();
+    expect(harness.cluster.objects(virtualKeys)).toEqual([]);
+    expect(await harness.works(value)).toBe(false);
+  });
+});
+
+describe('a finalizer that is left alone', () => {
+  test('of a key whose claim, value and Secret are gone holds nobody up', async () => {
+    await working();
+    const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    const [claim] = await harness.database().claims(uid);
+    await harness.database().retire([claim?.scopeId ?? '']);
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await harness.remove(virtualKeys, 'chat');
+    expect((await harness.sweep()).actions).toMatchObject({ RemoveFinalizer: 1 });
+    expect(await gone()).toBe(true);
+  });
+
+  test.each([
+    ['User', users, makeUser({ autoCreateKey: false })],
+    ['Team', teams, makeTeam()],
+    ['VirtualKey', virtualKeys, makeKey()],
+  ])('of a %s that no run ever saw, of an instance that never was, holds nobody up', async (_, kind, object) => {
+    await harness.remove(gatewayInstances, 'main');
+    const { name } = object.metadata;
+    await harness.apply({ ...object, metadata: { ...object.metadata, finalizers: ['gateway-operator.dev/cleanup'] } });
+    await harness.remove(kind, name);
+    await harness.sweep();
+    expect(await harness.get(kind, name)).toBeUndefined();
+  });
+
+  test('of an instance whose Secrets are gone and that this process never saw is let go after 20 seconds', async () => {
+    await working();
+    harness.restart();
+    for (const name of ['db', 'store', 'openai']) await harness.remove(RESOURCES.secrets, name);
+    await harness.remove(gatewayInstances, 'main');
+    await harness.sweep();
+    expect(await harness.get(gatewayInstances, 'main')).toBeDefined();
+    harness.clock.pass(20_000);
+    await harness.sweep();
+    expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+    expect(harness.log.lines.some(({ message }) => message === 'a deletion was forced')).toBe(true);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+  });
+});
+
+describe('a deleted instance', () => {
+  test('goes in one run with keys left, which stop working and say InstanceNotFound', async () => {
+    const value = await working();
+    const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    await harness.remove(gatewayInstances, 'main');
+    await harness.hint('GatewayInstance', 'main');
+    expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+    expect((await harness.database().policies(uid).find([value])).size).toBe(0);
+    expect(await harness.database().claims(uid)).toEqual([]);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+  });
+
+  test('whose Secrets went first is cleaned where its database last was', async () => {
+    await working();
+    const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    for (const name of ['db', 'store', 'openai']) await harness.remove(RESOURCES.secrets, name);
+    await harness.remove(gatewayInstances, 'main');
+    await harness.sweep();
+    expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+    expect(await harness.database().claims(uid)).toEqual([]);
+  });
+
+  test('whose database is away is tried for 20 seconds, then let go', async () => {
+    await working();
+    harness.restart();
+    harness.refuse(true);
+    await harness.remove(gatewayInstances, 'main');
+    await harness.sweep();
+    expect(await harness.ready(gatewayInstances, 'main')).toBe('False Deleting');
+    // What it waits for, and until when, is told before and while somebody waits for it.
+    const { conditions } = (await harness.status(gatewayInstances, 'main')) as {
+      conditions: ReadonlyArray<{ type: string; message: string }>;
+    };
+    const said = conditions.find(({ type }) => type === 'Ready')?.message ?? '';
+    const until = new Date(harness.clock.now() + 20_000).toISOString().replace('.000', '');
+    expect(said).toContain(`it is being deleted and waits until ${until} for its database`);
+    expect(said).toContain('refused');
+    const events = harness.cluster.objects(RESOURCES.events).filter(({ reason }) => reason === 'Deleting');
+    expect(events.map(({ message }) => message)).toEqual([said]);
+    harness.clock.pass(20_000);
+    await harness.sweep();
+    expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+  });
+
+  test('that is made anew gives its keys back the values that their Secrets have, on a new ledger', async () => {
+    const value = await working();
+    await harness.spend('chat', '3');
+    await harness.remove(gatewayInstances, 'main');
+    await harness.sweep();
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    expect(await harness.value('chat-key')).toBe(value);
+    expect(await harness.works(value)).toBe(true);
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ isActive: true, currentSpend: '0' });
+  });
+});
+
+test('everything of a file can be deleted at once, and nothing is left', async () => {
+  await harness.apply(makeKey(), makeUser(), makeTeam());
+  await harness.sweep();
+  for (const object of harness.cluster.objects().filter(({ kind }) => kind !== 'Event' && kind !== 'ConfigMap')) {
+    const resource = {
+      VirtualKey: 'virtualkeys',
+      User: 'users',
+      Team: 'teams',
+      GatewayInstance: 'gatewayinstances',
+      Secret: 'secrets',
+    }[object.kind];
+    const group = object.apiVersion.includes('/') ? (object.apiVersion.split('/')[0] ?? '') : '';
+    const { namespace, name, uid } = object.metadata;
+    await harness.cluster.delete(
+      { group, version: '', plural: resource ?? '', kind: object.kind },
+      namespace,
+      name,
+      uid ?? '',
+    );
+  }
+  expect((await harness.sweep()).failed).toEqual({});
+  harness.cluster.collectGarbage();
+  expect(harness.cluster.objects().filter(({ kind }) => kind !== 'Event')).toEqual([]);
+});
+
+test.each([
+  ['User', 'users'],
+  ['Team', 'teams'],
+  ['VirtualKey', 'virtualkeys'],
+])('a kind whose CRD is gone is empty: without %ss everything else is still let go', async (_, plural) => {
+  await harness.apply(makeKey(), makeUser(), makeTeam());
+  await harness.sweep();
+  harness.unserved.add(plural);
+  for (const kind of [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural))
+    for (const { metadata } of harness.cluster.objects(kind)) await harness.remove(kind, metadata.name);
+  expect((await harness.sweep()).failed).toEqual({});
+  const left = [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural);
+  expect(left.flatMap((kind) => harness.cluster.objects(kind))).toEqual([]);
+});
+
+test('a kind whose CRD is gone frees no alias and no spend: its claims stay until the kind is served', async () => {
+  await harness.apply(makeKey(), makeTeam());
+  await harness.sweep();
+  const before = await harness.aliases();
+  harness.unserved.add('teams');
+  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.hint('VirtualKey', 'chat')).failed).toEqual({});
+  expect(await harness.aliases()).toEqual(before);
+  harness.unserved.clear();
+  expect((await harness.sweep()).failed).toEqual({});
+  expect(await harness.aliases()).toEqual(before);
+});
+
+test('a list that fails for another cause still ends the run: nothing is known, and nothing is planned', async () => {
+  await harness.apply(makeKey());
+  harness.cluster.inject(({ verb, resource }) => {
+    if (verb === 'list' && resource.plural === 'users')
+      throw new ClusterError('listing users: 404 page not found', 404);
+    return undefined;
+  });
+  await expect(harness.sweep()).rejects.toThrow(/404 page not found/);
+});

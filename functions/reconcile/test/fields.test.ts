@@ -1,0 +1,111 @@
+// Is every field of every kind carried by the writes that a person would expect when it is changed and when it is cleared, and by none after that?
+// The answers stand in golden/fields.golden.txt, one line an edit: read the difference before committing it.
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { KubeObject, Resource } from '#core/ports/cluster.ts';
+import { fieldsOf } from '#crds/generators/reference-page.ts';
+import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
+import { EDITS, type Spec } from './edits.fixture.ts';
+
+const EDITED: Readonly<Record<KindName, readonly [kind: Resource, name: string]>> = {
+  GatewayInstance: [gatewayInstances, 'main'],
+  VirtualKey: [virtualKeys, 'chat'],
+  User: [users, 'alice'],
+  Team: [teams, 'research'],
+};
+
+/** Fields that hold no other fields. */
+function leavesOf(kind: Kind): readonly string[] {
+  const paths = fieldsOf(kind, 'spec').map(({ path }) => path.slice('spec.'.length));
+  const holds = (path: string, other: string) =>
+    other.startsWith(path) && /^(\[\]|\{\})?\./.test(other.slice(path.length));
+  return paths.filter((path) => !paths.some((other) => holds(path, other)));
+}
+
+test('each field is edited here', () => {
+  for (const kind of kinds) {
+    const leaves = leavesOf(kind);
+    expect(
+      leaves.filter((path) => !Object.hasOwn(EDITS[kind.kind], path)),
+      `${kind.kind}: edit these here`,
+    ).toEqual([]);
+    expect(
+      Object.keys(EDITS[kind.kind]).filter((path) => !leaves.includes(path)),
+      'no fields',
+    ).toEqual([]);
+  }
+});
+
+const namespace: KubeObject = {
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name: 'default', labels: { team: 'a' } },
+};
+const database = { host: 'db', username: 'gateway', password: 'x', dbname: 'gateway' };
+const store = { host: 'memory', port: '6379', password: '' };
+const twice = (data: Readonly<Record<string, string>>) =>
+  Object.fromEntries(
+    Object.entries(data).flatMap(([name, value]) => [
+      [name, value],
+      [`${name}-2`, value],
+    ]),
+  );
+
+async function converged(): Promise<Harness> {
+  const harness = createHarness();
+  const upstream = { apiKey: 'sk-upstream', apiBase: 'http://upstream.test/v1' };
+  await harness.apply(namespace, ...makeSecrets());
+  await harness.apply(
+    makeSecret('db', { ...twice(database), 'host-2': 'moved', 'port-2': '7777', 'dbname-2': 'elsewhere' }),
+    makeSecret('db-2', { ...database, host: 'moved' }),
+    makeSecret('store', twice(store)),
+    makeSecret('store-2', { ...store, host: 'redis.test' }),
+    makeSecret('openai-2', upstream),
+    makeInstance(),
+    makeInstance({}, 'second'),
+    makeTeam(),
+    makeUser(),
+    makeUser({ autoCreateKey: false, userEmail: 'bob@example.com' }, 'bob'),
+    makeKey(),
+  );
+  await harness.sweep();
+  return harness;
+}
+
+/** What tells and what tidies up is not what carries. */
+const BESIDE = ['RecordEvent', 'DeleteSnapshot'];
+const write = (actions: object) =>
+  Object.entries(actions)
+    .filter(([action]) => !BESIDE.includes(action))
+    .map(([action, count]) => `${action} ${count}`)
+    .join(', ') || 'nothing';
+
+test('what carries each edit is as it was when somebody last looked, and a second run has nothing left to carry', async () => {
+  const lines: string[] = [];
+  for (const [name, edits] of Object.entries(EDITS)) {
+    const [kind, object] = EDITED[name as KindName];
+    for (const [path, edit] of Object.entries(edits)) {
+      if (typeof edit === 'string') {
+        lines.push(`${name} ${path}: ${edit}`);
+        continue;
+      }
+      const harness = await converged();
+      const carry = async (spec: Spec) => {
+        await harness.edit(kind, object, { spec });
+        harness.clock.pass(1000);
+        const first = await harness.sweep();
+        expect({ path, failed: first.failed }).toEqual({ path, failed: {} });
+        const writes = harness.writes();
+        const next = await harness.sweep();
+        expect({ path, spec, again: next.actions }).toEqual({ path, spec, again: {} });
+        expect(harness.writes()).toBe(writes);
+        return write(first.actions);
+      };
+      if (edit.before !== undefined) await carry(edit.before);
+      lines.push(`${name} ${path}: ${await carry(edit.change)}; cleared: ${await carry(edit.clear)}`);
+    }
+  }
+  await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot(join(import.meta.dirname, 'golden/fields.golden.txt'));
+});

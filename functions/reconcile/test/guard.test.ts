@@ -1,0 +1,139 @@
+// Is a run that would remove more than is plausible guarded, and does the instance's share let it go ahead?
+import { beforeEach, expect, test } from 'vitest';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { READS } from '../../../test/reconcile/databases.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets, makeUser } from '../../../test/reconcile/objects.ts';
+
+const SHARE = 'instance.gateway-operator.dev/deletion-share';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+
+const many = async (count: number) => {
+  await harness.apply(...Array.from({ length: count }, (_, index) => makeKey({}, `k${index}`)));
+  await harness.sweep();
+  expect(await harness.aliases()).toHaveLength(count);
+};
+/** Somebody removes finalizers by hand. */
+const lose = async (from: number, to: number) => {
+  for (let index = from; index < to; index += 1) {
+    await harness.edit(virtualKeys, `k${index}`, { metadata: { finalizers: [] } });
+    await harness.remove(virtualKeys, `k${index}`);
+  }
+};
+const allow = (share: string | null) =>
+  harness.edit(gatewayInstances, 'main', { metadata: { annotations: { [SHARE]: share } } });
+const condition = async () =>
+  (await harness.status(gatewayInstances, 'main')).conditions?.find(({ type }) => type === 'DeletionsGuarded');
+
+test('it is guarded and reported: in the report, in an event and in a condition that says how to let it go; the keys work on', async () => {
+  await many(30);
+  await lose(0, 11);
+  const report = await harness.sweep();
+  const message: unknown = expect.stringContaining('would remove 11 of 30 claims');
+  expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 11, of: 30, message }]);
+  expect(report.actions).not.toHaveProperty('RetireScope');
+  expect(await harness.aliases()).toHaveLength(30);
+  expect(await condition()).toMatchObject({
+    status: 'True',
+    reason: 'TooManyDeletions',
+    message: `a run would remove 11 of 30 claims whose objects are gone, which is more than is plausible: nothing was removed; if it is meant, annotate the instance with ${SHARE}=37%, until they are removed`,
+  });
+  const events = () => harness.events('main').filter((reason) => reason === 'TooManyDeletions');
+  expect(events()).toHaveLength(1);
+  const writes = harness.writes();
+  await harness.sweep();
+  expect(harness.writes() - writes).toBeLessThanOrEqual(1);
+  expect(events()).toHaveLength(1);
+});
+
+test('ten, or a quarter, is not guarded', async () => {
+  await many(30);
+  await lose(0, 10);
+  expect((await harness.sweep()).actions).toMatchObject({ RetireScope: 10 });
+});
+
+test('what a person deleted is not guarded', async () => {
+  await many(30);
+  for (let index = 0; index < 30; index += 1) await harness.remove(virtualKeys, `k${index}`);
+  expect((await harness.sweep()).guarded).toBeUndefined();
+  expect(await harness.aliases()).toEqual([]);
+});
+
+test('the share that the condition names lets it go ahead, and the condition goes', async () => {
+  await many(30);
+  await lose(0, 11);
+  await harness.sweep();
+  await allow('36%');
+  expect((await harness.sweep()).guarded).toMatchObject([{ count: 11 }]);
+  await allow('37%');
+  const report = await harness.sweep();
+  expect(report.guarded).toBeUndefined();
+  expect(report.actions).toMatchObject({ RetireScope: 11 });
+  expect(await harness.aliases()).toHaveLength(19);
+  expect(await condition()).toBeUndefined();
+  expect((await harness.sweep()).actions).toEqual({});
+});
+
+test('a removal that was let go ahead and dies half-way goes on with the next run, wherever it dies', async () => {
+  for (let step = 1; ; step += 1) {
+    harness = createHarness();
+    await harness.apply(...makeSecrets(), makeInstance());
+    await many(16);
+    await lose(0, 12);
+    await allow('75%');
+    let left = step;
+    const dies = () => {
+      left -= 1;
+      if (left <= 0) throw new Error('killed');
+    };
+    harness.onDatabase = (method) => {
+      if (!READS.includes(method)) dies();
+    };
+    harness.cluster.inject(({ verb }) => {
+      if (verb !== 'get' && verb !== 'list') dies();
+      return undefined;
+    });
+    await harness.sweep();
+    harness.onDatabase = () => undefined;
+    harness.cluster.inject(() => undefined);
+    harness.restart();
+    const report = await harness.sweep();
+    expect({ step, guarded: report.guarded, failed: report.failed }).toEqual({ step, guarded: undefined, failed: {} });
+    expect(await harness.aliases()).toHaveLength(4);
+    expect({ step, actions: (await harness.sweep()).actions }).toEqual({ step, actions: {} });
+    if (left > 0) break;
+  }
+});
+
+test('keys that users would lose at once are guarded too: a share of an instance', async () => {
+  const names = Array.from({ length: 24 }, (_, index) => `u${index}`);
+  await harness.apply(...names.map((name) => makeUser({}, name)));
+  await harness.sweep();
+  for (const name of names.slice(0, 12)) await harness.edit(users, name, { spec: { autoCreateKey: false } });
+  expect((await harness.sweep()).guarded).toMatchObject([{ action: 'DeleteKey', count: 12, of: 24 }]);
+  await allow('50%');
+  expect((await harness.sweep()).guarded).toBeUndefined();
+  expect((await harness.aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(12);
+  await allow('0%');
+  for (const name of names.slice(12, 23)) await harness.edit(users, name, { spec: { autoCreateKey: false } });
+  expect((await harness.sweep()).guarded).toMatchObject([{ count: 11, of: 12 }]);
+  await allow('much');
+  expect((await harness.sweep()).guarded).toMatchObject([{ count: 11, of: 12 }]);
+});
+
+test('a dry run says what is guarded and how to let it go, and lists it once it is let go', async () => {
+  await many(30);
+  await lose(0, 11);
+  const rows = await harness.dryRun();
+  expect(rows.filter(({ action }) => action === 'RetireScope')).toEqual([]);
+  expect(rows.filter(({ action }) => action === 'Guarded')).toMatchObject([
+    { name: 'main', why: expect.stringContaining(`${SHARE}=37%`) },
+  ]);
+  await allow('37%');
+  expect((await harness.dryRun()).filter(({ action }) => action === 'RetireScope')).toHaveLength(11);
+});

@@ -1,0 +1,162 @@
+// Is a key inactive exactly when something keeps it from working, and does it say the first cause?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { createChat } from '../../../test/reconcile/chat.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+const { chat, ready, working, editKey } = createChat(() => harness);
+
+describe('a key is not active, and says the first cause', () => {
+  test('while its instance is not there', async () => {
+    await harness.apply(makeKey({ connectionRef: { instanceRef: { name: 'none', namespace: 'default' } } }));
+    await harness.sweep();
+    expect(await ready()).toBe('False InstanceNotFound');
+  });
+
+  test('while its instance is not ready, and it is again in the run in which the instance turns ready', async () => {
+    await harness.remove(RESOURCES.secrets, 'store');
+    await harness.apply(makeKey());
+    await harness.sweep();
+    expect(await ready()).toBe('False InstanceNotReady');
+    await harness.apply(...makeSecrets());
+    await harness.hint('GatewayInstance', 'main');
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('while the database cannot be reached; its spend and value stay shown, and it comes back', async () => {
+    const value = await working();
+    harness.refuse(true);
+    await harness.sweep();
+    expect(await ready()).toBe('False InstanceNotReady');
+    expect(await chat()).toMatchObject({
+      isActive: false,
+      keyValue: value,
+      currentSpend: '0',
+      keySecretRef: 'chat-key',
+    });
+    harness.refuse(false);
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await harness.value('chat-key')).toBe(value);
+  });
+
+  test('when its namespace is not admitted; the value stops working, and the same one works when it is again', async () => {
+    await harness.apply(makeKey({}, 'chat', 'team-a'));
+    await harness.sweep();
+    const value = await harness.value('chat-key', 'team-a');
+    expect(await harness.works(value)).toBe(true);
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+    await harness.sweep();
+    expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('False NamespaceNotAllowed');
+    expect(await harness.works(value)).toBe(false);
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
+    await harness.sweep();
+    expect(await harness.works(value)).toBe(true);
+    expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
+  });
+
+  test('unless a selector selects its namespace by label', async () => {
+    const namespace = (name: string, labels: Record<string, string>) => ({
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name, labels },
+    });
+    await harness.apply(namespace('team-a', { tier: 'gold' }), namespace('team-b', {}));
+    const selector = { matchExpressions: [{ key: 'tier', operator: 'In', values: ['gold', 'silver'] }] };
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Selector', selector } } });
+    await harness.apply(makeKey({ keyAlias: 'a' }, 'chat', 'team-a'), makeKey({ keyAlias: 'b' }, 'chat', 'team-b'));
+    await harness.sweep();
+    expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
+    // Never admitted: for all it may know there is no such instance.
+    expect(await harness.ready(virtualKeys, 'chat', 'team-b')).toBe('False InstanceNotFound');
+  });
+
+  test('when another key has its alias: the older object wins, the loser never has a key', async () => {
+    await harness.apply(makeKey({ keyAlias: 'same' }, 'first'));
+    harness.clock.pass(1000);
+    await harness.apply(makeKey({ keyAlias: 'same' }, 'a-second'));
+    await harness.sweep();
+    expect([await ready('first'), await ready('a-second')]).toEqual(['True Ready', 'False AliasTaken']);
+    expect(await harness.get(RESOURCES.secrets, 'a-second-key')).toBeUndefined();
+    expect(harness.events('a-second')).toEqual(['AliasTaken']);
+    await harness.remove(virtualKeys, 'first');
+    await harness.sweep();
+    expect(await ready('a-second')).toBe('True Ready');
+  });
+
+  test('while it is blocked', async () => {
+    const value = await working({ blocked: true });
+    expect(await ready()).toBe('False Blocked');
+    expect(await harness.works(value)).toBe(true);
+    await editKey({ blocked: false });
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await harness.value('chat-key')).toBe(value);
+  });
+
+  test('when it has expired; the lifetime never slides, and lengthening it revives the key', async () => {
+    await working({ duration: '24h' });
+    for (let hour = 1; hour < 24; hour += 1) {
+      harness.clock.pass(HOUR);
+      const before = harness.writes();
+      await harness.sweep();
+      expect(harness.writes()).toBe(before);
+    }
+    expect(await chat()).toMatchObject({ expiryDate: '2026-11-22T12:00:00Z', isActive: true });
+    harness.clock.pass(HOUR);
+    await harness.sweep();
+    expect(await ready()).toBe('False Expired');
+    await editKey({ duration: '48h' });
+    await harness.sweep();
+    expect(await chat()).toMatchObject({ expiryDate: '2026-11-23T12:00:00Z', isActive: true });
+    await editKey({ duration: null });
+    await harness.sweep();
+    expect(await chat()).not.toHaveProperty('expiryDate');
+  });
+
+  test('when its budget is used up, until it is raised or the window ends', async () => {
+    await working();
+    await harness.spend('chat', '10');
+    await harness.sweep();
+    expect(await ready()).toBe('False BudgetExceeded');
+    expect(await chat()).toMatchObject({ currentSpend: '10', isActive: false });
+    await editKey({ maxBudget: '10.000000001' });
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    await harness.spend('chat', '1');
+    await harness.sweep();
+    expect(await ready()).toBe('False BudgetExceeded');
+    harness.clock.pass(30 * DAY);
+    await harness.sweep();
+    expect(await chat()).toMatchObject({ currentSpend: '0', isActive: true, budgetResetDate: '2027-01-20T12:00:00Z' });
+  });
+
+  test('with a budget of zero, always', async () => {
+    await working({ maxBudget: '0' });
+    expect(await ready()).toBe('False BudgetExceeded');
+  });
+
+  test('when none of its models is served; when some are not it says so and goes on', async () => {
+    await working({ models: ['small', 'withdrawn'] });
+    expect(await ready()).toBe('True Ready');
+    const { conditions } = await chat();
+    expect(conditions?.find(({ type }) => type === 'ModelsReady')).toMatchObject({
+      status: 'False',
+      reason: 'ModelNotServed',
+      message: expect.stringContaining('"withdrawn"'),
+    });
+    await editKey({ models: ['Small'] });
+    await harness.sweep();
+    expect(await ready()).toBe('False ModelNotServed');
+  });
+});

@@ -1,0 +1,340 @@
+// Does an instance say truly whether it can serve, and is what it serves published?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { Snapshot } from '#core/models/snapshot.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { INSTANCE_LABEL } from '#crds/names/group.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, PASSWORD } from '../../../test/reconcile/objects.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets());
+});
+
+const main = () => harness.status(gatewayInstances, 'main');
+const ready = () => harness.ready(gatewayInstances, 'main');
+const condition = async (type: string) => {
+  const found = (await main()).conditions?.find((one) => one.type === type);
+  return found === undefined ? 'nothing' : `${found.status} ${found.reason}`;
+};
+const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
+const snapshots = async () => harness.cluster.objects(RESOURCES.configMaps);
+
+describe('an instance', () => {
+  test('is ready after one run, with its url, models, keys and snapshot', async () => {
+    await harness.apply(makeInstance(), makeKey(), makeKey({ blocked: true }, 'off'));
+    await harness.sweep();
+    expect(await main()).toMatchObject({
+      url: 'http://gateway.test/default/main',
+      workloadType: 'Local',
+      keys: { total: 2, active: 1 },
+      models: [
+        { modelName: 'small', identifier: 'small', ready: true },
+        { modelName: 'free', identifier: 'free', ready: true },
+      ],
+      observedGeneration: 1,
+    });
+    for (const type of ['Ready', 'DatabaseReady', 'StoreReady', 'WorkloadReady', 'ModelsReady']) {
+      expect(await condition(type)).toBe('True Ready');
+    }
+    const [published] = await snapshots();
+    expect(published).toMatchObject({
+      metadata: {
+        name: `main-${(await main()).snapshotHash}`,
+        ownerReferences: [{ kind: 'GatewayInstance', name: 'main' }],
+      },
+      immutable: true,
+    });
+    const text = (published?.data as Record<string, string> | undefined)?.['snapshot.json'] ?? '';
+    expect(Snapshot.parse(JSON.parse(text)).models.map(({ identifier }) => identifier)).toEqual(['small', 'free']);
+    expect(text).not.toContain('sk-upstream');
+    expect(harness.events('main')).toEqual(['Ready']);
+  });
+
+  test.each([
+    ['a database Secret that is not there', 'db', undefined, 'DatabaseReady', 'SecretNotFound', '"db"'],
+    [
+      'a database entry that is missing',
+      'db',
+      { host: 'db', username: 'u', password: '' },
+      'DatabaseReady',
+      'SecretEntryMissing',
+      '"dbname"',
+    ],
+    ['a store Secret that is not there', 'store', undefined, 'StoreReady', 'SecretNotFound', '"store"'],
+    [
+      'a store entry that is missing',
+      'store',
+      { port: '1', password: '' },
+      'StoreReady',
+      'SecretEntryMissing',
+      '"host"',
+    ],
+    [
+      'a port that is none',
+      'store',
+      { host: 'redis', port: 'x', password: '' },
+      'StoreReady',
+      'SecretEntryInvalid',
+      '"port"',
+    ],
+  ])('with %s is not ready, and says which', async (_, name, data, type, reason, named) => {
+    await harness.remove(RESOURCES.secrets, name);
+    if (data !== undefined) await harness.apply(makeSecret(name, data));
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    expect(await condition(type)).toBe(`False ${reason}`);
+    expect(await message(type)).toContain(named);
+    expect(await ready()).toBe(`False ${reason}`);
+    await harness.apply(...makeSecrets());
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('whose database or store cannot be reached is not ready, and says where that should be, never a password', async () => {
+    await harness.apply(makeInstance());
+    harness.refuse(true);
+    await harness.sweep();
+    expect(await ready()).toBe('False DatabaseUnreachable');
+    harness.refuse(false);
+    harness.store = { ok: false, reason: 'StoreEvicts', message: 'maxmemory-policy is allkeys-lru' };
+    await harness.sweep();
+    expect(await ready()).toBe('False StoreEvicts');
+    expect(JSON.stringify(await main())).not.toContain(PASSWORD);
+  });
+
+  test('whose database answers but cannot be migrated is not ready', async () => {
+    await harness.apply(makeInstance());
+    harness.onDatabase = (method) => {
+      if (method === 'migrate') throw new Error('permission denied to create schema');
+    };
+    const report = await harness.sweep();
+    expect(report.failed).toEqual({ OpenInstance: 1 });
+    expect(await ready()).toBe('False DatabaseNotMigrated');
+    expect(await message('Ready')).toContain('permission denied');
+  });
+
+  test('of which one entry has an unknown provider and no address stays ready and names it', async () => {
+    const [first, second] = (makeInstance().spec as { models: [object, object] }).models;
+    const misspelt = {
+      ...{ modelName: 'mini', identifier: 'mini', requiresAuth: false },
+      gatewayParams: { model: 'opnai/gpt-5-mini', inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' },
+    };
+    await harness.apply(makeInstance({ models: [first, second, misspelt] }));
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await condition('ModelsReady')).toBe('False ProviderUnknown');
+    expect(await message('ModelsReady')).toBe(
+      'spec.models[2].gatewayParams.model: "opnai/gpt-5-mini": no provider "opnai" is known, and without an apiBase the entry serves nothing; did you mean "openai"? Else set apiBase',
+    );
+    expect((await main()).models).toMatchObject([{}, {}, { ready: false, reason: 'ProviderUnknown' }]);
+    await harness.edit(gatewayInstances, 'main', { spec: { models: [misspelt] } });
+    await harness.sweep();
+    expect(await ready()).toBe('False ProviderUnknown');
+  });
+
+  test('of which one entry has no price names it, which no key can use, and serves the others', async () => {
+    const [first] = (makeInstance().spec as { models: [object] }).models;
+    const unpriced = {
+      ...{ modelName: 'free', identifier: 'free', requiresAuth: false },
+      gatewayParams: { model: 'ollama/free' },
+    };
+    await harness.apply(makeInstance({ models: [first, unpriced] }));
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await condition('ModelsReady')).toBe('False ModelNotPriced');
+    expect(await message('ModelsReady')).toBe(
+      'spec.models[1].gatewayParams: no key can use "free" without a price, and no price is listed for "ollama/free"; set inputCostPerMillionTokens and outputCostPerMillionTokens ("0" is free)',
+    );
+    expect((await main()).models).toMatchObject([{ ready: true }, { ready: false, reason: 'ModelNotPriced' }]);
+    await harness.edit(gatewayInstances, 'main', { spec: { models: [unpriced] } });
+    await harness.sweep();
+    expect(await ready()).toBe('False ModelNotPriced');
+  });
+
+  test('of which one entry has no credentials stays ready and names it; of which none has them it is not', async () => {
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    const before = (await main()).snapshotHash;
+    await harness.edit(RESOURCES.secrets, 'openai', { data: { apiBase: null } });
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await condition('ModelsReady')).toBe('False SecretEntryMissing');
+    expect(await message('ModelsReady')).toMatch(
+      /"apiBase": Secret "openai" has no entry of this name, for model "small"; add/,
+    );
+    expect((await main()).models).toMatchObject([
+      { identifier: 'small', ready: false, reason: 'SecretEntryMissing' },
+      { ready: true },
+    ]);
+    expect((await main()).snapshotHash).toBe(before);
+    await harness.edit(gatewayInstances, 'main', {
+      spec: { models: [(makeInstance().spec as { models: object[] }).models[0]] },
+    });
+    await harness.sweep();
+    expect(await ready()).toBe('False SecretEntryMissing');
+  });
+
+  test('without models is legal, and not ready', async () => {
+    await harness.apply(makeInstance({ models: [] }));
+    await harness.sweep();
+    expect(await ready()).toBe('False NoModels');
+  });
+
+  test('of type External is where it says', async () => {
+    await harness.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
+    await harness.sweep();
+    expect(await main()).toMatchObject({ url: 'https://llm.example.com', workloadType: 'External' });
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('publishes each change, keeps the last two snapshots and removes older ones', async () => {
+    await harness.apply(makeInstance());
+    for (let retries = 1; retries <= 5; retries += 1) {
+      harness.clock.pass(1000);
+      await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
+      await harness.sweep();
+      expect((await snapshots()).map(({ metadata }) => metadata.name)).toContain(`main-${(await main()).snapshotHash}`);
+      expect((await harness.sweep()).actions).toEqual({});
+    }
+    expect((await snapshots()).length).toBeLessThanOrEqual(3);
+  });
+
+  test('gets its snapshot back when somebody deletes it', async () => {
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    const name = `main-${(await main()).snapshotHash}`;
+    await harness.remove(RESOURCES.configMaps, name);
+    await harness.sweep();
+    expect(await harness.get(RESOURCES.configMaps, name)).toBeDefined();
+  });
+
+  test('whose snapshot is of an earlier version, which gave it no label of its instance, writes it anew in one run', async () => {
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    const [{ metadata } = { metadata: { name: '', uid: '' } }] = await snapshots();
+    await harness.edit(RESOURCES.configMaps, metadata.name, { metadata: { labels: { [INSTANCE_LABEL]: null } } });
+    expect(await harness.sweep()).toMatchObject({ failed: {} });
+    const [after] = await snapshots();
+    expect(after?.metadata.name).toBe(metadata.name);
+    expect(after?.metadata.uid).not.toBe(metadata.uid);
+    expect((await harness.sweep()).actions).toEqual({});
+  });
+
+  test('whose snapshot is somebody else’s object says so, and leaves it alone', async () => {
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    const [{ metadata } = { metadata: { name: '', uid: '' } }] = await snapshots();
+    await harness.remove(RESOURCES.configMaps, metadata.name);
+    await harness.apply({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: metadata.name, namespace: 'default' },
+    });
+    expect((await harness.sweep()).failed).toEqual({ PublishSnapshot: 1 });
+    expect((await snapshots())[0]?.metadata.ownerReferences).toBeUndefined();
+  });
+
+  test('with more models than fit a ConfigMap keeps the snapshot that works and says so', async () => {
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    const { snapshotHash } = await main();
+    const models = Array.from({ length: 512 }, (_, index) => ({
+      modelName: `m${index}`,
+      identifier: `m${index}`,
+      requiresAuth: false,
+      gatewayParams: {
+        ...{ model: `ollama/${'m'.repeat(200)}`, apiBase: `http://${'h'.repeat(2000)}` },
+        ...{ inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' },
+      },
+    }));
+    await harness.edit(gatewayInstances, 'main', { spec: { models } });
+    await harness.sweep();
+    expect(await condition('ModelsReady')).toBe('False SnapshotTooLarge');
+    expect(await ready()).toBe('True Ready');
+    expect((await main()).snapshotHash).toBe(snapshotHash);
+    expect((await snapshots()).length).toBe(1);
+  });
+});
+
+describe('one bad instance', () => {
+  test('never stops the others: each key lands on its own database, with its own names', async () => {
+    await harness.apply(
+      makeSecret('db2', { host: 'db', username: 'u', password: '', dbname: 'second' }),
+      makeInstance(),
+      makeInstance(
+        {
+          databaseSecretRef: {
+            nameRef: 'db2',
+            keys: {
+              hostSecret: 'host',
+              usernameSecret: 'username',
+              passwordSecret: 'password',
+              dbnameSecret: 'dbname',
+            },
+          },
+        },
+        'second',
+      ),
+      makeKey(),
+      makeKey({ connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } }, 'other'),
+    );
+    harness.refuse(true);
+    await harness.sweep();
+    expect(await harness.ready(gatewayInstances, 'second')).toBe('True Ready');
+    expect(await harness.ready(virtualKeys, 'other')).toBe('True Ready');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
+    harness.refuse(false);
+    await harness.sweep();
+    const claims = async (dbname: string, instance: string) =>
+      (await harness.database(dbname).claims((await harness.get(gatewayInstances, instance))?.metadata.uid ?? '')).map(
+        ({ alias }) => alias,
+      );
+    expect(await claims('gateway', 'main')).toEqual(['chat']);
+    expect(await claims('second', 'second')).toEqual(['other']);
+    expect((await snapshots()).map(({ metadata }) => metadata.name.replace(/-[0-9a-f]+$/, ''))).toEqual([
+      'main',
+      'second',
+    ]);
+  });
+
+  test('that the API server cannot tell about leaves its keys as they are', async () => {
+    await harness.apply(makeInstance(), makeInstance({}, 'second'), makeKey());
+    await harness.sweep();
+    const before = harness.writes();
+    harness.cluster.inject(({ verb, resource }) => {
+      if (verb === 'list' && resource.plural === 'configmaps') throw new Error('etcd is slow');
+      return undefined;
+    });
+    const report = await harness.sweep();
+    expect(report.failed).toEqual({ Observe: 2 });
+    expect(harness.writes()).toBe(before);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+});
+
+describe('a host without a dot', () => {
+  const where = async () => {
+    await harness.apply(makeInstance({}, 'far', 'apps'), ...makeSecrets().map((secret) => inApps(secret)));
+    await harness.apply(inApps(makeSecret('store', { host: 'redis', port: '6379', password: '' })));
+    await harness.sweep();
+    const { conditions } = await harness.status(gatewayInstances, 'far', 'apps');
+    const messageOf = (type: string) => conditions?.find((one) => one.type === type)?.message;
+    return [messageOf('DatabaseReady'), messageOf('StoreReady')];
+  };
+  const inApps = (secret: KubeObject) => ({ ...secret, metadata: { ...secret.metadata, namespace: 'apps' } });
+
+  test("is a Service of the instance's namespace in the cluster, as it is for the gateway's Pods", async () => {
+    harness.inCluster = true;
+    expect(await where()).toEqual([
+      'PostgreSQL at db.apps.svc:5432, database "gateway"',
+      'Redis at redis.apps.svc:6379',
+    ]);
+  });
+
+  test('is a name of this machine outside of it', async () => {
+    expect(await where()).toEqual(['PostgreSQL at db:5432, database "gateway"', 'Redis at redis:6379']);
+  });
+});

@@ -1,0 +1,140 @@
+// Is the value of a key always the one in its Secret, and nobody else's?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { createChat } from '../../../test/reconcile/chat.ts';
+import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+const { chat, ready, working } = createChat(() => harness);
+
+describe('the value', () => {
+  test('is never taken from, nor written to, a Secret that is not ours', async () => {
+    await harness.apply(makeSecret('chat-key', { key: 'sk-chosen-by-somebody' }), makeKey());
+    await harness.sweep();
+    expect(await ready()).toBe('False SecretConflict');
+    expect(await chat()).toMatchObject({ isActive: false });
+    expect(await chat()).not.toHaveProperty('keyValue');
+    expect(await harness.value('chat-key')).toBe('sk-chosen-by-somebody');
+    expect(await harness.works('sk-chosen-by-somebody')).toBe(false);
+    expect(harness.events('chat')).toEqual(['SecretConflict']);
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('is minted anew when its Secret is lost: the old one works no more, the spend stays, an event tells', async () => {
+    const old = await working();
+    await harness.spend('chat', '1.5');
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await harness.sweep();
+    const value = await harness.value('chat-key');
+    expect(value).not.toBe(old);
+    expect([await harness.works(old), await harness.works(value)]).toEqual([false, true]);
+    expect(await chat()).toMatchObject({ keyValue: value, keyID: sha256(value ?? ''), currentSpend: '1.5' });
+    expect(harness.events('chat')).toEqual(['KeyCreated', 'Ready', 'KeyCreated']);
+  });
+
+  test('that somebody edits into its Secret never works: the true one is put back', async () => {
+    const value = await working();
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged'), more: btoa('x') } });
+    await harness.sweep();
+    expect(await harness.value('chat-key')).toBe(value);
+    expect([await harness.works(value), await harness.works('sk-forged')]).toEqual([true, false]);
+    const secret = await harness.get(RESOURCES.secrets, 'chat-key');
+    expect(Object.keys(secret?.data as object)).toEqual(['key']);
+  });
+
+  test('that is edited where the status is redacted is lost: a new one is minted, the forged one never works', async () => {
+    await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
+    const value = await working();
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } });
+    expect((await harness.sweep()).failed).toEqual({});
+    const minted = await harness.value('chat-key');
+    expect([value, 'sk-forged']).not.toContain(minted);
+    expect([await harness.works(value), await harness.works('sk-forged'), await harness.works(minted)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  test('that is edited while the namespace is not admitted never works, then neither', async () => {
+    await harness.apply(makeKey({}, 'chat', 'team-a'));
+    await harness.sweep();
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+    await harness.sweep();
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } }, 'team-a');
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
+    await harness.sweep();
+    expect(await harness.works('sk-forged')).toBe(false);
+    expect(await harness.works(await harness.value('chat-key', 'team-a'))).toBe(true);
+    expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
+  });
+
+  test('cannot be taken from another key by copying its Secret', async () => {
+    const value = await working();
+    await harness.apply(makeKey({}, 'other'));
+    await harness.sweep();
+    await harness.edit(RESOURCES.secrets, 'other-key', { data: { key: btoa(value) } });
+    await harness.sweep();
+    expect(await harness.value('other-key')).not.toBe(value);
+    expect(await harness.works(await harness.value('other-key'))).toBe(true);
+  });
+
+  test('is restored to the database from its Secret when its row is lost', async () => {
+    const value = await working();
+    const [claim] = await harness.database().claims((await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '');
+    await harness.database().retire([claim?.scopeId ?? '']);
+    expect(await harness.works(value)).toBe(false);
+    await harness.sweep();
+    expect(await harness.value('chat-key')).toBe(value);
+    expect(await harness.works(value)).toBe(true);
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('stays where somebody takes our label off its Secret: the label is put back', async () => {
+    const value = await working();
+    const label = async () =>
+      (await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.['gateway-operator.dev/managed'];
+    await harness.edit(RESOURCES.secrets, 'chat-key', {
+      metadata: { labels: { 'gateway-operator.dev/managed': null } },
+    });
+    await harness.sweep();
+    expect(await label()).toBe('true');
+    expect(await harness.value('chat-key')).toBe(value);
+    await harness.edit(RESOURCES.secrets, 'chat-key', {
+      metadata: { labels: { 'gateway-operator.dev/managed': null } },
+      data: { key: null },
+    });
+    await harness.sweep();
+    expect([await label(), await harness.value('chat-key')]).toEqual(['true', value]);
+    await harness.edit(RESOURCES.secrets, 'chat-key', {
+      metadata: { labels: { 'gateway-operator.dev/managed': null } },
+    });
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
+    harness.cluster.collectGarbage();
+    expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
+  });
+
+  test('labels and annotations of others on the Secret stay, ours are put back', async () => {
+    await working();
+    await harness.edit(RESOURCES.secrets, 'chat-key', {
+      metadata: {
+        labels: { 'gateway-operator.dev/managed': 'true', theirs: 'yes', 'app.kubernetes.io/managed-by': 'helm' },
+      },
+    });
+    await harness.sweep();
+    expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels).toMatchObject({
+      theirs: 'yes',
+      'app.kubernetes.io/managed-by': 'gateway-operator',
+    });
+  });
+});

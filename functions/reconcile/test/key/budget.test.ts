@@ -1,0 +1,36 @@
+// Has a budget windows of its own after each edit that counts it otherwise, and the same ones after all others?
+import { expect, test } from 'vitest';
+import type { Budget, KeyPolicy } from '#core/ports/policy.ts';
+import { INHERITED_NAMES } from '../../../../test/support/inherited-names.ts';
+import { renewedBudget, spentBudgets } from '../../key/budget.ts';
+
+const month: Budget = { limit: '5', duration: '30d', alignment: 'Rolling' };
+const edit = (generation: number) => ({ isNew: false, generation });
+
+test.each([
+  ['a new scope', month, undefined, { isNew: true, generation: 7 }, undefined],
+  ['another limit', { ...month, limit: '6' }, { ...month, since: 3 }, edit(9), 3],
+  ['never counted otherwise', month, month, edit(9), undefined],
+  ['another duration', month, { ...month, duration: '31d' }, edit(3), 3],
+  ['another alignment', month, { ...month, alignment: 'Calendar', since: 3 } as const, edit(5), 5],
+  ['put back', month, undefined, edit(4), 4],
+  ['another duration by an object that was made again', month, { ...month, duration: '31d', since: 3 }, edit(1), 4],
+])('%s', (_, budget, before, how, since) => {
+  expect(renewedBudget(budget, before, how)).toEqual(since === undefined ? budget : { ...budget, since });
+});
+
+test.each(INHERITED_NAMES)(
+  'a budget of a model called %s that the spec does not have any more is not spent',
+  (name) => {
+    const scope = { blocked: false, models: [], anchor: 0 };
+    const of = { ...scope, scopeId: 'model', kind: 'model', name, budget: month } as const;
+    const policy: KeyPolicy = {
+      ...{ ...scope, scopeId: 'key', kind: 'key', name: 'chat', charges: [], ownScopes: [of] },
+      object: { namespace: 'apps', name: 'chat' },
+    };
+    const claim = { scopeId: 'key', anchor: 0, policy };
+    expect(
+      spentBudgets({ spec: { models: [], modelMaxBudget: {} } }, { claim, instance: { sums: new Map() } }, 0),
+    ).toEqual([]);
+  },
+);

@@ -1,0 +1,153 @@
+// Does a key become what its object says, and stay it?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { createChat } from '../../../test/reconcile/chat.ts';
+import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+const { chat, ready, working, editKey } = createChat(() => harness);
+
+describe('a new key', () => {
+  test('works after one run over the whole file, and all five status fields are true', async () => {
+    const value = await working();
+    expect(await harness.works(value)).toBe(true);
+    expect(value).toMatch(/^sk-[0-9A-Za-z]{49}$/);
+    expect(await chat()).toMatchObject({
+      keySecretRef: 'chat-key',
+      keyValue: value,
+      currentSpend: '0',
+      isActive: true,
+      keyID: sha256(value),
+      budgetResetDate: '2026-12-21T12:00:00Z',
+      lastSyncTime: '2026-11-21T12:00:00Z',
+      observedGeneration: 1,
+    });
+    expect(await chat()).not.toHaveProperty('expiryDate');
+    expect(await ready()).toBe('True Ready');
+    expect(harness.events('chat')).toEqual(['KeyCreated', 'Ready']);
+  });
+
+  test('says the end of its first window at once, though its claim is younger than the run that made it', async () => {
+    harness.onDatabase = (method) => {
+      if (method === 'putScope') harness.clock.pass(30);
+    };
+    await working();
+    expect(await chat()).toMatchObject({ budgetResetDate: '2026-12-21T12:00:00Z' });
+    harness.onDatabase = () => undefined;
+    expect((await harness.sweep()).actions).toEqual({});
+  });
+
+  test('works after the hint for its own object alone', async () => {
+    await harness.sweep();
+    await harness.apply(makeKey());
+    await harness.hint('VirtualKey', 'chat');
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('has a Secret with our label that goes with it', async () => {
+    await working();
+    const secret = await harness.get(RESOURCES.secrets, 'chat-key');
+    expect(secret?.metadata.labels).toMatchObject({ 'gateway-operator.dev/managed': 'true' });
+    expect(secret?.metadata.ownerReferences).toMatchObject([{ kind: 'VirtualKey', name: 'chat', controller: true }]);
+    expect(Object.keys(secret?.data as object)).toEqual(['key']);
+  });
+
+  test('gets a Secret as its template says, and edits of the template are followed', async () => {
+    const value = await working({
+      secretTemplate: {
+        name: 'my-secret',
+        entry: 'token',
+        labels: { app: 'chat' },
+        annotations: { note: 'x' },
+        entries: { OPENAI_API_KEY: `\${key}`, OPENAI_BASE_URL: `\${baseURL}/v1` },
+      },
+    });
+    expect(value).toBe('');
+    expect((await chat()).keySecretRef).toBe('my-secret');
+    const data = async (name: string) => {
+      const stored = (await harness.get(RESOURCES.secrets, name))?.data as Record<string, string>;
+      return Object.fromEntries(Object.entries(stored).map(([entry, text]) => [entry, atob(text)]));
+    };
+    const { key } = await data('my-secret');
+    expect(await data('my-secret')).toEqual({
+      key,
+      token: key,
+      OPENAI_API_KEY: key,
+      OPENAI_BASE_URL: 'http://gateway.test/default/main/v1',
+    });
+    await editKey({ secretTemplate: { entry: null, entries: { OPENAI_API_KEY: null } } });
+    await harness.sweep();
+    expect(await data('my-secret')).toEqual({ key, OPENAI_BASE_URL: 'http://gateway.test/default/main/v1' });
+    await editKey({ secretTemplate: { name: 'other' } });
+    await harness.sweep();
+    expect(await data('other')).toMatchObject({ key });
+    expect(await harness.get(RESOURCES.secrets, 'my-secret')).toBeUndefined();
+    expect(await chat()).toMatchObject({ keySecretRef: 'other', isActive: true, keyValue: key });
+    expect(await harness.works(key)).toBe(true);
+  });
+
+  test('of an instance that says Redacted shows its last characters only, and switching that is followed', async () => {
+    await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
+    const value = await working();
+    const redacted = `sk-...${value.slice(-4)}`;
+    expect((await chat()).keyValue).toBe(redacted);
+    await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Full' } });
+    await harness.sweep();
+    expect((await chat()).keyValue).toBe(value);
+    await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
+    await harness.sweep();
+    expect((await chat()).keyValue).toBe(redacted);
+  });
+
+  test('with a name of 253 characters has a Secret whose name fits', async () => {
+    const name = 'k'.repeat(253);
+    await harness.apply(makeKey({ keyAlias: 'long' }, name));
+    await harness.sweep();
+    const { keySecretRef } = await harness.status(virtualKeys, name);
+    expect(keySecretRef).toHaveLength(253);
+    expect(keySecretRef).toMatch(/^k+-[0-9a-f]{10}-key$/);
+    expect(await harness.works(await harness.value(String(keySecretRef)))).toBe(true);
+  });
+});
+
+test('an edit of budgetDuration keeps the anchor and recounts the new window from what was spent inside it', async () => {
+  await working();
+  await harness.spend('chat', '2');
+  harness.clock.pass(2 * DAY);
+  await harness.spend('chat', '3');
+  await editKey({ budgetDuration: '24h' });
+  await harness.sweep();
+  expect(await chat()).toMatchObject({ currentSpend: '3', budgetResetDate: '2026-11-24T12:00:00Z' });
+  await editKey({ budgetDuration: '30d' });
+  await harness.sweep();
+  expect(await chat()).toMatchObject({ currentSpend: '5', budgetResetDate: '2026-12-21T12:00:00Z' });
+});
+
+test('an edit of each field is carried by one write of the policy, and then by none', async () => {
+  await working();
+  const edits = [
+    { maxBudget: '11' },
+    { models: ['small'] },
+    { models: [] },
+    { blocked: true },
+    { blocked: false },
+    { duration: '5d' },
+    { duration: null },
+    { budgetWindow: 'Calendar' },
+  ];
+  for (const spec of edits) {
+    await editKey(spec);
+    expect((await harness.sweep()).actions).toMatchObject({ PutScope: 1 });
+    expect((await harness.sweep()).actions).toEqual({});
+  }
+});

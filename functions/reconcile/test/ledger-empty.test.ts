@@ -1,0 +1,41 @@
+// Is a database that has lost an instance told to people, and no other one?
+import { beforeEach, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances } from '#crds/kinds/kinds.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeSecrets } from '../../../test/reconcile/objects.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+  await harness.sweep();
+  await harness.sweep();
+});
+const told = () => harness.events('main').filter((reason) => reason === 'LedgerEmpty');
+/** The database answers only after `migrate`, as one of an earlier version or without a schema does. */
+const needsMigration = () => {
+  let isMigrated = false;
+  harness.onDatabase = (method) => {
+    isMigrated ||= method === 'migrate';
+    if (!isMigrated) throw new Error('relation does not exist');
+  };
+};
+
+test('the first opening tells nothing, nor does a schema of an earlier version that has the instance', async () => {
+  needsMigration();
+  await harness.sweep();
+  expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
+  expect(told()).toEqual([]);
+});
+
+test('a database without anything of the instance, with or without a schema, is told once', async () => {
+  await harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('empty') } });
+  needsMigration();
+  await harness.sweep();
+  await harness.sweep();
+  expect(told()).toHaveLength(1);
+  await harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('empty-too') } });
+  await harness.sweep();
+  expect(told()).toHaveLength(2);
+});

@@ -1,0 +1,156 @@
+// Does a key have budgets for single models, and do they keep what was spent whatever is edited?
+import { beforeEach, expect, test } from 'vitest';
+import { ownScopeId } from '#core/keys/further-budgets.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
+import { gatewayInstances, teams, virtualKeys } from '#crds/kinds/kinds.ts';
+import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam } from '../../../test/reconcile/objects.ts';
+
+const DAY = 86_400_000;
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+
+const edit = async (spec: object): Promise<void> => {
+  await harness.edit(virtualKeys, 'chat', { spec });
+  await harness.sweep();
+};
+const apply = async (modelMaxBudget: object, more: object = {}): Promise<void> => {
+  await harness.apply(makeKey({ modelMaxBudget, ...more }));
+  expect((await harness.sweep()).failed).toEqual({});
+};
+const policy = async (): Promise<KeyPolicy> => {
+  const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  const claim = (await harness.database().claims(uid)).find(({ alias }) => alias === 'chat');
+  return claim?.policy as KeyPolicy;
+};
+const modelsReady = async (): Promise<string> => {
+  const { conditions } = await harness.status(virtualKeys, 'chat');
+  const found = conditions?.find(({ type }) => type === 'ModelsReady');
+  return `${found?.status} ${found?.reason}: ${found?.message}`;
+};
+const isActive = async () => (await harness.status(virtualKeys, 'chat')).isActive;
+
+test('the gateway gets to know each, with windows that are counted from the key’s claim and aligned as the key’s', async () => {
+  await apply(
+    { small: { maxBudget: '1.5', budgetDuration: '1d' }, large: { maxBudget: '0', budgetDuration: '1mo' } },
+    { budgetWindow: 'Calendar' },
+  );
+  const { scopeId, anchor, ownScopes } = await policy();
+  expect(ownScopes).toEqual([
+    {
+      ...{
+        scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'large' }),
+        kind: 'model',
+        name: 'large',
+        of: 'chat',
+      },
+      ...{ blocked: false, models: [], anchor },
+      budget: { limit: '0', duration: '1mo', alignment: 'Calendar' },
+    },
+    {
+      ...{
+        scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'small' }),
+        kind: 'model',
+        name: 'small',
+        of: 'chat',
+      },
+      ...{ blocked: false, models: [], anchor },
+      budget: { limit: '1500000000', duration: '1d', alignment: 'Calendar' },
+    },
+  ]);
+  expect((await harness.sweep()).actions).toEqual({});
+  await edit({ modelMaxBudget: null });
+  expect(await policy()).not.toHaveProperty('ownScopes');
+});
+
+test('a budget of nothing, of a model, a key or a team, is not told to wait for', async () => {
+  await apply({ small: { maxBudget: '0', budgetDuration: '1d' } });
+  expect(await modelsReady()).toBe(
+    'False BudgetExceeded: it has a budget of 0 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget',
+  );
+  await harness.apply(
+    makeTeam({ maxBudget: '0' }),
+    makeKey({ keyAlias: 'poor', teamRef: { name: 'research' } }, 'poor'),
+  );
+  await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '0' } });
+  await harness.sweep();
+  const said = async (kind: Parameters<Harness['status']>[0], name: string) =>
+    (await harness.status(kind, name)).conditions?.find(({ type }) => type === 'Ready')?.message;
+  expect([await said(teams, 'research'), await said(virtualKeys, 'chat'), await said(virtualKeys, 'poor')]).toEqual([
+    'it has a budget of 0 dollars: raise spec.maxBudget',
+    'it has a budget of 0 dollars: raise spec.maxBudget',
+    'Team "research" has a budget of 0 dollars: raise spec.maxBudget',
+  ]);
+});
+
+test('one that is used up is told in ModelsReady, with what to do; the key goes on with other models', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
+  expect(await modelsReady()).toMatch('True Ready');
+  await harness.spend('chat', '1', 'small');
+  await harness.sweep();
+  expect(await modelsReady()).toBe(
+    'False BudgetExceeded: it has spent 1 of 1 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget, or wait until 2026-11-22T12:00:00Z',
+  );
+  expect(await isActive()).toBe(true);
+  await edit({ modelMaxBudget: { small: { maxBudget: '1.000000001' } } });
+  expect(await modelsReady()).toMatch('True Ready');
+  await harness.spend('chat', '1', 'small');
+  harness.clock.pass(DAY);
+  await harness.sweep();
+  expect(await modelsReady()).toMatch('True Ready');
+});
+
+test('one of a model that the key may not use is not worth a word', async () => {
+  await apply({ large: { maxBudget: '0', budgetDuration: '1d' } }, { models: ['small'] });
+  expect(await modelsReady()).toMatch('True Ready');
+});
+
+test('a key all of whose models have used up their own budgets does not work', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { models: ['small'] });
+  await harness.spend('chat', '1', 'small');
+  await harness.sweep();
+  expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
+  expect(await isActive()).toBe(false);
+});
+
+test('another budgetDuration recounts: the new window holds what was spent inside it, and going back neither refills nor loses', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1h' } });
+  await harness.spend('chat', '1', 'small');
+  harness.clock.pass(3_600_000);
+  await harness.sweep();
+  expect(await modelsReady()).toMatch('True Ready');
+  await edit({ modelMaxBudget: { small: { budgetDuration: '1d' } } });
+  expect(await modelsReady()).toMatch('False BudgetExceeded');
+  await edit({ modelMaxBudget: { small: { budgetDuration: '1h' } } });
+  expect(await modelsReady()).toMatch('True Ready');
+});
+
+test('a budget that is taken out and put back has what it had spent; also in another window', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
+  await harness.spend('chat', '1', 'small');
+  await edit({ modelMaxBudget: null });
+  expect(await modelsReady()).toMatch('True Ready');
+  await edit({ modelMaxBudget: { small: { maxBudget: '1', budgetDuration: '1d' } } });
+  expect(await modelsReady()).toMatch('False BudgetExceeded');
+  await edit({ modelMaxBudget: null });
+  await edit({ modelMaxBudget: { small: { maxBudget: '1', budgetDuration: '2d' } } });
+  expect(await modelsReady()).toMatch('False BudgetExceeded');
+});
+
+test('a key that is adopted brings what it spent on each model along; one with a new value begins anew', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { deletionPolicy: 'Retain' });
+  await harness.spend('chat', '1', 'small');
+  const before = (await policy()).ownScopes;
+  await harness.remove(virtualKeys, 'chat');
+  await harness.sweep();
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
+  expect((await policy()).ownScopes).toEqual(before);
+  expect(await modelsReady()).toMatch('False BudgetExceeded');
+  await harness.remove(virtualKeys, 'chat');
+  await harness.sweep();
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
+  expect(await modelsReady()).toMatch('True Ready');
+});

@@ -1,0 +1,60 @@
+// Keys whose Secrets a run reads: which, how many, in what order.
+import { expect, test } from 'vitest';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { createHarness, sha256 } from '../../../../test/reconcile/harness.ts';
+import { makeKey } from '../../../../test/reconcile/objects.ts';
+import { PROCESS_LIMITS } from '../../limits.ts';
+import type { Draft, ObserveContext } from '../../observe/context.ts';
+import { readKeys, selectKeys, unreadKey } from '../../observe/keys.ts';
+import { toOwn } from '../../observe/objects.ts';
+
+const COUNT = 12_000;
+const BATCH = 5000;
+
+/** The last one is the oldest. */
+function createKeys(): Map<string, VirtualKey> {
+  const keys = Array.from({ length: COUNT }, (_, index): [string, VirtualKey] => {
+    const name = `key-${index}`;
+    const { metadata, ...rest } = makeKey({}, name);
+    const creationTimestamp = new Date(Date.UTC(2026, 0, 1) - index * 1000).toISOString();
+    const own = toOwn({ ...rest, metadata: { ...metadata, uid: name, generation: 1, creationTimestamp } });
+    return [`default/${name}`, own?.object as VirtualKey];
+  });
+  return new Map(keys);
+}
+
+/** A run that has listed so many keys, of which these are in its world. */
+const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey>) => {
+  const { cluster, log } = createHarness();
+  const deps = { cluster, log, hash: sha256 } as unknown as ObserveContext['deps'];
+  const ofRun = { limits: PROCESS_LIMITS, left: { changedKeys: BATCH } };
+  const context = { deps, now: 0, all: { keys: { size: COUNT }, complete }, ...ofRun } as unknown as ObserveContext;
+  const views = new Map([...keys].map(([path, key]) => [path, unreadKey(deps, key)]));
+  const none = { instances: new Map(), users: new Map(), teams: new Map(), unobserved: new Map() };
+  return { cluster, context, world: { ...none, keys: views } as unknown as Draft };
+};
+
+test('when more changed than a batch holds, the oldest come first, and the others with the next runs', async () => {
+  const keys = createKeys();
+  const { cluster, context, world } = createContext('all', keys);
+  let read = 0;
+  cluster.inject(({ verb }) => {
+    if (verb === 'get') read += 1;
+    return undefined;
+  });
+  await readKeys(context, world, selectKeys(context, world, 0));
+  const views = world.keys;
+  expect([...views.keys()]).toEqual([...keys.keys()]);
+  expect(read).toBe(BATCH);
+  const deferred = [...views].filter(([, view]) => view.isDeferred === true).map(([path]) => path);
+  expect(deferred).toEqual([...keys.keys()].slice(0, COUNT - BATCH));
+});
+
+test('what is not known of a database that is yet to be migrated makes no key one that has changed', async () => {
+  const [path, key] = [...createKeys()][0] as [string, VirtualKey];
+  const conditions = [{ type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' }];
+  const settled = { ...key, status: { observedGeneration: 1, keySecretRef: 'key-0-key', keyID: 'a', conditions } };
+  const { context, world } = createContext(undefined, new Map([[path, settled as VirtualKey]]));
+  expect(selectKeys(context, world, 0)).toEqual([]);
+  expect(world.keys.get(path)?.secret).toEqual({ state: 'unread' });
+});

@@ -1,0 +1,59 @@
+// What do those see who watch over it: metrics and a report?
+import { beforeEach, expect, test } from 'vitest';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam } from '../../../test/reconcile/objects.ts';
+
+let harness: Harness;
+beforeEach(() => {
+  harness = createHarness();
+});
+const oldest = (kind: string) =>
+  Number(
+    new RegExp(`oldest_unconverged_seconds{kind="${kind}"} (\\S+)`).exec(harness.metrics.render())?.[1] ?? Number.NaN,
+  );
+
+test('the age of the oldest object that is not as it should be is a metric, and falls back to zero', async () => {
+  await harness.apply(...makeSecrets().slice(1), makeInstance(), makeKey(), makeTeam());
+  await harness.sweep();
+  harness.clock.pass(90_000);
+  await harness.sweep();
+  for (const kind of ['GatewayInstance', 'VirtualKey', 'Team']) expect(oldest(kind)).toBe(90);
+  expect(oldest('User')).toBe(0);
+  await harness.apply(makeSecret('db', { host: 'db', username: 'u', password: 'p', dbname: 'gateway' }));
+  await harness.sweep();
+  for (const kind of ['GatewayInstance', 'VirtualKey', 'Team']) expect(oldest(kind)).toBe(0);
+});
+
+test('a key that somebody blocked is as it should be; one whose deletion is held up is not', async () => {
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey({ blocked: true }));
+  await harness.sweep();
+  harness.clock.pass(60_000);
+  await harness.sweep();
+  expect(oldest('VirtualKey')).toBe(0);
+  await harness.edit(virtualKeys, 'chat', {
+    metadata: { finalizers: ['gateway-operator.dev/cleanup', 'somebody/else'] },
+  });
+  await harness.remove(virtualKeys, 'chat');
+  harness.clock.pass(60_000);
+  await harness.sweep();
+  expect(oldest('VirtualKey')).toBe(60);
+});
+
+test('what a run observed, did and took is a metric, by kind, action and outcome', async () => {
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey());
+  await harness.sweep();
+  const text = harness.metrics.render();
+  expect(text).toContain('gateway_operator_reconcile_observed{kind="VirtualKey"} 1');
+  expect(text).toContain('gateway_operator_reconcile_actions_total{action="PutSecret",outcome="done"} 1');
+  expect(text).toMatch(/gateway_operator_reconcile_duration_seconds_count 1/);
+});
+
+test("a team's budget and spend are metrics of the last sweep", async () => {
+  await harness.apply(...makeSecrets(), makeInstance(), makeTeam({ maxBudget: '12.5', budgetDuration: '30d' }));
+  await harness.sweep();
+  await harness.sweep();
+  const labels = '{team="research",team_namespace="default"}';
+  expect(harness.metrics.render()).toContain(`gateway_operator_team_budget_dollars${labels} 12.5\n`);
+  expect(harness.metrics.render()).toContain(`gateway_operator_team_spend_dollars${labels} 0\n`);
+});

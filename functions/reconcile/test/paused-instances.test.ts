@@ -1,0 +1,85 @@
+// Is an instance that is paused left alone, and does everybody see that it is?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets());
+});
+
+const main = () => harness.status(gatewayInstances, 'main');
+const ready = () => harness.ready(gatewayInstances, 'main');
+const condition = async (type: string) => {
+  const found = (await main()).conditions?.find((one) => one.type === type);
+  return found === undefined ? 'nothing' : `${found.status} ${found.reason}`;
+};
+const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
+
+describe('an instance', () => {
+  test('that is paused is left alone, with its keys, but for deletion', async () => {
+    await harness.apply(makeInstance({ paused: true }), makeKey());
+    expect((await harness.sweep()).actions).toEqual({ WriteStatus: 1 });
+    expect((await main()).conditions).toMatchObject([{ type: 'Paused', status: 'True', reason: 'Paused' }]);
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: false } });
+    await harness.sweep();
+    const value = await harness.value('chat-key');
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '99' } });
+    expect((await harness.sweep()).actions).toEqual({ WriteStatus: 1 });
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(await harness.works(value)).toBe(true);
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    expect(await harness.get(virtualKeys, 'chat')).toBeUndefined();
+    expect(await harness.works(value)).toBe(false);
+  });
+
+  test('that is paused says since when, in a condition beside Ready and in every dry run, until it goes on', async () => {
+    await harness.apply(makeInstance(), makeKey());
+    await harness.sweep();
+    const before = await main();
+    harness.clock.pass(60_000);
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
+    await harness.sweep();
+    const { conditions, ...others } = await main();
+    expect({ ...others, conditions: conditions?.slice(1) }).toEqual(before);
+    const lastTransitionTime = '2026-11-21T12:01:00Z';
+    expect(conditions?.[0]).toMatchObject({ type: 'Paused', status: 'True', lastTransitionTime });
+    expect(await message('Paused')).toMatch(
+      /^spec.paused is true: since then nothing .* but deletion.*; delete a VirtualKey to stop it now$/,
+    );
+    const row = { action: 'Paused', kind: 'GatewayInstance', namespace: 'default', name: 'main' };
+    expect(await harness.dryRun()).toEqual([{ ...row, why: 'nothing but deletions' }]);
+
+    harness.clock.pass(60_000);
+    await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries: 5 } } });
+    await harness.sweep();
+    expect(await condition('Paused')).toBe('True Paused');
+    expect((await main()).conditions?.[0]).toMatchObject({ lastTransitionTime });
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: false } });
+    await harness.sweep();
+    expect((await main()).conditions?.map(({ type }) => type)).toEqual(before.conditions?.map(({ type }) => type));
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(await harness.dryRun()).toEqual([]);
+  });
+
+  test('that is deleted while it is paused goes', async () => {
+    await harness.apply(makeInstance(), makeKey());
+    await harness.sweep();
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await harness.sweep();
+    await harness.edit(gatewayInstances, 'main', {
+      metadata: { finalizers: ['gateway-operator.dev/cleanup', 'somebody/else'] },
+    });
+    await harness.remove(gatewayInstances, 'main');
+    await harness.sweep();
+    expect(await ready()).toBe('False Deleting');
+    expect((await main()).conditions?.map(({ type }) => type)).not.toContain('Paused');
+    expect(await harness.dryRun()).toEqual([]);
+  });
+});

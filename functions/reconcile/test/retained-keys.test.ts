@@ -1,0 +1,126 @@
+// Does a key of deletionPolicy Retain go on working without its object, until somebody adopts it or takes its Secret away?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { RETAINED_LABEL } from '#crds/names/group.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+
+const working = async (spec: object = {}) => {
+  await harness.apply(makeKey(spec));
+  await harness.sweep();
+  return (await harness.value('chat-key')) ?? '';
+};
+const gone = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
+
+describe('a key of deletionPolicy Retain', () => {
+  test('has a Secret with our label and no owner, and goes on working after its object is gone, alias and spend kept', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toBeUndefined();
+    await harness.spend('chat', '3');
+    await harness.remove(virtualKeys, 'chat');
+    expect((await harness.sweep()).failed).toEqual({});
+    harness.cluster.collectGarbage();
+    expect(await gone()).toBe(true);
+    await harness.sweep();
+    expect(await harness.works(value)).toBe(true);
+    await harness.apply(makeKey({ keyAlias: 'chat' }, 'thief'));
+    await harness.sweep();
+    expect(await harness.ready(virtualKeys, 'thief')).toBe('False AliasTaken');
+    expect(await harness.works(value)).toBe(true);
+    await harness.remove(virtualKeys, 'thief');
+    await harness.apply(makeKey());
+    await harness.sweep();
+    expect(await harness.value('chat-key')).toBe(value);
+    expect(await harness.works(value)).toBe(true);
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({
+      isActive: true,
+      currentSpend: '3',
+      keyValue: value,
+    });
+    expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toMatchObject([
+      { name: 'chat' },
+    ]);
+    expect((await harness.sweep()).actions).toEqual({});
+  });
+
+  test('says where its value is when it goes, and its Secret has a label that says retained until a key adopts it', async () => {
+    await working({ deletionPolicy: 'Retain' });
+    const label = async () => (await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL];
+    expect(await label()).toBeUndefined();
+    await harness.remove(virtualKeys, 'chat');
+    expect((await harness.sweep()).actions).toMatchObject({
+      PutSecret: 1,
+      PutScope: 1,
+      RecordEvent: 1,
+      RemoveFinalizer: 1,
+    });
+    const told = harness.cluster.objects(RESOURCES.events).find(({ reason }) => reason === 'KeyRetained');
+    expect(told?.message).toBe(
+      'its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias "chat" adopts it; its value is in Secret "chat-key": delete that to end it',
+    );
+    expect(await label()).toBe('true');
+    const settled = harness.writes();
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(harness.writes()).toBe(settled);
+    await harness.apply(makeKey());
+    await harness.sweep();
+    expect(await label()).toBeUndefined();
+    expect((await harness.sweep()).actions).toEqual({});
+  });
+
+  test('of which the Secret is deleted afterwards is retired, and its alias is free', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await harness.sweep();
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.aliases()).toEqual([]);
+  });
+
+  test('moves to another namespace with its Secret, value and spend', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.spend('chat', '3');
+    const secret = await harness.get(RESOURCES.secrets, 'chat-key');
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    const { labels } = secret?.metadata ?? {};
+    await harness.cluster.create(RESOURCES.secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'chat-key', namespace: 'team-a', ...(labels === undefined ? {} : { labels }) },
+      data: secret?.data,
+    });
+    await harness.apply(makeKey({}, 'chat', 'team-a'));
+    await harness.sweep();
+    expect(await harness.status(virtualKeys, 'chat', 'team-a')).toMatchObject({
+      keyValue: value,
+      currentSpend: '3',
+      isActive: true,
+    });
+    expect(await harness.works(value)).toBe(true);
+    // What was copied from says so until somebody deletes it, which the key does not mind.
+    expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL]).toBe('true');
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await harness.sweep();
+    expect(await harness.works(value)).toBe(true);
+  });
+
+  test('that was owned until just now is released before it goes', async () => {
+    const value = await working();
+    await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
+    await harness.remove(virtualKeys, 'chat');
+    await harness.sweep();
+    harness.cluster.collectGarbage();
+    expect(await gone()).toBe(true);
+    expect(await harness.value('chat-key')).toBe(value);
+    expect(await harness.works(value)).toBe(true);
+  });
+});

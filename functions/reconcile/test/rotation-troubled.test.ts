@@ -1,0 +1,136 @@
+// Does a key rotate as it should that does not work, or whose Secret somebody touches?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { createRotation, HOUR, HOURLY, MINUTE } from '../../../test/reconcile/rotation.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+const { published, working, editKey, pass, rotation } = createRotation(() => harness);
+
+test('a value that was published works for its overlap only, also when no status ever told of it', async () => {
+  await working({ rotation: { every: '5m', overlap: '1m' } });
+  harness.cluster.inject(({ verb, subresource }) => {
+    if (verb === 'patch' && subresource === 'status') throw new Error('etcd is slow');
+    return undefined;
+  });
+  await pass(5 * MINUTE);
+  const second = await published();
+  await pass(5 * MINUTE);
+  harness.cluster.inject(() => undefined);
+  expect(await published()).not.toBe(second);
+  expect(await harness.works(second)).toBe(true);
+  await pass(2 * MINUTE);
+  expect(await harness.works(second)).toBe(false);
+});
+
+describe('a key that does not work', () => {
+  test('because it is blocked is rotated all the same: no value gets older than `every`', async () => {
+    const first = await working({ ...HOURLY, blocked: true });
+    await pass(HOUR);
+    expect(await published()).not.toBe(first);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
+  });
+
+  test('because it expired keeps its value, says so, and is rotated when it lives again', async () => {
+    const first = await working({ ...HOURLY, duration: '30m' });
+    await pass(2 * HOUR);
+    expect(await published()).toBe(first);
+    expect(await rotation()).toMatchObject({ status: 'False', reason: 'Expired' });
+    await editKey({ duration: '10h' });
+    await pass(0);
+    expect(await published()).not.toBe(first);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
+  test('because its instance is paused or its database away is rotated once that is over', async () => {
+    const first = await working();
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await pass(HOUR);
+    expect(await published()).toBe(first);
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: false } });
+    harness.refuse(true);
+    await pass(HOUR);
+    expect(await published()).toBe(first);
+    harness.refuse(false);
+    await pass(0);
+    expect(await published()).not.toBe(first);
+    expect(await harness.works(first)).toBe(true);
+  });
+
+  test('because its instance is gone is not rotated', async () => {
+    const first = await working();
+    await harness.remove(gatewayInstances, 'main');
+    await pass(2 * HOUR);
+    expect(await published()).toBe(first);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+  });
+
+  test('because its namespace was not admitted for a while is as old as before when it is', async () => {
+    await harness.apply(makeKey(HOURLY, 'far', 'apps'));
+    await harness.sweep();
+    const far = () => harness.value('far-key', 'apps');
+    const first = await far();
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+    await pass(30 * MINUTE);
+    expect(await harness.works(first)).toBe(false);
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
+    await pass(30 * MINUTE - 1000);
+    expect(await far()).toBe(first);
+    expect(await harness.works(first)).toBe(true);
+    await pass(1000);
+    expect(await far()).not.toBe(first);
+  });
+});
+
+describe('a Secret that is touched during an overlap', () => {
+  test('and put back to the value before gets the true one back', async () => {
+    const first = await working();
+    await pass(HOUR);
+    const second = await published();
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
+    await pass(MINUTE);
+    expect(await published()).toBe(second);
+    expect(await harness.works(first)).toBe(true);
+  });
+
+  test('and put back where the true value is shown nowhere gets another, while both before it work on', async () => {
+    await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
+    const first = await working();
+    await pass(HOUR);
+    const second = await published();
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
+    await pass(MINUTE);
+    const third = await published();
+    expect(new Set([first, second, third]).size).toBe(3);
+    expect(await Promise.all([first, second, third].map((value) => harness.works(value)))).toEqual([true, true, true]);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect((await pass(1000)).actions).toEqual({});
+  });
+
+  test('and deleted gives a new key; the one before works on as it was told, the lost one does not', async () => {
+    const first = await working();
+    await pass(HOUR);
+    const second = await published();
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await pass(MINUTE);
+    const third = await published();
+    expect(await Promise.all([first, second, third].map((value) => harness.works(value)))).toEqual([true, false, true]);
+  });
+
+  test('and put back after it never makes the ended value work', async () => {
+    const first = await working();
+    await pass(HOUR);
+    await pass(10 * MINUTE);
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
+    await pass(MINUTE);
+    expect(await harness.works(first)).toBe(false);
+    expect(await published()).not.toBe(first);
+    expect(await harness.works(await published())).toBe(true);
+  });
+});

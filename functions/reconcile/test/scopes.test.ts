@@ -1,0 +1,292 @@
+// Do users and teams have what their objects say, and do their keys follow?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { recordOf } from '../../../test/doubles/policies.ts';
+import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
+});
+
+const owned = async () => await harness.get(virtualKeys, 'alice');
+const editUser = (spec: object) => harness.edit(users, 'alice', { spec });
+const claims = async () => harness.database().claims((await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '');
+const chargesOf = async (alias: string) => {
+  const all = await claims();
+  const policy = all.find((claim) => claim.kind === 'key' && claim.alias === alias)?.policy as KeyPolicy | undefined;
+  return policy?.charges.map((id) => all.find(({ scopeId }) => scopeId === id)?.alias);
+};
+
+describe('a user', () => {
+  test('that names a team which is not there says so, and its key does not work until the team is back', async () => {
+    await harness.apply(makeTeam(), makeUser({ teamRefs: [{ name: 'research' }] }));
+    await harness.sweep();
+    const isBlocked = async () => (await claims()).find(({ alias }) => alias === 'alice-key')?.policy?.blocked;
+    expect(await isBlocked()).toBe(false);
+    await harness.remove(teams, 'research');
+    await harness.sweep();
+    expect(await harness.ready(users, 'alice')).toBe('False TeamNotFound');
+    expect(await harness.ready(virtualKeys, 'alice')).toBe('False TeamNotFound');
+    expect(await isBlocked()).toBe(true);
+    await harness.apply(makeTeam());
+    await harness.sweep();
+    expect(await harness.ready(users, 'alice')).toBe('True Ready');
+    expect(await isBlocked()).toBe(false);
+  });
+
+  test('with autoCreateKey has a key that works after one run, with everything the user says', async () => {
+    await harness.apply({
+      ...makeUser({ models: ['small'], duration: '90d', rpmLimit: 5, tpmLimit: 6, maxParallelRequests: 7 }),
+      metadata: { name: 'alice', namespace: 'default', annotations: { 'gateway-operator.dev/requested-by': 'ann' } },
+    });
+    expect((await harness.sweep()).failed).toEqual({});
+    expect(await owned()).toMatchObject({
+      metadata: {
+        annotations: { 'gateway-operator.dev/requested-by': 'ann' },
+        ownerReferences: [{ kind: 'User', name: 'alice', controller: true }],
+      },
+      spec: {
+        keyAlias: 'alice-key',
+        models: ['small'],
+        maxBudget: '25',
+        budgetDuration: '30d',
+        duration: '90d',
+        rpmLimit: 5,
+        tpmLimit: 6,
+        maxParallelRequests: 7,
+        userRef: { name: 'alice' },
+        connectionRef: { instanceRef: { name: 'main', namespace: 'default' } },
+      },
+    });
+    expect(await harness.status(users, 'alice')).toMatchObject({
+      keyRef: { name: 'alice' },
+      keySecretRef: 'alice-key',
+      currentSpend: '0',
+      budgetResetDate: '2026-12-21T12:00:00Z',
+    });
+    expect(await harness.ready(users, 'alice')).toBe('True Ready');
+    expect(await harness.works(await harness.value('alice-key'))).toBe(true);
+    expect(await chargesOf('alice-key')).toEqual(['alice@example.com']);
+  });
+
+  test('without autoCreateKey has no key; switched on it gets one, switched off it loses it', async () => {
+    await harness.apply(makeUser({ autoCreateKey: false }));
+    await harness.sweep();
+    expect(await owned()).toBeUndefined();
+    expect(await harness.ready(users, 'alice')).toBe('True Ready');
+    await editUser({ autoCreateKey: true });
+    await harness.sweep();
+    const value = await harness.value('alice-key');
+    expect(await harness.works(value)).toBe(true);
+    await editUser({ autoCreateKey: false });
+    await harness.sweep();
+    expect(await owned()).toBeUndefined();
+    expect(await harness.get(RESOURCES.secrets, 'alice-key')).toBeUndefined();
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.status(users, 'alice')).not.toHaveProperty('keyRef');
+  });
+
+  test.each([
+    ['maxBudget', { maxBudget: '26' }],
+    ['budgetDuration', { budgetDuration: '7d' }],
+    ['models', { models: ['free'] }],
+    ['duration', { duration: '5d' }],
+    ['blocked', { blocked: true }],
+    ['rpmLimit', { rpmLimit: 9 }],
+    ['tpmLimit', { tpmLimit: 9 }],
+    ['maxParallelRequests', { maxParallelRequests: 9 }],
+  ])('has a key that follows an edit of %s with one write and the same value, then with none', async (field, spec) => {
+    await harness.apply(makeUser({ duration: '9d', rpmLimit: 1, tpmLimit: 1, maxParallelRequests: 1 }));
+    await harness.sweep();
+    const value = await harness.value('alice-key');
+    await editUser(spec);
+    expect((await harness.sweep()).actions).toMatchObject({ UpdateKey: 1 });
+    expect((await owned())?.spec).toMatchObject(spec);
+    expect(await harness.value('alice-key')).toBe(value);
+    expect((await harness.sweep()).actions).toEqual({});
+    if (!['duration', 'rpmLimit', 'tpmLimit', 'maxParallelRequests'].includes(field)) return;
+    await editUser({ [field]: null });
+    expect((await harness.sweep()).actions).toMatchObject({ UpdateKey: 1 });
+    expect((await owned())?.spec).not.toHaveProperty(field);
+    expect((await harness.sweep()).actions).toEqual({});
+  });
+
+  test('whose keyAlias changes gets another key in the same run, and an event says so', async () => {
+    await harness.apply(makeUser());
+    await harness.sweep();
+    const value = await harness.value('alice-key');
+    await editUser({ keyAlias: 'renamed' });
+    expect((await harness.sweep()).failed).toEqual({});
+    expect((await owned())?.spec).toMatchObject({ keyAlias: 'renamed' });
+    const minted = await harness.value('alice-key');
+    expect(minted).not.toBe(value);
+    expect([await harness.works(value), await harness.works(minted)]).toEqual([false, true]);
+    expect(harness.events('alice')).toContain('KeyReplaced');
+    expect(await harness.ready(virtualKeys, 'alice')).toBe('True Ready');
+  });
+
+  test('whose connectionRef changes moves to the other instance with a new key', async () => {
+    await harness.apply(makeInstance({}, 'second'), makeUser());
+    await harness.sweep();
+    const value = await harness.value('alice-key');
+    await editUser({ connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } });
+    await harness.sweep();
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.works(await harness.value('alice-key'), 'second')).toBe(true);
+    expect((await claims()).map(({ alias }) => alias)).toEqual([]);
+  });
+
+  test('deletes its key only while that has our label: one without it is left alone', async () => {
+    await harness.apply(makeUser());
+    await harness.sweep();
+    const label = (value: string | null) =>
+      harness.edit(virtualKeys, 'alice', { metadata: { labels: { 'gateway-operator.dev/managed': value } } });
+    await label(null);
+    await harness.sweep();
+    expect(await harness.ready(users, 'alice')).toBe('False KeyConflict');
+    await editUser({ autoCreateKey: false });
+    expect((await harness.sweep()).actions).not.toHaveProperty('DeleteKey');
+    expect(await owned()).toBeDefined();
+    await label('true');
+    await harness.sweep();
+    expect(await owned()).toBeUndefined();
+  });
+
+  test('does not touch a VirtualKey of its name that it does not own', async () => {
+    await harness.apply(makeKey({ keyAlias: 'mine' }, 'alice'), makeUser());
+    await harness.sweep();
+    expect(await harness.ready(users, 'alice')).toBe('False KeyConflict');
+    expect((await owned())?.spec).toMatchObject({ keyAlias: 'mine' });
+    expect(await harness.ready(virtualKeys, 'alice')).toBe('True Ready');
+    expect(harness.events('alice')).toContain('KeyConflict');
+    await harness.remove(virtualKeys, 'alice');
+    await harness.sweep();
+    await harness.sweep();
+    expect((await owned())?.spec).toMatchObject({ keyAlias: 'alice-key' });
+    expect(await harness.ready(users, 'alice')).toBe('True Ready');
+  });
+
+  test('gets a deleted key back, and a hand-edited one repaired', async () => {
+    await harness.apply(makeUser());
+    await harness.sweep();
+    await harness.edit(virtualKeys, 'alice', { spec: { maxBudget: '9999', userRef: null } });
+    await harness.hint('VirtualKey', 'alice');
+    expect((await owned())?.spec).toMatchObject({ maxBudget: '25', userRef: { name: 'alice' } });
+    await harness.remove(virtualKeys, 'alice');
+    await harness.hint('VirtualKey', 'alice');
+    expect(await harness.works(await harness.value('alice-key'))).toBe(true);
+  });
+
+  test('that is deleted takes its own key along; other keys that name it say UserNotFound and are blocked', async () => {
+    await harness.apply(makeUser(), makeKey({ userRef: { name: 'alice' } }));
+    await harness.sweep();
+    const [own, named] = [await harness.value('alice-key'), await harness.value('chat-key')];
+    await harness.remove(users, 'alice');
+    await harness.sweep();
+    expect(await harness.get(users, 'alice')).toBeUndefined();
+    expect(await owned()).toBeUndefined();
+    expect(await harness.works(own)).toBe(false);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False UserNotFound');
+    const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    const record = await recordOf(harness.database().policies(uid), sha256(named ?? ''));
+    expect(record?.key.blocked).toBe(true);
+  });
+
+  test('that is blocked blocks all keys that name it', async () => {
+    await harness.apply(makeUser({ autoCreateKey: false, blocked: true }), makeKey({ userRef: { name: 'alice' } }));
+    await harness.sweep();
+    expect(await harness.ready(users, 'alice')).toBe('False Blocked');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
+  });
+
+  test('whose budget is used up stops its keys', async () => {
+    await harness.apply(makeUser({ autoCreateKey: false }), makeKey({ userRef: { name: 'alice' } }));
+    await harness.sweep();
+    await harness.spend('alice@example.com', '25');
+    await harness.sweep();
+    expect(await harness.status(users, 'alice')).toMatchObject({ currentSpend: '25' });
+    expect(await harness.ready(users, 'alice')).toBe('False BudgetExceeded');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
+  });
+
+  test('with a budget that never resets has no reset date', async () => {
+    await harness.apply(makeUser({ autoCreateKey: false, budgetDuration: undefined }));
+    await harness.sweep();
+    expect(await harness.status(users, 'alice')).toMatchObject({ currentSpend: '0' });
+    expect(await harness.status(users, 'alice')).not.toHaveProperty('budgetResetDate');
+  });
+
+  test('and another with the same e-mail: the older has it, the other says AliasTaken and its key does not work', async () => {
+    await harness.apply(makeUser());
+    harness.clock.pass(1000);
+    await harness.apply(makeUser({ userEmail: 'alice@example.com', keyAlias: 'b' }, 'bob'));
+    await harness.sweep();
+    expect([await harness.ready(users, 'alice'), await harness.ready(users, 'bob')]).toEqual([
+      'True Ready',
+      'False AliasTaken',
+    ]);
+    expect(await harness.get(virtualKeys, 'bob')).toBeUndefined();
+  });
+});
+
+describe('a team', () => {
+  test('pays for the keys of its users, whichever side says that they belong to it', async () => {
+    await harness.apply(
+      makeTeam({ members: [{ name: 'alice' }] }, 'listed'),
+      makeTeam({}, 'named'),
+      makeTeam({}, 'other'),
+      makeUser({ teamRefs: [{ name: 'named' }] }),
+      makeKey({ userRef: { name: 'alice' } }),
+      makeKey({ userRef: { name: 'alice' }, teamRef: { name: 'other' } }, 'single'),
+    );
+    await harness.sweep();
+    expect(await harness.ready(teams, 'listed')).toBe('True Ready');
+    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', 'listed', 'named']);
+    expect(await chargesOf('chat')).toEqual(['alice@example.com', 'listed', 'named']);
+    expect(await chargesOf('single')).toEqual(['alice@example.com', 'other']);
+    await harness.edit(teams, 'listed', { spec: { members: [] } });
+    await harness.hint('Team', 'listed');
+    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', 'named']);
+  });
+
+  test('that is missing makes the key that names it inactive', async () => {
+    await harness.apply(makeKey({ teamRef: { name: 'research' } }));
+    await harness.sweep();
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False TeamNotFound');
+    await harness.apply(makeTeam());
+    await harness.hint('Team', 'research');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
+  test('is deleted in any order with its keys and users', async () => {
+    await harness.apply(
+      makeTeam(),
+      makeUser({ teamRefs: [{ name: 'research' }] }),
+      makeKey({ teamRef: { name: 'research' } }),
+    );
+    await harness.sweep();
+    for (const [kind, name] of [
+      [teams, 'research'],
+      [gatewayInstances, 'main'],
+      [users, 'alice'],
+      [virtualKeys, 'chat'],
+    ] as const) {
+      await harness.remove(kind, name);
+      await harness.hint(kind.kind, name);
+      expect(await harness.get(kind, name)).toBeUndefined();
+    }
+    expect(await owned()).toBeUndefined();
+  });
+
+  test('has at most eight that pay for one key, by name', async () => {
+    const names = Array.from({ length: 10 }, (_, index) => `t${index}`);
+    await harness.apply(...names.map((name) => makeTeam({ members: [{ name: 'alice' }] }, name)), makeUser());
+    await harness.sweep();
+    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', ...names.slice(0, 8)]);
+  });
+});

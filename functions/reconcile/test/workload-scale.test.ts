@@ -1,0 +1,66 @@
+// Is a gateway scaled as its instance says, and one process where there may be no more?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { createWorkloads } from '../../../test/reconcile/workloads.ts';
+import { PARTS } from '../workload/object-parts.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  harness.servedAt = 'nobody';
+  await harness.apply(...makeSecrets());
+});
+const { redis, ready, message, part, edit, sweeps, running } = createWorkloads(() => harness);
+
+describe('scale', () => {
+  const spec = () => part('Deployment')?.spec as { replicas?: number; strategy: object };
+
+  test('with room between min and max is left to an autoscaler, and what that decided stays', async () => {
+    await redis();
+    await running({ type: 'Deployment', scale: { min: 2, max: 4 } });
+    expect(part('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 4 } });
+    expect(spec().replicas).toBe(2);
+    await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
+    expect(await sweeps()).toEqual([]);
+    await edit({ image: 'other:2' });
+    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(spec().replicas).toBe(3);
+    await edit({ scale: { min: 3, max: 3 } });
+    expect(await sweeps()).toEqual(['delete HorizontalPodAutoscaler']);
+    expect(spec().replicas).toBe(3);
+    expect(await sweeps()).toEqual([]);
+  });
+
+  test('with the memory store is one process, never two at a time', async () => {
+    await running();
+    expect(spec()).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+    await redis();
+    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(spec().strategy).toMatchObject({ type: 'RollingUpdate' });
+  });
+
+  test.each([{ min: 2 }, { max: 2 }, { min: 1, max: 3 }])(
+    '%j with the memory store is refused, and what runs is left',
+    async (scale) => {
+      await running();
+      await edit({ scale });
+      expect(await sweeps()).toEqual([]);
+      expect(await ready()).toBe('False StoreNotShared');
+      expect(await message('Ready')).toMatch(/Redis or Upstash.*or scale to 1/);
+      expect(spec().replicas).toBe(1);
+      await redis();
+      expect(await sweeps()).not.toEqual([]);
+    },
+  );
+
+  test('of the memory store elsewhere is refused unless one process is promised', async () => {
+    harness.manyProcesses = true;
+    await harness.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
+    await harness.sweep();
+    expect(await ready()).toBe('False StoreNotShared');
+    harness.manyProcesses = false;
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+  });
+});

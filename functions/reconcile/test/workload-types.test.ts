@@ -1,0 +1,278 @@
+// Is the type of a workload decided once, and changed without a gap?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { runDeployment, runKnative } from '../../../test/reconcile/controllers.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { createWorkloads } from '../../../test/reconcile/workloads.ts';
+import { PARTS } from '../workload/object-parts.ts';
+
+const ELSEWHERE = 'https://llm.example.com';
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  harness.servedAt = 'nobody';
+  harness.knative = true;
+  await harness.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+});
+
+const { main, ready, message, part, there } = createWorkloads(() => harness);
+const workload = (spec: object) =>
+  harness.edit(gatewayInstances, 'main', { spec: { workload: { url: null, scale: null, ...spec } } });
+
+/** Discovery does not answer. */
+const undiscovered = () =>
+  harness.cluster.inject(({ verb, resource, name }) => {
+    if (verb === 'get' && resource === PARTS.KnativeService && name === undefined)
+      throw new ClusterError('the API server is too busy', 503);
+    return undefined;
+  });
+
+describe('Auto', () => {
+  test.each([
+    [true, 'Knative', ['KnativeService']],
+    [false, 'Deployment', ['Deployment', 'Service', 'PodDisruptionBudget']],
+  ] as const)('with Knative installed (%s) is %s', async (knative, type, parts) => {
+    harness.knative = knative;
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    expect(await main()).toMatchObject({ workloadType: type });
+    expect(there()).toEqual(parts);
+  });
+
+  test('is decided once: what the cluster offers later, or a discovery that fails, never flips it', async () => {
+    harness.knative = false;
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
+    const before = harness.cluster.objects();
+    harness.knative = true;
+    expect((await harness.sweep()).actions).toEqual({});
+    undiscovered();
+    expect(await harness.sweep()).toMatchObject({ actions: {}, failed: {} });
+    harness.restart();
+    expect(await harness.sweep()).toMatchObject({ actions: {}, failed: {} });
+    expect(harness.cluster.objects()).toEqual(before);
+  });
+
+  test('whose discovery fails before anything was decided makes nothing, says so, and asks again', async () => {
+    undiscovered();
+    await harness.apply(makeInstance(), makeKey());
+    expect((await harness.sweep()).failed).toEqual({});
+    expect(there()).toEqual([]);
+    expect(await ready()).toBe('False DiscoveryFailed');
+    expect(await main()).not.toHaveProperty('workloadType');
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
+    harness.cluster.inject(() => undefined);
+    await harness.sweep();
+    expect(await main()).toMatchObject({ workloadType: 'Knative' });
+  });
+
+  test('keeps the type that was said outright before', async () => {
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
+    await harness.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
+    await workload({ type: 'Auto' });
+    const { ApplyWorkload: made, DeleteWorkload: removed } = (await harness.sweep()).actions;
+    expect([made, removed]).toEqual([undefined, undefined]);
+    expect(await main()).toMatchObject({ workloadType: 'Deployment' });
+  });
+});
+
+describe('another type', () => {
+  const deployed = async () => {
+    await harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
+    await harness.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
+    expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
+  };
+
+  test('comes up beside the one before, which serves until then and goes after it', async () => {
+    await deployed();
+    const value = await harness.value('chat-key');
+    await workload({ type: 'Knative' });
+    await harness.sweep();
+    expect(there()).toEqual([
+      'Deployment',
+      'Service',
+      'PodDisruptionBudget',
+      'HorizontalPodAutoscaler',
+      'KnativeService',
+    ]);
+    expect(await main()).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Knative' });
+    expect(await ready()).toBe('True Ready');
+    expect(await message('WorkloadReady')).toContain('serves until its successor does');
+    expect((await harness.sweep()).actions).toEqual({});
+    await runKnative(harness);
+    await harness.sweep();
+    expect(there()).toEqual(['KnativeService']);
+    expect(await main()).toMatchObject({ url: 'http://main-serving.default.svc.cluster.local' });
+    await workload({ type: 'Deployment' });
+    await harness.sweep();
+    expect(await main()).toMatchObject({ url: 'http://main-serving.default.svc.cluster.local' });
+    await runDeployment(harness);
+    await harness.sweep();
+    expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget']);
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(await harness.value('chat-key')).toBe(value);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
+  test('elsewhere removes what was made here, at once', async () => {
+    await deployed();
+    await workload({ type: 'External', url: ELSEWHERE });
+    expect((await harness.sweep()).actions).toMatchObject({ DeleteWorkload: 4 });
+    expect(there()).toEqual([]);
+    expect(await main()).toMatchObject({ url: ELSEWHERE, workloadType: 'External' });
+    expect((await harness.sweep()).actions).toEqual({});
+  });
+
+  test('never removes what is not its own, nor what took the name meanwhile', async () => {
+    await deployed();
+    await harness.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
+    harness.cluster.inject(async ({ verb, resource, name }) => {
+      if (verb !== 'delete' || resource !== PARTS.Deployment) return undefined;
+      harness.cluster.inject(() => undefined);
+      await harness.remove(PARTS.Deployment, name ?? '');
+      const { apiVersion, kind } = { apiVersion: 'apps/v1', kind: 'Deployment' };
+      const metadata = { name: 'main-gateway', namespace: 'default' };
+      await harness.cluster.create(PARTS.Deployment, { apiVersion, kind, metadata, spec: { theirs: true } });
+      return undefined;
+    });
+    await workload({ type: 'External', url: ELSEWHERE });
+    await harness.sweep();
+    expect(there()).toEqual(['Deployment', 'Service']);
+    expect(part('Deployment')).toMatchObject({ spec: { theirs: true } });
+    expect(await ready()).toBe('True Ready');
+    expect((await harness.sweep()).actions).toEqual({});
+  });
+
+  test('that cannot be made leaves the one before serving', async () => {
+    await deployed();
+    harness.knative = false;
+    await workload({ type: 'Knative' });
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await message('WorkloadReady')).toMatch(/serves until its successor does.*not installed/);
+    expect(there()).toContain('Deployment');
+  });
+});
+
+/** Something is due for what runs the gateway; the run after it is the one that dies, or meets another. */
+const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Promise<void>]> = [
+  [
+    'a Deployment is to be made',
+    async () => harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey()),
+    async () => {
+      expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
+    },
+  ],
+  [
+    'the models changed',
+    async () => {
+      await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
+      await harness.sweep();
+      await runDeployment(harness);
+      await harness.sweep();
+      await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries: 7 } } });
+    },
+    async () => {
+      await runDeployment(harness);
+      await harness.sweep();
+      const maps = harness.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
+      expect(maps).toContain(`main-${(await main()).snapshotHash}`);
+      expect(JSON.stringify(part('Deployment'))).toContain(`main-${(await main()).snapshotHash}`);
+    },
+  ],
+  [
+    'a Deployment gives way to a Knative Service that serves',
+    async () => {
+      await harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
+      await harness.sweep();
+      await runDeployment(harness);
+      await harness.sweep();
+      await workload({ type: 'Knative' });
+      await harness.sweep();
+      await runKnative(harness);
+    },
+    async () => {
+      expect(there()).toEqual(['KnativeService']);
+      expect(await main()).toMatchObject({ workloadType: 'Knative' });
+    },
+  ],
+];
+const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
+
+describe.each(scenarios)('%s', (_, prepare, check) => {
+  /** What the laws promise after any accident: the next run converges, and the one after it writes nothing. */
+  const expectConverged = async () => {
+    harness.cluster.inject(() => undefined);
+    harness.restart();
+    expect((await harness.sweep()).failed).toEqual({});
+    await check();
+    await harness.sweep();
+    const quiet = harness.writes();
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(harness.writes()).toBe(quiet);
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
+  };
+  const again = async () => {
+    harness = createHarness();
+    harness.servedAt = 'nobody';
+    harness.knative = true;
+    await harness.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+    await prepare();
+  };
+
+  test('and the run dies at any of its writes: one more run converges', async () => {
+    for (const when of ['before', 'after'] as const) {
+      let died = true;
+      for (let step = 1; died; step += 1) {
+        await again();
+        let count = 0;
+        died = false;
+        harness.cluster.inject(({ verb }) => {
+          if (!isWrite(verb)) return undefined;
+          count += 1;
+          if (count === step) died = true;
+          if (count === step && when === 'after') return 'lost';
+          if (died) throw new Error('killed');
+          return undefined;
+        });
+        await harness.sweep();
+        await expectConverged();
+      }
+    }
+  });
+
+  test('and runs meet at every turn: one of each, and nothing is left of what gave way', async () => {
+    for (let tosses = 0; tosses < 25; tosses += 1) {
+      await again();
+      let toss = tosses * 7919 * 31;
+      harness.cluster.inject(async () => {
+        const waits = toss % 3;
+        toss = Math.floor(toss / 3);
+        for (let wait = 0; wait < waits * 4; wait += 1) await Promise.resolve();
+        if (waits === 2) await new Promise<void>((resolve) => setImmediate(resolve));
+        return undefined;
+      });
+      await Promise.all([harness.sweep(), harness.hint('GatewayInstance', 'main'), harness.sweep()]);
+      await expectConverged();
+    }
+  });
+
+  test('a dry run lists the first plan of the run, and acts on nothing', async () => {
+    await again();
+    const writes = harness.writes();
+    const planned = await harness.dryRun();
+    expect(harness.writes()).toBe(writes);
+    expect(planned).not.toEqual([]);
+    expect((await harness.sweep()).actions).toMatchObject(
+      Object.fromEntries(planned.map(({ action }) => [action, expect.any(Number)])),
+    );
+  });
+});

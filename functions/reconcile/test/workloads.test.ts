@@ -1,0 +1,255 @@
+// Does reconcile make what runs a gateway, keep it, and leave alone what is not its own?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { OWNED_LABEL } from '#crds/names/group.ts';
+import { runDeployment } from '../../../test/reconcile/controllers.ts';
+import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets, PASSWORD } from '../../../test/reconcile/objects.ts';
+import { createWorkloads } from '../../../test/reconcile/workloads.ts';
+import { PARTS } from '../workload/object-parts.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = createHarness();
+  harness.servedAt = 'nobody';
+  await harness.apply(...makeSecrets());
+});
+const { redis, main, ready, message, part, there, edit, sweeps, servedSnapshot, running } = createWorkloads(
+  () => harness,
+);
+
+describe('a Deployment', () => {
+  test('is made with Service and disruption budget, and the instance is ready when it is available', async () => {
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
+    expect((await harness.sweep()).actions).toMatchObject({ ApplyWorkload: 3 });
+    expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget']);
+    expect(await ready()).toBe('False WorkloadNotReady');
+    expect(await message('WorkloadReady')).toContain('0 of 1 replicas');
+    expect(await main()).not.toHaveProperty('snapshotHash');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
+    await runDeployment(harness);
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await main()).toMatchObject({
+      url: 'http://main-gateway.default.svc',
+      workloadType: 'Deployment',
+      snapshotHash: servedSnapshot(),
+      keys: { total: 1, active: 1 },
+    });
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
+  test('that is as it should be is not written again, however often one looks', async () => {
+    await running({ type: 'Deployment', scale: { min: 1, max: 1 } });
+    const before = harness.cluster.objects();
+    for (let turn = 0; turn < 5; turn += 1) {
+      harness.clock.pass(60_000);
+      expect((await harness.sweep()).actions).toEqual({});
+      harness.restart();
+      expect((await harness.sweep()).actions).toEqual({});
+    }
+    expect(harness.cluster.objects()).toEqual(before);
+  });
+
+  test('whose controller numbers its revision meanwhile is as it should be', async () => {
+    await running({ type: 'Deployment', scale: { min: 1, max: 1 } });
+    let revision = 1;
+    harness.cluster.inject(async ({ verb, resource }) => {
+      if (verb !== 'apply' || resource.kind !== 'Deployment') return undefined;
+      revision += 1;
+      const annotations = { 'deployment.kubernetes.io/revision': `${revision}` };
+      await harness.cluster.patch(PARTS.Deployment, 'default', 'main-gateway', { metadata: { annotations } });
+      return undefined;
+    });
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(revision).toBeGreaterThan(1);
+  });
+
+  test('follows each field of spec.workload with one write, and its clearing with one more', async () => {
+    await redis();
+    await running();
+    const fields = {
+      image: 'registry.example.com/own:1',
+      resources: { limits: { memory: '1Gi' } },
+      env: [{ name: 'LOG_LEVEL', value: 'warn' }],
+      podLabels: { team: 'platform' },
+      podAnnotations: { scrape: 'true' },
+      serviceAccountName: 'gateway',
+    };
+    for (const [field, value] of Object.entries(fields)) {
+      const untouched = JSON.stringify(part('Deployment')?.spec);
+      for (const next of [value, null]) {
+        await edit({ [field]: next });
+        expect(await sweeps()).toEqual(['apply Deployment']);
+        expect(await sweeps()).toEqual([]);
+      }
+      expect(JSON.stringify(part('Deployment')?.spec)).toBe(untouched);
+    }
+  });
+
+  test('keeps labels, annotations and fields of others, and takes back what is its own', async () => {
+    await running();
+    const theirs = { annotations: { 'reloader.example.com/on': 'yes' }, labels: { team: 'a' } };
+    await harness.edit(PARTS.Deployment, 'main-gateway', { metadata: theirs, spec: { paused: true, replicas: 7 } });
+    await harness.edit(PARTS.Service, 'main-gateway', { metadata: theirs, spec: { ports: [] } });
+    expect(await sweeps()).toEqual(['apply Deployment', 'apply Service']);
+    expect(part('Deployment')).toMatchObject({ metadata: theirs, spec: { paused: true, replicas: 1 } });
+    expect(part('Service')).toMatchObject({ metadata: theirs, spec: { ports: [{ port: 80 }] } });
+    expect(await sweeps()).toEqual([]);
+    await harness.edit(PARTS.Deployment, 'main-gateway', { metadata: { labels: { [OWNED_LABEL]: null } } });
+    expect(await sweeps()).toEqual([]);
+    expect(await message('WorkloadReady')).toContain('is not this instance');
+  });
+
+  test('whose image a webhook replaces is not fought over', async () => {
+    const { apply } = harness.cluster;
+    const rewritten = { ...harness.cluster, apply: harness.cluster.apply };
+    rewritten.apply = (resource, object) => {
+      const text = JSON.stringify(object).replace('registry.test/', 'mirror.test/');
+      return apply(resource, JSON.parse(text));
+    };
+    Object.assign(harness.cluster, rewritten);
+    await running();
+    expect(JSON.stringify(part('Deployment'))).toContain('mirror.test/gateway');
+    for (let turn = 0; turn < 3; turn += 1) expect(await sweeps()).toEqual([]);
+    await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 4 } });
+    expect((await sweeps()).length).toBeGreaterThan(0);
+    expect(await sweeps()).toEqual([]);
+    expect(part('Deployment')).toMatchObject({ spec: { replicas: 1 } });
+  });
+
+  test.each(['Deployment', 'Service', 'PodDisruptionBudget'] as const)('gets its %s back', async (name) => {
+    await running();
+    await harness.remove(PARTS[name], 'main-gateway');
+    expect(await sweeps()).toEqual([`apply ${name}`]);
+    expect(await sweeps()).toEqual([]);
+  });
+
+  test.each(['Deployment', 'Service', 'PodDisruptionBudget'] as const)(
+    'never takes over a %s of that name that is not its own',
+    async (name) => {
+      const { group, version, kind } = PARTS[name];
+      const foreign = {
+        apiVersion: group === '' ? version : `${group}/${version}`,
+        kind,
+        metadata: { name: 'main-gateway', namespace: 'default', labels: { [OWNED_LABEL]: 'true' } },
+        spec: { theirs: true },
+      };
+      await harness.cluster.create(PARTS[name], foreign);
+      await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
+      await harness.sweep();
+      expect(part(name)).toMatchObject({ spec: { theirs: true } });
+      expect(await ready()).toBe('False WorkloadConflict');
+      expect(await message('Ready')).toMatch(/"main-gateway" is there and is not.*delete it/);
+      await harness.remove(PARTS[name], 'main-gateway');
+      await harness.sweep();
+      await runDeployment(harness);
+      await harness.sweep();
+      expect(await ready()).toBe('True Ready');
+    },
+  );
+
+  test('that runs behind a Service which is not its own does not count as serving', async () => {
+    await running();
+    await harness.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
+    await harness.sweep();
+    expect(await ready()).toBe('False WorkloadConflict');
+    await harness.remove(PARTS.Service, 'main-gateway');
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('made meanwhile by another run is met, not made twice', async () => {
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
+    await Promise.all([harness.sweep(), harness.hint('GatewayInstance', 'main'), harness.sweep()]);
+    await harness.sweep();
+    expect(await sweeps()).toEqual([]);
+    expect(harness.cluster.objects(PARTS.Deployment)).toHaveLength(1);
+  });
+
+  test('that does not come up says what its controller says, and what to do', async () => {
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
+    await harness.sweep();
+    const late = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'timed out.' };
+    const unavailable = { type: 'Available', status: 'False' };
+    await runDeployment(harness, 'main-gateway', { updated: 0, conditions: [unavailable, late] });
+    await harness.sweep();
+    expect(await ready()).toBe('False ProgressDeadlineExceeded');
+    expect(await message('Ready')).toMatch(/timed out.*kubectl -n default get pods/);
+    const failure = { type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'exceeded quota' };
+    await runDeployment(harness, 'main-gateway', { updated: 0, conditions: [unavailable, failure] });
+    await harness.sweep();
+    expect(await ready()).toBe('False ReplicaFailure');
+    expect(await message('Ready')).toContain('exceeded quota');
+  });
+
+  test('that the API server refuses is told in its words, and keeps no key from being made', async () => {
+    harness.cluster.inject(({ verb, resource }) =>
+      verb === 'apply' && resource.kind === 'Deployment' ? 'invalid' : undefined,
+    );
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
+    const report = await harness.sweep();
+    expect(report.failed).toEqual({ ApplyWorkload: 1 });
+    expect(await ready()).toBe('False WorkloadRefused');
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
+    harness.cluster.inject(() => undefined);
+    await harness.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('that may not be read keeps no key from being made', async () => {
+    const { ClusterError } = await import('#core/ports/cluster.ts');
+    harness.cluster.inject(({ resource }) => {
+      if (resource.kind === 'Deployment') throw new ClusterError('forbidden', 403);
+      return undefined;
+    });
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
+    expect((await harness.sweep()).failed).toEqual({});
+    expect(await ready()).toBe('False WorkloadUnreadable');
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
+  });
+});
+
+test('no value of a Secret stands in what runs a gateway', async () => {
+  await running();
+  const text = JSON.stringify(Object.values(PARTS).flatMap((resource) => harness.cluster.objects(resource)));
+  for (const value of [PASSWORD, 'sk-upstream']) {
+    expect(text).not.toContain(value);
+    expect(text).not.toContain(btoa(value));
+  }
+});
+
+describe('an instance', () => {
+  test('that is paused is left alone, whatever becomes of its parts', async () => {
+    await running();
+    await edit({ image: 'other:2' });
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await harness.remove(PARTS.Service, 'main-gateway');
+    await harness.sweep();
+    expect(await sweeps()).toEqual([]);
+    expect(await harness.get(PARTS.Service, 'main-gateway')).toBeUndefined();
+  });
+
+  test('that is deleted takes what runs it along', async () => {
+    await running();
+    await harness.remove(gatewayInstances, 'main');
+    await harness.sweep();
+    expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+    harness.cluster.collectGarbage();
+    expect(there()).toEqual([]);
+    expect(harness.cluster.objects(RESOURCES.configMaps)).toEqual([]);
+  });
+
+  test('and another one have parts of their own names', async () => {
+    const workload = { type: 'Deployment' };
+    await harness.apply(makeInstance({ workload }), makeInstance({ workload }, 'second'));
+    await harness.sweep();
+    expect(harness.cluster.objects(PARTS.Deployment).map(({ metadata }) => metadata.name)).toEqual([
+      'main-gateway',
+      'second-gateway',
+    ]);
+  });
+});

@@ -1,0 +1,139 @@
+// The objects that should run an instance's gateway, stated whole. Pure; JSON throughout.
+
+import { gatewayName } from '#core/keys/object-names.ts';
+import { parseDuration } from '#core/money/duration.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { PARTS, type PartName, selectorOf, toPart, type WorkloadType } from './object-parts.ts';
+import { METRICS_PORT, PORT, type PodInput, podTemplate } from './pod.ts';
+
+/** Seconds that Knative gives a request at most, unless its `config-defaults` says otherwise. */
+const LONGEST_KNATIVE_REQUEST = 600;
+
+/** `replicas`: of the Deployment that is there. */
+export function wantedParts(
+  type: WorkloadType,
+  input: PodInput,
+  replicas?: number,
+): ReadonlyArray<{ readonly part: PartName; readonly object: KubeObject }> {
+  const specs =
+    type === 'Knative'
+      ? [['KnativeService', knativeSpec(input)] as const]
+      : type === 'Deployment'
+        ? deploymentSpecs(input, replicas)
+        : [];
+  return specs.map(([part, spec]) => ({ part, object: toPart(part, input, spec) }));
+}
+
+/** Replicas: nothing wakes a Deployment that has none, so one is the least. */
+export function scaleOf({ spec }: GatewayInstance): { readonly min: number; readonly max: number } {
+  const min = Math.max(1, spec.workload.scale?.min ?? 1);
+  return { min, max: Math.max(min, spec.workload.scale?.max ?? min) };
+}
+
+/** Where Pods of the cluster reach the Service, whatever the cluster's domain is. */
+export const serviceUrl = ({ metadata: { namespace, name } }: GatewayInstance): string =>
+  `http://${gatewayName(name)}.${namespace}.svc`;
+
+/**
+ * Deployment, Service, disruption budget and, where replicas may vary, an autoscaler. `replicas`: what the autoscaler has come to, within its bounds: a Deployment
+ * that says nothing of them has one.
+ */
+function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<readonly [PartName, object]> {
+  const { min, max } = scaleOf(input.instance);
+  const { name } = input.instance.metadata;
+  const selector = selectorOf(name);
+  const { group, version, kind } = PARTS.Deployment;
+  const scaleTargetRef = { apiVersion: `${group}/${version}`, kind, name: gatewayName(name) };
+  const cpu = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } };
+  const metrics = [{ type: 'Resource', resource: cpu }];
+  const scaler = { scaleTargetRef, minReplicas: min, maxReplicas: max, metrics };
+  const ports = [{ name: 'http', port: 80, targetPort: 'http', appProtocol: 'http' }];
+  // One at a time may be moved; one that does not work may always be.
+  const budget = { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector: { matchLabels: selector } };
+  return [
+    ['Deployment', deploymentSpec(input, Math.min(max, Math.max(min, replicas ?? min)))],
+    ['Service', { selector, ports }],
+    ['PodDisruptionBudget', budget],
+    // Where `scale` leaves nothing to decide there is none.
+    ...(min === max ? [] : [['HorizontalPodAutoscaler', scaler] as const]),
+  ];
+}
+
+function deploymentSpec(input: PodInput, replicas: number): object {
+  const labels = selectorOf(input.instance.metadata.name);
+  const selector = { matchLabels: labels };
+  return {
+    replicas,
+    // Counters in memory belong to one process: never two at a time, during a rollout neither.
+    strategy:
+      input.store === 'memory'
+        ? { type: 'Recreate', rollingUpdate: null }
+        : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: '25%' } },
+    progressDeadlineSeconds: 300,
+    revisionHistoryLimit: 2,
+    selector,
+    template: podTemplate(input, {
+      labels,
+      pod: {
+        // Said even where none is named: the API server keeps a copy under an older name, and would bring it back.
+        serviceAccountName: 'default',
+        securityContext: { runAsNonRoot: true, fsGroup: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+        // 5 s until no request arrives any more, then at most 29 s: 1 s in which clients leave, 18 s for open streams, the rest to book (infra/runtime/node/process.ts).
+        terminationGracePeriodSeconds: 35,
+        topologySpreadConstraints: [
+          {
+            ...{ maxSkew: 1, topologyKey: 'kubernetes.io/hostname' },
+            ...{ whenUnsatisfiable: 'ScheduleAnyway', labelSelector: selector },
+          },
+        ],
+      },
+      container: {
+        ports: [
+          { name: 'http', containerPort: PORT },
+          { name: 'metrics', containerPort: METRICS_PORT },
+        ],
+        readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
+        livenessProbe: { httpGet: { path: '/healthz', port: 'http' } },
+        // The Service forgets a Pod a moment after the Pod begins to stop.
+        lifecycle: { preStop: { sleep: { seconds: 5 } } },
+      },
+    }),
+  };
+}
+
+/**
+ * Knative knows no grace period, no hook before a stop and no security context of a Pod; a disruption budget would hold
+ * up nodes for Pods that come and go.
+ */
+function knativeSpec(input: PodInput): object {
+  const { instance } = input;
+  const seconds = secondsOf(instance);
+  const template = podTemplate(input, {
+    // Not those by which a Deployment of the same instance selects its Pods: while one takes the other's place, both are there.
+    labels: { ...selectorOf(instance.metadata.name), 'app.kubernetes.io/name': 'gateway-serving' },
+    annotations: scaleAnnotations(instance),
+    // Streams wait most of their time: the autoscaler bounds how many run concurrently, not a limit.
+    pod: { containerConcurrency: 0, timeoutSeconds: seconds, responseStartTimeoutSeconds: seconds },
+    container: {
+      ports: [{ name: 'http1', containerPort: PORT }],
+      readinessProbe: { httpGet: { path: '/readyz' } },
+      livenessProbe: { httpGet: { path: '/healthz' } },
+    },
+  });
+  return { template };
+}
+
+function secondsOf({ spec }: GatewayInstance): number {
+  const millis = parseDuration(spec.routing.timeouts.total) ?? 0;
+  return Math.min(LONGEST_KNATIVE_REQUEST, Math.max(1, Math.ceil(millis / 1000)));
+}
+
+/** Left out where the spec leaves it open: then the annotations of its Pods, or Knative, decide. */
+function scaleAnnotations({ spec }: GatewayInstance): Readonly<Record<string, string>> {
+  const { min, max } = spec.workload.scale ?? {};
+  return {
+    ...(min === undefined ? {} : { 'autoscaling.knative.dev/min-scale': String(min) }),
+    ...(max === undefined ? {} : { 'autoscaling.knative.dev/max-scale': String(max) }),
+  };
+}

@@ -1,0 +1,66 @@
+// The objects that run an instance's gateway: their names, and what all of them have.
+import { gatewayName, knativeServiceName } from '#core/keys/object-names.ts';
+import type { KubeObject, Resource } from '#core/ports/cluster.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { OWNED_LABELS, VERSION_ANNOTATION } from '#crds/names/group.ts';
+import { controllerOf } from '#crds/names/object-meta.ts';
+
+export const PARTS = {
+  Deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },
+  Service: { group: '', version: 'v1', plural: 'services', kind: 'Service' },
+  PodDisruptionBudget: { group: 'policy', version: 'v1', plural: 'poddisruptionbudgets', kind: 'PodDisruptionBudget' },
+  HorizontalPodAutoscaler: {
+    group: 'autoscaling',
+    version: 'v2',
+    plural: 'horizontalpodautoscalers',
+    kind: 'HorizontalPodAutoscaler',
+  },
+  KnativeService: { group: 'serving.knative.dev', version: 'v1', plural: 'services', kind: 'Service' },
+} as const satisfies Record<string, Resource>;
+
+export type PartName = keyof typeof PARTS;
+export type WorkloadType = NonNullable<NonNullable<GatewayInstance['status']>['workloadType']>;
+
+/** The part that runs the gateway stands first: it is made first and removed last. */
+export const PARTS_OF = {
+  Deployment: ['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler'],
+  Knative: ['KnativeService'],
+} as const satisfies Partial<Record<WorkloadType, readonly PartName[]>>;
+
+export const partName = (part: PartName, instance: string): string =>
+  part === 'KnativeService' ? knativeServiceName(instance) : gatewayName(instance);
+
+/** For people. */
+export const partTitle = (part: PartName, instance: string): string =>
+  `${part === 'KnativeService' ? 'Knative Service' : part} "${partName(part, instance)}"`;
+
+/** Selects the Pods of one instance. */
+export const selectorOf = (instance: string) => ({
+  'app.kubernetes.io/name': 'gateway',
+  'app.kubernetes.io/instance': instance,
+});
+
+/** Not on Knative's public ingress: a domain mapping puts it there. */
+const CLUSTER_LOCAL = { 'networking.knative.dev/visibility': 'cluster-local' };
+
+/** A part with what every part has: our labels, and the instance as its owner, so that it goes with it. */
+export function toPart(
+  part: PartName,
+  { instance, version }: { readonly instance: GatewayInstance; readonly version: string },
+  spec: object,
+): KubeObject {
+  const { namespace, name } = instance.metadata;
+  const { group, version: apiVersion, kind } = PARTS[part];
+  const labels = { ...selectorOf(name), ...OWNED_LABELS, ...(part === 'KnativeService' ? CLUSTER_LOCAL : {}) };
+  const annotations = { [VERSION_ANNOTATION]: version };
+  const ownerReferences = [controllerOf(instance)];
+  const metadata = { name: partName(part, name), namespace, labels, annotations, ownerReferences };
+  return { apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`, kind, metadata, spec };
+}
+
+/** The version of the operator that wrote a part, where that is later than ours: `1.10.0` is later than `1.9.3`, and what is no such text is not. */
+export function laterVersion({ metadata }: KubeObject, ours: string): string | undefined {
+  const theirs = metadata.annotations?.[VERSION_ANNOTATION] ?? '';
+  const isLater = /^\d+(\.\d+)*$/.test(theirs) && theirs.localeCompare(ours, 'en', { numeric: true }) > 0;
+  return isLater ? theirs : undefined;
+}

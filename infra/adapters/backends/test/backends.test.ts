@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Database } from '../../postgres/database.ts';
+import { createBackends } from '../backends.ts';
+
+const SHARED = { type: 'redis', host: 'redis', port: 6379, password: '', tls: false } as const;
+const at = (host: string, password = 'p'): DatabaseConnection => ({
+  ...{ host, port: 5432, username: 'u', password, dbname: 'd' },
+});
+const instance = (uid: string) => ({ uid, namespace: 'team-a', name: uid });
+const MINUTE = 60_000;
+
+/** Flushes that end when they are told to. */
+function underTest() {
+  const begun: string[] = [];
+  const ends = new Map<string, (error?: Error) => void>();
+  const closed: string[] = [];
+  const clock = { millis: 0, now: () => clock.millis };
+  const backends = createBackends({
+    clock,
+    maxAnswers: 1000,
+    openDatabase: ({ host, password }) => {
+      const database = { close: async () => void closed.push(`${host} ${password}`), within: () => database };
+      return database as unknown as Database;
+    },
+    flush: ({ uid }) =>
+      new Promise((resolve, reject) => {
+        begun.push(uid);
+        ends.set(uid, (error) => (error === undefined ? resolve() : reject(error)));
+      }),
+    probeShared: async () => ({ ok: true }),
+  });
+  return { backends, begun, ends, closed, clock };
+}
+
+test('four instances of one database are flushed at a time, the others in order; another database is not waited for', async () => {
+  const { backends, begun, ends } = underTest();
+  const flushes = ['1', '2', '3', '4', '5', '6'].map((uid) => backends.flush(instance(uid), SHARED, at('one')));
+  const other = backends.flush(instance('7'), SHARED, at('other'));
+  expect(begun).toEqual(['1', '2', '3', '4', '7']);
+  ends.get('3')?.(new Error('the store is away'));
+  await expect(flushes[2]).rejects.toThrow('the store is away');
+  expect(begun).toEqual(['1', '2', '3', '4', '7', '5']);
+  for (const uid of ['1', '2', '4', '5', '7']) ends.get(uid)?.();
+  await Promise.all([other, ...[0, 1, 3, 4].map((place) => flushes[place])]);
+  expect(begun).toEqual(['1', '2', '3', '4', '7', '5', '6']);
+  ends.get('6')?.();
+  await flushes[5];
+});
+
+test('the pool of a password that was rotated is closed when nobody has asked for it for ten minutes; others stay', async () => {
+  const { backends, closed, clock } = underTest();
+  const [other, kept] = [backends.database(at('other')), backends.database(at('one', 'new'))];
+  backends.database(at('one', 'old'));
+  for (let minute = 0; minute < 10; minute += 1, clock.millis += MINUTE) {
+    expect(backends.database(at('one', 'new'))).toBe(kept);
+    expect(backends.database(at('other'))).toBe(other);
+    expect(closed).toEqual([]);
+  }
+  backends.database(at('one', 'new'));
+  expect(closed).toEqual(['one old']);
+  await backends.close();
+  expect(closed).toEqual(['one old', 'other p', 'one new']);
+});

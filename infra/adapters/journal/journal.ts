@@ -1,0 +1,257 @@
+// The outbox on disk: append-only files, one write a tick, fsync every second; finished records are compacted away (LEDGER 6).
+import { fstatSync, mkdirSync, writeSync } from 'node:fs';
+import { reasonAndCausesOf } from '#core/failure/error-text.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { Outbox, OutboxRecord } from '#core/ports/journal.ts';
+import type { Timer } from '#core/ports/platform.ts';
+import { createOpenLines, type Line } from './open-lines.ts';
+import { createOpenSegments, type OpenSegment, openFile, type SegmentFile } from './open-segments.ts';
+import { takeFolder } from './ownership.ts';
+import { createPage, idOf } from './record.ts';
+import { copyLines, listSegments, readSegment, removeSegments, segmentPath } from './segments.ts';
+
+export interface OutboxOptions {
+  /** The folder, created when missing. Throws `FolderInUse` while another process has it. */
+  readonly folder: string;
+  readonly log?: Log;
+  /** Failures that nobody is told of count in `gateway_operator_ledger_failures_total`. */
+  readonly metrics?: Pick<Metrics, 'add'>;
+  readonly timer?: Timer;
+  /** Bytes of finished records that are tolerated before a compaction. */
+  readonly slack?: number;
+  /** The write call; returns how many bytes it wrote. Default: Node's. */
+  readonly write?: (descriptor: number, bytes: Uint8Array, from: number) => number;
+  /** Opens a segment to append to it. Default: Node's. */
+  readonly open?: (path: string) => Promise<SegmentFile>;
+}
+
+/** Appends that wait for the page's write: it succeeds for all of them, or for none. */
+interface Waiting {
+  readonly ids: string[];
+  /** The line of each id; its position is set by the write. */
+  readonly lines: Line[];
+  readonly written: PromiseWithResolvers<void>;
+}
+
+const SLACK = 4 * 1024 * 1024;
+const MAX_SEGMENTS = 8;
+/** A disk that does not answer holds a reply or a step of a stop no longer. */
+const ANSWERS_WITHIN = 2000;
+const TIMER_SKEW = 50;
+
+export function createOutbox({
+  folder,
+  log,
+  metrics,
+  timer = unrefTimer,
+  slack = SLACK,
+  write = writeSync,
+  open = openFile,
+}: OutboxOptions): Outbox {
+  mkdirSync(folder, { recursive: true });
+  const ownership = takeFolder(folder, log);
+  const lines = createOpenLines();
+  const page = createPage();
+  /** Bytes per segment. Segments of earlier processes are known after `recover`. */
+  const segments = new Map<number, number>();
+  /** Bytes of all segments. */
+  let size = 0;
+  const earlier = listSegments(folder);
+  // The first append or the recovery reports it.
+  earlier.catch(() => undefined);
+  let waiting: Waiting | undefined;
+  let draining: Promise<void> | undefined;
+  let active: OpenSegment | undefined;
+  let compacting: Promise<void> | undefined;
+  let nextNumber: number | undefined;
+  let recovered = false;
+  let closed = false;
+  /** Finished bytes beyond which a compaction is tried. */
+  let threshold = slack;
+  const files = createOpenSegments({ folder, log, metrics, timer, keep: ownership.keep });
+
+  const resize = (number: number, bytes: number): void => {
+    size += bytes - (segments.get(number) ?? 0);
+    segments.set(number, bytes);
+  };
+
+  const assertOurs = (): void => {
+    const why = ownership.ended();
+    if (why !== undefined) throw new Error(why);
+  };
+
+  const activeSegment = async (): Promise<OpenSegment> => {
+    assertOurs();
+    if (active !== undefined) return active;
+    nextNumber ??= ((await within(timer, folder, earlier)).at(-1) ?? 0) + 1;
+    const opening = open(segmentPath(folder, nextNumber));
+    const file = await within(timer, folder, opening).catch((error) => {
+      opening.then((late) => late.close()).catch(() => undefined);
+      throw error;
+    });
+    active = { number: nextNumber, file, unsynced: false, torn: false };
+    files.add(active);
+    resize(nextNumber, 0);
+    nextNumber += 1;
+    return active;
+  };
+
+  /** Writes all appends since the last write at one go. */
+  const drain = async (): Promise<void> => {
+    while (waiting !== undefined) {
+      const opened = active ?? (await activeSegment().catch((error: unknown) => ({ error })));
+      const batch = waiting;
+      waiting = undefined;
+      try {
+        if ('error' in opened) throw opened.error;
+        writePage(opened, batch);
+        batch.written.resolve();
+      } catch (cause) {
+        if (active !== undefined) active.torn = true;
+        batch.written.reject(new Error(`writing the outbox in ${folder}`, { cause }));
+      }
+      page.clear();
+      compactWhenDue();
+    }
+    draining = undefined;
+  };
+
+  /** A synchronous write: the page cache takes it within microseconds, and a thread pool would cost several times that. */
+  const writePage = (to: OpenSegment, { ids, lines: written }: Waiting): void => {
+    assertOurs();
+    // The length of a torn write is unknown until the file is asked.
+    if (to.torn) resize(to.number, fstatSync(to.file.fd).size + 1);
+    let end = segments.get(to.number) ?? 0;
+    const bytes = page.bytes(to.torn);
+    to.unsynced = true;
+    for (let at = 0; at < bytes.length; ) at += write(to.file.fd, bytes, at);
+    to.torn = false;
+    written.forEach((line, place) => {
+      line.segment = to.number;
+      line.at = end;
+      end += line.bytes;
+      lines.add(ids[place] ?? '', line);
+    });
+    resize(to.number, end);
+  };
+
+  /** Compacts: open records are copied to a new segment and the old segments removed; writes continue in the next segment. */
+  const compactWhenDue = (): void => {
+    const dead = size - lines.bytes();
+    const due = (dead > threshold && dead > lines.bytes()) || segments.size > MAX_SEGMENTS;
+    if (!due || !recovered || closed || compacting !== undefined || active === undefined || !ownership.isOurs()) return;
+    const last = active;
+    active = undefined;
+    nextNumber = last.number + 2;
+    compacting = compact(last)
+      .then(
+        () => {
+          threshold = slack;
+        },
+        (error) => {
+          threshold = dead + slack;
+          metrics?.add('gateway_operator_ledger_failures_total', { step: 'compaction' });
+          log?.warn('the outbox could not be compacted', { folder, error: reasonAndCausesOf(error) });
+        },
+      )
+      .finally(() => {
+        compacting = undefined;
+      });
+  };
+
+  const compact = async (last: OpenSegment): Promise<void> => {
+    let isCopied = false;
+    try {
+      const target = last.number + 1;
+      const bytes = await copyLines(folder, lines.upTo(last.number), target);
+      isCopied = true;
+      const old = [...segments.keys()].filter((number) => number <= last.number);
+      if (bytes > 0) resize(target, bytes);
+      await removeSegments(folder, old);
+      for (const number of old) {
+        resize(number, 0);
+        segments.delete(number);
+      }
+    } finally {
+      files.retire(last, isCopied);
+    }
+  };
+
+  return {
+    append(record) {
+      const why = closed ? `the outbox in ${folder} is closed` : ownership.ended();
+      if (why !== undefined) return Promise.reject(new Error(why));
+      const bytes = page.add(record);
+      waiting ??= { ids: [], lines: [], written: Promise.withResolvers<void>() };
+      waiting.ids.push(idOf(record));
+      waiting.lines.push({ segment: 0, at: 0, bytes, next: undefined });
+      draining ??= new Promise((tick) => setImmediate(tick)).then(drain);
+      return waiting.written.promise;
+    },
+
+    async recover() {
+      const records: OutboxRecord[] = [];
+      for (const number of await earlier) {
+        const content = await readSegment(folder, number);
+        resize(number, content.bytes);
+        if (content.damaged > 0) log?.error(DAMAGED, { file: segmentPath(folder, number), lines: content.damaged });
+        for (const { line, record } of content.lines) {
+          lines.add(idOf(record), line);
+          records.push(record);
+        }
+      }
+      recovered = true;
+      return records;
+    },
+
+    done(ids) {
+      for (const id of ids) lines.done(id);
+    },
+
+    discard() {
+      if (closed) return;
+      try {
+        ownership.discard();
+      } catch (error) {
+        const why = reasonAndCausesOf(error);
+        log?.error(UNDELETED, { folder, why });
+      }
+    },
+
+    /** Whatever fails, all files are closed and the folder is released; then it rejects with what failed. */
+    async close() {
+      if (closed) return;
+      closed = true;
+      files.stop();
+      const steps = new AsyncDisposableStack();
+      steps.defer(ownership.release);
+      steps.defer(async () => {
+        if (recovered && lines.isEmpty() && ownership.isOurs()) await removeSegments(folder, [...segments.keys()]);
+      });
+      steps.defer(() => within(timer, folder, files.close()));
+      steps.defer(() => within(timer, folder, Promise.all([draining, compacting]).then(files.sync)));
+      await steps.disposeAsync();
+    },
+  };
+}
+
+const UNDELETED =
+  'the discarded outbox cannot be deleted: while it is there, a kill of the process charges its requests less than they cost; look at the disk';
+const DAMAGED =
+  'the outbox has damaged lines, which were skipped: a hold without its settlement is charged at its size, a request without any line is not charged';
+
+/** A process that was paused finds its timers first: answers that have arrived are read before the time counts as over. */
+function within<T>(timer: Timer, folder: string, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const refuse = (): void => late.reject(new Error(`the disk of ${folder} did not answer in time`));
+  let cancel = timer(ANSWERS_WITHIN, () => {
+    cancel = timer(TIMER_SKEW, refuse);
+  });
+  return Promise.race([work, late.promise]).finally(() => cancel());
+}
+
+const unrefTimer: Timer = (millis, callback) => {
+  const timeout = setTimeout(callback, millis);
+  timeout.unref();
+  return () => clearTimeout(timeout);
+};

@@ -1,0 +1,149 @@
+// Records on disk: a line of CRC-32 in hex, a blank, and JSON in which money is a decimal string; and the page of one write.
+import { crc32 } from 'node:zlib';
+import type { OutboxRecord } from '#core/ports/journal.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
+
+const CHECK_LENGTH = 8;
+
+export const LINE_FEED = 10;
+const BLANK = 32;
+
+export interface Page {
+  /** Adds a record; returns the length of its line. */
+  add(record: OutboxRecord): number;
+  /** The page's bytes, valid until the next `add`. `afterTear`: starts with a line feed that ends a torn line. */
+  bytes(afterTear: boolean): Uint8Array;
+  /** Empties the page. */
+  clear(): void;
+}
+
+const FIRST_SIZE = 16 * 1024;
+
+export function createPage(): Page {
+  let buffer = Buffer.alloc(FIRST_SIZE, LINE_FEED);
+  // The first byte is the line feed that ends a torn line.
+  let end = 1;
+  return {
+    add(record) {
+      const text = toText(record);
+      const needed = end + maxBytes(text);
+      if (needed > buffer.length) buffer = Buffer.concat([buffer], 2 * needed);
+      const begin = end;
+      end = writeLine(text, buffer, begin);
+      return end - begin;
+    },
+    bytes: (afterTear) => buffer.subarray(afterTear ? 0 : 1, end),
+    clear() {
+      end = 1;
+    },
+  };
+}
+
+/** A line's text: JSON, and bytes that replace its end. So the charges, half of the line, are encoded once. */
+interface LineText {
+  readonly json: string;
+  /** How many of the last bytes of `json` are replaced. */
+  readonly over: number;
+  readonly rest: Uint8Array;
+}
+
+/** The maximum length of a line. */
+const maxBytes = ({ json, rest }: LineText): number => CHECK_LENGTH + 2 + 3 * json.length + rest.length;
+
+/** Writes a line; returns its end. */
+function writeLine({ json, over, rest }: LineText, to: Buffer, at: number): number {
+  const begin = at + CHECK_LENGTH + 1;
+  const joint = begin + to.write(json, begin) - over;
+  to.set(rest, joint);
+  const end = joint + rest.length;
+  writeCheck(crc32(to.subarray(begin, end)), to, at);
+  to[end] = LINE_FEED;
+  return end + 1;
+}
+
+function writeCheck(sum: number, to: Buffer, at: number): void {
+  for (let digit = 0; digit < CHECK_LENGTH; digit += 1) {
+    to[at + digit] = HEX.charCodeAt((sum >>> (4 * (CHECK_LENGTH - 1 - digit))) & 15);
+  }
+  to[at + CHECK_LENGTH] = BLANK;
+}
+
+const HEX = '0123456789abcdef';
+
+/** The record of a line without its line feed; undefined for a torn or damaged line. */
+export function fromLine(line: string): OutboxRecord | undefined {
+  const json = line.slice(CHECK_LENGTH + 1);
+  if (line.charAt(CHECK_LENGTH) !== ' ' || line.slice(0, CHECK_LENGTH) !== check(json)) return undefined;
+  try {
+    return fromPlain(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
+}
+
+export const idOf = (record: OutboxRecord): string => ('entry' in record ? record.entry.id : record.id);
+
+const check = (json: string): string => crc32(json).toString(16).padStart(CHECK_LENGTH, '0');
+
+type Text<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] };
+type Plain<T> = T extends { readonly entry: Entry } ? Omit<T, 'entry'> & { readonly entry: Text<Entry> } : Text<T>;
+type PlainRecord = Plain<OutboxRecord>;
+
+/** A record as JSON, its charges last. Every request writes two. */
+function toText(record: OutboxRecord): LineText {
+  switch (record.type) {
+    case 'hold': {
+      const { type, id, amount, charges, model, identifier } = record;
+      const json = JSON.stringify({ type, id, model, identifier, amount: `${amount}` });
+      return { json, over: 1, rest: restOf(charges).ofHold };
+    }
+    case 'progress':
+      return { json: JSON.stringify({ ...record, known: `${record.known}` }), ...NOTHING };
+    case 'settle':
+    case 'expired': {
+      const { id, kind, cost, charges, tokens, model, identifier, estimated, settledAt } = record.entry;
+      const entry = { id, kind, tokens, model, identifier, estimated, settledAt, cost: `${cost}` };
+      return { json: JSON.stringify({ type: record.type, entry }), over: 2, rest: restOf(charges).ofEntry };
+    }
+    case 'release':
+    case 'account':
+      return { json: JSON.stringify(record), ...NOTHING };
+  }
+}
+
+const NOTHING = { over: 0, rest: new Uint8Array(0) };
+
+interface Rest {
+  readonly ofHold: Uint8Array;
+  readonly ofEntry: Uint8Array;
+}
+
+/** Encoded charges, cached by list: the ledger reuses the list for the same scopes and windows (counters.ts). */
+const rests = new WeakMap<object, Rest>();
+
+function restOf(charges: Entry['charges']): Rest {
+  const known = rests.get(charges);
+  if (known !== undefined) return known;
+  const text = `,"charges":${JSON.stringify(charges)}`;
+  const rest = { ofHold: Buffer.from(`${text}}`), ofEntry: Buffer.from(`${text}}}`) };
+  rests.set(charges, rest);
+  return rest;
+}
+
+/** The record of parsed JSON. The checksum proves that this code wrote it, so only money is converted. */
+function fromPlain(record: PlainRecord): OutboxRecord | undefined {
+  switch (record.type) {
+    case 'hold':
+      return { ...record, amount: BigInt(record.amount) };
+    case 'progress':
+      return { ...record, known: BigInt(record.known) };
+    case 'settle':
+    case 'expired':
+      return { type: record.type, entry: { ...record.entry, cost: BigInt(record.entry.cost) } };
+    case 'release':
+    case 'account':
+      return record;
+    default:
+      return undefined;
+  }
+}

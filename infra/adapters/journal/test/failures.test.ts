@@ -1,0 +1,260 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import { reasonAndCausesOf } from '#core/failure/error-text.ts';
+import type { Outbox } from '#core/ports/journal.ts';
+import { entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { createManualTime } from '../../../../test/doubles/time.ts';
+import { createMetrics } from '../../telemetry/metrics.ts';
+import { createOutbox, type OutboxOptions } from '../journal.ts';
+import { openFile } from '../open-segments.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'outbox-failures-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const INJECTED = 'the disk fails';
+
+/** A disk that counts its steps, and knows which files are open and which of them have data that a power loss would take. */
+function createDisk(fails: (step: string, count: number) => boolean = () => false) {
+  let [count, failures] = [0, 0];
+  const steps: string[] = [];
+  const opened = new Map<number, string>();
+  const unsynced = new Set<string>();
+  const pending = new Set<Promise<void>>();
+  const track = (work: Promise<void>): Promise<void> => {
+    pending.add(work);
+    return work.finally(() => pending.delete(work));
+  };
+  const step = (name: string): void => {
+    steps.push(name);
+    count += 1;
+    if (!fails(name, count)) return;
+    failures += 1;
+    throw new Error(INJECTED);
+  };
+  const options: Pick<OutboxOptions, 'open' | 'write'> = {
+    async open(path) {
+      step('open');
+      const file = await open(path, 'a');
+      const { fd } = file;
+      const name = basename(path);
+      opened.set(fd, name);
+      const datasync = async (): Promise<void> => {
+        step('datasync');
+        await file.datasync();
+        unsynced.delete(name);
+      };
+      const close = async (): Promise<void> => {
+        opened.delete(fd);
+        await file.close();
+        step('close');
+      };
+      return { fd, datasync: () => track(datasync()), close: () => track(close()) };
+    },
+    write(descriptor, bytes, from) {
+      step('write');
+      const length = writeSync(descriptor, bytes, from);
+      unsynced.add(opened.get(descriptor) ?? '');
+      return length;
+    },
+  };
+  /** Resolves when no call is under way. */
+  const settled = async (): Promise<void> => {
+    do {
+      await Promise.allSettled(pending);
+      await new Promise((resolve) => setImmediate(resolve));
+    } while (pending.size > 0);
+  };
+  return { options, steps, opened, unsynced, settled, failures: () => failures };
+}
+
+const SECOND = 1000;
+
+const idOf = (record: { readonly type: string }): string =>
+  'entry' in record ? (record.entry as { id: string }).id : (record as unknown as { id: string }).id;
+
+/** Appends, syncs, compacts, and leaves one open record. Answers what was acknowledged and what was refused. */
+async function work(outbox: Outbox, fire: () => Promise<void>): Promise<{ kept: string[]; told: string[] }> {
+  const kept: string[] = [];
+  const told: string[] = [];
+  const append = async (id: string): Promise<void> => {
+    try {
+      await outbox.append(holdRecord(id));
+      kept.push(id);
+    } catch (error) {
+      told.push(reasonAndCausesOf(error));
+    }
+  };
+  await append('first');
+  await fire();
+  for (let round = 0; round < 4; round += 1) {
+    const ids = Array.from({ length: 20 }, (_, index) => `round-${round}-${index}`);
+    await Promise.all(
+      ids.flatMap((id) => [outbox.append(holdRecord(id)), outbox.append(entryRecord('settle', id))]),
+    ).catch((error) => told.push(reasonAndCausesOf(error)));
+    outbox.done(ids);
+    await append(`open-${round}`);
+    await fire();
+  }
+  await append('last');
+  return { kept, told };
+}
+
+describe('whichever step of the disk fails, once,', () => {
+  test('no acknowledged record is lost, everything is synced a second later, and a close leaves nothing open or locked', async () => {
+    const whole = createDisk();
+    await course(whole);
+    expect(whole.steps.filter((name) => name === 'open').length).toBeGreaterThan(1);
+    for (let at = 1; at <= whole.steps.length; at += 1)
+      await course(
+        createDisk((_, count) => count === at),
+        whole.steps[at - 1],
+      );
+  });
+
+  async function course(disk: ReturnType<typeof createDisk>, failing?: string): Promise<void> {
+    const folder = mkdtempSync(join(root, 'law-'));
+    const log = createMemoryLog();
+    const time = createManualTime();
+    const fire = async (): Promise<void> => {
+      await time.advance(SECOND);
+      await disk.settled();
+    };
+    const outbox = createOutbox({ folder, log, timer: time.timer, slack: 1500, ...disk.options });
+    await outbox.recover();
+    const { kept, told } = await work(outbox, fire);
+    expect(time.armed(), failing).toBe(1);
+    await fire();
+    await fire();
+    const present = new Set(readdirSync(folder));
+    expect(
+      [...disk.unsynced].filter((name) => present.has(name)),
+      failing,
+    ).toEqual([]);
+    await outbox.close().catch((error) => told.push(reasonAndCausesOf(error)));
+    expect(disk.opened, failing).toEqual(new Map());
+    expect(time.armed(), failing).toBe(0);
+    const next = createOutbox({ folder, log });
+    const left = new Set((await next.recover()).map(idOf));
+    expect(
+      kept.filter((id) => !left.has(id)),
+      failing,
+    ).toEqual([]);
+    await next.close();
+    // Compactions run beside the rest, so that another run may have fewer steps.
+    if (disk.failures() === 0) return;
+    const lines = log.lines.map(({ fields }) => JSON.stringify(fields));
+    expect(
+      [...lines, ...told].filter((line) => line.includes(INJECTED)),
+      failing,
+    ).not.toEqual([]);
+  }
+});
+
+describe('a sync', () => {
+  test('that fails is repeated until it succeeds, also without another write', async () => {
+    let isFailing = true;
+    const metrics = createMetrics();
+    const disk = createDisk((name) => isFailing && name === 'datasync');
+    const { timer, advance } = createManualTime();
+    const log = createMemoryLog();
+    const outbox = createOutbox({ folder: mkdtempSync(join(root, 'sync-')), log, metrics, timer, ...disk.options });
+    await outbox.append(holdRecord('a'));
+    for (let second = 0; second < 3; second += 1) {
+      await advance(SECOND);
+      await disk.settled();
+    }
+    expect(log.lines).toHaveLength(1);
+    expect(metrics.render()).toContain('gateway_operator_ledger_failures_total{step="sync"} 3');
+    isFailing = false;
+    await advance(SECOND);
+    await disk.settled();
+    expect(disk.unsynced.size).toBe(0);
+    expect(log.lines.map(({ message }) => message).at(-1)).toBe('the outbox is synced again');
+    await outbox.close();
+  });
+
+  test('that hangs is told, and the lock is touched meanwhile', async () => {
+    const folder = mkdtempSync(join(root, 'hang-'));
+    let release = (): void => undefined;
+    const hung = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const disk = createDisk();
+    const opening: OutboxOptions['open'] = async (path) => {
+      const file = await disk.options.open?.(path);
+      if (file === undefined) throw new Error('no file');
+      return { ...file, datasync: () => hung };
+    };
+    const { timer, advance } = createManualTime();
+    const log = createMemoryLog();
+    const outbox = createOutbox({ folder, log, timer, ...disk.options, open: opening });
+    await outbox.append(holdRecord('a'));
+    await advance(2 * SECOND);
+    expect(log.lines).toMatchObject([{ level: 'error', fields: { why: expect.stringContaining('has not ended') } }]);
+    rmSync(join(folder, 'lock'));
+    await advance(SECOND);
+    expect(log.lines).toHaveLength(2);
+    release();
+    await outbox.close();
+  });
+});
+
+test('a segment whose compaction failed is synced, like the one that is written', async () => {
+  const folder = mkdtempSync(join(root, 'compaction-'));
+  const disk = createDisk();
+  const { timer, advance } = createManualTime();
+  const log = createMemoryLog();
+  const outbox = createOutbox({ folder, log, timer, slack: 0, ...disk.options });
+  await outbox.recover();
+  // A folder in place of the draft stands for a disk that is full.
+  mkdirSync(join(folder, 'outbox-000000002.log.part'));
+  await outbox.append(holdRecord('open'));
+  await outbox.append(entryRecord('settle', 'done'));
+  for (const id of ['b', 'c', 'd']) await outbox.append(entryRecord('settle', id));
+  outbox.done(['done', 'b', 'c', 'd']);
+  await outbox.append(holdRecord('other'));
+  await vi.waitFor(() => expect(log.lines).toMatchObject([{ message: 'the outbox could not be compacted' }]));
+  await advance(SECOND);
+  await disk.settled();
+  expect([...disk.unsynced]).toEqual([]);
+  expect(disk.steps.filter((name) => name === 'close')).toHaveLength(1);
+  await outbox.close();
+  expect(disk.opened.size).toBe(0);
+});
+
+test('a close that cannot sync releases the folder, and is told', async () => {
+  const folder = mkdtempSync(join(root, 'close-'));
+  const disk = createDisk((name) => name === 'datasync');
+  const outbox = createOutbox({ folder, timer: createManualTime().timer, ...disk.options });
+  await outbox.append(holdRecord('a'));
+  await expect(outbox.close()).rejects.toThrow(INJECTED);
+  expect(disk.opened.size).toBe(0);
+  expect(readdirSync(folder)).toEqual(['outbox-000000001.log']);
+  expect(readFileSync(join(folder, 'outbox-000000001.log'), 'utf8')).toContain('"id":"a"');
+});
+
+test('a disk that does not answer when a file is opened refuses the record: no reply waits for it for ever', async () => {
+  const folder = mkdtempSync(join(root, 'open-'));
+  const disk = createDisk();
+  const { timer, advance } = createManualTime();
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const opening: OutboxOptions['open'] = async (path) => {
+    asked.resolve();
+    await answered.promise;
+    return (disk.options.open ?? openFile)(path);
+  };
+  const outbox = createOutbox({ folder, timer, ...disk.options, open: opening });
+  const refused = outbox.append(holdRecord('a')).catch(reasonAndCausesOf);
+  await asked.promise;
+  await advance(3 * SECOND);
+  expect(await refused).toContain('did not answer in time');
+  // What is opened too late is closed.
+  answered.resolve();
+  await vi.waitFor(() => expect(disk.steps).toEqual(['open', 'close']));
+  expect(disk.opened.size).toBe(0);
+  await outbox.close();
+});

@@ -1,0 +1,279 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { cp, mkdtemp } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Outbox, OutboxRecord } from '#core/ports/journal.ts';
+import { describeOutbox, entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { createManualTime } from '../../../../test/doubles/time.ts';
+import { createOutbox } from '../journal.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'outbox-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const idOf = (record: OutboxRecord): string => ('entry' in record ? record.entry.id : record.id);
+const logsIn = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.log'))
+    .sort();
+const bytesIn = (folder: string): number =>
+  logsIn(folder).reduce((sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0);
+
+/** A folder as `kill -9` leaves it: the files, and a lock of a dead owner. */
+async function corpseOf(folder: string): Promise<string> {
+  const corpse = await mkdtemp(join(root, 'corpse-'));
+  await cp(folder, corpse, { recursive: true });
+  const lock = { pid: process.pid, host: hostname(), start: 'an earlier life', nonce: 'n' };
+  writeFileSync(join(corpse, 'lock'), JSON.stringify(lock));
+  return corpse;
+}
+
+describeOutbox('files', async () => {
+  let folder = await mkdtemp(join(root, 'promise-'));
+  return {
+    open: async () => createOutbox({ folder }),
+    kill: async (outbox) => {
+      folder = await corpseOf(folder);
+      await outbox.close();
+    },
+  };
+});
+
+let folder: string;
+let outbox: Outbox;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(root, 'test-'));
+  outbox = createOutbox({ folder });
+  await outbox.recover();
+  return async () => outbox.close();
+});
+
+const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<OutboxRecord>; errors: number }> => {
+  const log = createMemoryLog();
+  const next = createOutbox({ folder: corpse, log });
+  const records = await next.recover();
+  await next.close();
+  return { records, errors: log.lines.filter(({ level }) => level === 'error').length };
+};
+
+describe('a torn tail', () => {
+  test('is rejected by its checksum wherever the last record was torn, and nothing before it is lost', async () => {
+    const records = [holdRecord('a'), entryRecord('settle', 'a'), holdRecord('b')];
+    for (const record of records) await outbox.append(record);
+    const [name = ''] = logsIn(folder);
+    const whole = readFileSync(join(folder, name));
+    const last = whole.lastIndexOf('\n', whole.length - 2) + 1;
+    const corpse = await corpseOf(folder);
+    for (let length = last; length <= whole.length; length += 1) {
+      writeFileSync(join(corpse, name), whole.subarray(0, length));
+      const { records: left, errors } = await recoverFrom(corpse);
+      // A record without its line feed is still whole.
+      expect(left, `torn after ${length - last} bytes`).toEqual(
+        length >= whole.length - 1 ? records : records.slice(0, 2),
+      );
+      expect(errors).toBe(0);
+    }
+  });
+
+  test('that a power loss filled with zeros is rejected too', async () => {
+    await outbox.append(holdRecord('a'));
+    const corpse = await corpseOf(folder);
+    const [name = ''] = logsIn(corpse);
+    writeFileSync(join(corpse, name), Buffer.alloc(4096), { flag: 'a' });
+    expect((await recoverFrom(corpse)).records).toEqual([holdRecord('a')]);
+  });
+
+  test('does not touch what the next process writes', async () => {
+    await outbox.append(holdRecord('a'));
+    await outbox.append(holdRecord('b'));
+    const corpse = await corpseOf(folder);
+    const [name = ''] = logsIn(corpse);
+    truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 9);
+    const next = createOutbox({ folder: corpse });
+    expect((await next.recover()).map(idOf)).toEqual(['a']);
+    await next.append(holdRecord('c'));
+    const again = await corpseOf(corpse);
+    await next.close();
+    expect((await recoverFrom(again)).records.map(idOf)).toEqual(['a', 'c']);
+  });
+});
+
+test('any single damaged byte costs at most its own line and the next one, and is reported', async () => {
+  const ids = ['a', 'b', 'c'];
+  for (const id of ids) await outbox.append({ type: 'release', id });
+  const corpse = await corpseOf(folder);
+  const [name = ''] = logsIn(corpse);
+  const whole = readFileSync(join(corpse, name));
+  for (let at = 0; at < whole.length; at += 1) {
+    const damaged = Buffer.from(whole);
+    damaged[at] = (damaged[at] ?? 0) ^ 0x15;
+    writeFileSync(join(corpse, name), damaged);
+    const { records } = await recoverFrom(corpse);
+    expect(records.length, `byte ${at}`).toBeGreaterThanOrEqual(1);
+    for (const record of records) expect(ids).toContain(idOf(record));
+  }
+});
+
+describe('a finished record', () => {
+  const work = async (box: Outbox, from: number, to: number): Promise<void> => {
+    for (let at = from; at < to; at += 50) {
+      const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
+      await Promise.all(ids.flatMap((id) => [box.append(holdRecord(id)), box.append(entryRecord('settle', id))]));
+      box.done(ids);
+    }
+  };
+
+  test('is compacted away: an outbox stays small however long it runs, and keeps open records', async () => {
+    await outbox.close();
+    const slack = 20_000;
+    const box = createOutbox({ folder, slack });
+    await box.recover();
+    await box.append(holdRecord('open'));
+    await work(box, 0, 5000);
+    // About 5 MB were written; compaction runs beside the writes.
+    await vi.waitFor(async () => {
+      await work(box, 5000, 5050);
+      expect(bytesIn(folder)).toBeLessThan(100_000);
+    }, 10_000);
+    await box.close();
+    expect((await recoverFrom(folder)).records.map(idOf)).toContain('open');
+  });
+
+  test('is compacted away from the segments of many earlier processes too', async () => {
+    let corpse = folder;
+    await outbox.append(holdRecord('open'));
+    for (let life = 0; life < 12; life += 1) {
+      corpse = await corpseOf(corpse);
+      const next = createOutbox({ folder: corpse });
+      await next.recover();
+      await next.append(holdRecord(`life-${life}`));
+      next.done([`life-${life}`]);
+      await next.close();
+    }
+    expect(logsIn(corpse).length).toBeLessThanOrEqual(9);
+    expect((await recoverFrom(corpse)).records.map(idOf)).toContain('open');
+  });
+
+  test('is compacted away beside a torn line and one without a line feed, and open records stay as written', async () => {
+    await outbox.append(entryRecord('settle', 'without its end'));
+    const corpse = await corpseOf(folder);
+    const [name = ''] = logsIn(corpse);
+    truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 1);
+    let isFull = false;
+    const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
+      if (isFull) throw new Error(`no space left after ${writeSync(descriptor, bytes.subarray(0, 30))} bytes`);
+      return writeSync(descriptor, bytes, from);
+    };
+    const box = createOutbox({ folder: corpse, slack: 2000, write });
+    await box.recover();
+    await box.append(holdRecord('open'));
+    isFull = true;
+    await expect(box.append(holdRecord('torn'))).rejects.toThrow('writing the outbox');
+    isFull = false;
+    await box.append(entryRecord('settle', 'open'));
+    await work(box, 0, 500);
+    await vi.waitFor(async () => {
+      await work(box, 500, 550);
+      expect(bytesIn(corpse)).toBeLessThan(50_000);
+    }, 10_000);
+    await box.close();
+    const { records, errors } = await recoverFrom(corpse);
+    expect(errors).toBe(0);
+    const open = [entryRecord('settle', 'without its end'), holdRecord('open'), entryRecord('settle', 'open')];
+    for (const record of open) expect(records).toContainEqual(record);
+  });
+
+  test('is compacted through a draft, which is ignored when half written', async () => {
+    await outbox.append(holdRecord('a'));
+    const corpse = await corpseOf(folder);
+    writeFileSync(join(corpse, 'outbox-000000002.log.part'), 'half');
+    expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a']);
+    expect(readdirSync(corpse).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+});
+
+test('all records of a tick are one write', async () => {
+  await outbox.close();
+  let writes = 0;
+  const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
+    writes += 1;
+    return writeSync(descriptor, bytes, from);
+  };
+  outbox = createOutbox({ folder, write });
+  await Promise.all(Array.from({ length: 200 }, (_, index) => outbox.append(holdRecord(`id-${index}`))));
+  expect(writes).toBe(1);
+});
+
+test('an append after the close is rejected, not lost', async () => {
+  await outbox.close();
+  await expect(outbox.append(holdRecord('a'))).rejects.toThrow('closed');
+});
+
+test('an append that the disk refuses is rejected, and the next one is whole', async () => {
+  await outbox.close();
+  let isFull = false;
+  const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
+    if (isFull && from > 0) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    return writeSync(descriptor, isFull ? bytes.subarray(0, 30) : bytes, from);
+  };
+  outbox = createOutbox({ folder, write });
+  await outbox.append(holdRecord('a'));
+  isFull = true;
+  await expect(outbox.append(holdRecord('b'))).rejects.toThrow(`writing the outbox in ${folder}`);
+  isFull = false;
+  await outbox.append(holdRecord('c'));
+  const corpse = await corpseOf(folder);
+  expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a', 'c']);
+});
+
+test('a discarded outbox leaves no file, also where a compaction writes another one late', async () => {
+  await outbox.close();
+  const { timer, advance } = createManualTime();
+  outbox = createOutbox({ folder, timer });
+  await outbox.append(holdRecord('a'));
+  outbox.discard();
+  expect(logsIn(folder)).toEqual([]);
+  writeFileSync(join(folder, 'outbox-000000002.log'), 'late');
+  await advance(1000);
+  expect(logsIn(folder)).toEqual([]);
+});
+
+test('a discarded outbox that the disk keeps is an error that says what a restart would do', async () => {
+  const log = createMemoryLog();
+  const gone = mkdtempSync(join(root, 'gone-'));
+  const box = createOutbox({ folder: gone, log, timer: createManualTime().timer });
+  // A folder in place of a segment stands for what cannot be deleted.
+  mkdirSync(join(gone, 'outbox-000000001.log'));
+  box.discard();
+  expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('cannot be deleted') }]);
+  await box.close();
+});
+
+test('a failing sync is logged once, and its recovery once', async () => {
+  const folder = mkdtempSync(join(root, 'unsynced-'));
+  const log = createMemoryLog();
+  const { timer, advance } = createManualTime();
+  const outbox = createOutbox({ folder, log, timer });
+  const lock = readFileSync(join(folder, 'lock'));
+  rmSync(join(folder, 'lock'));
+  await advance(3000);
+  writeFileSync(join(folder, 'lock'), lock);
+  await advance(2000);
+  expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
+    ['error', expect.stringContaining('the outbox cannot be synced')],
+    ['info', 'the outbox is synced again'],
+  ]);
+  await outbox.close();
+});

@@ -1,0 +1,241 @@
+// Does the client keep its head when the API server is busy, slow, gone, or says something odd?
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { inTime } from '../../../../test/support/in-time.ts';
+import { createCluster } from '../cluster.ts';
+import { createFetchTransport } from '../fetch.ts';
+
+type Reply = (request: IncomingMessage, response: ServerResponse, body: string) => void;
+
+let server: Server;
+let address: string;
+let replies: Reply[];
+let seen: string[];
+
+beforeEach(async () => {
+  replies = [];
+  seen = [];
+  server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk) => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      seen.push(`${request.method} ${request.url}`);
+      const reply = replies.length > 1 ? replies.shift() : replies[0];
+      reply?.(request, response, body);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const cluster = (giveUpAfter = 2000) =>
+  createCluster({ request: createFetchTransport({ address, token: ' secret\n', fetch }), giveUpAfter });
+const json =
+  (status: number, body: unknown, headers: Record<string, string> = {}): Reply =>
+  (_request, response) =>
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+const status = (code: number, reason: string, more = {}) =>
+  json(code, {
+    kind: 'Status',
+    apiVersion: 'v1',
+    status: 'Failure',
+    message: `it is ${reason}`,
+    reason,
+    code,
+    ...more,
+  });
+const map = (name: string): KubeObject => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'a' } });
+const get = (name = 'x', from = cluster()) => from.get(RESOURCES.configMaps, 'a', name);
+
+describe('an API server that is busy', () => {
+  test('is asked again when it said, and not before', async () => {
+    replies = [json(429, {}, { 'retry-after': '1' }), json(200, map('x'))];
+    const started = performance.now();
+    expect(await get()).toEqual(map('x'));
+    expect(performance.now() - started).toBeGreaterThanOrEqual(990);
+    expect(seen).toHaveLength(2);
+  });
+
+  test('is given up at once where it names a time beyond our patience', async () => {
+    replies = [json(429, {}, { 'retry-after': '30' })];
+    await expect(inTime(get())).rejects.toThrow(
+      'GET /api/v1/namespaces/a/configmaps/x: the API server is too busy (429)',
+    );
+  });
+
+  test('may be busy for a write too: it has done nothing yet', async () => {
+    replies = [json(503, {}, { 'retry-after': '0' }), json(201, map('x'))];
+    expect(await cluster().create(RESOURCES.configMaps, map('x'))).toMatchObject({ ok: true });
+  });
+});
+
+describe('an API server that is not there', () => {
+  test('is given up in time', async () => {
+    replies = [() => {}];
+    await expect(get('x', cluster(150))).rejects.toThrow(/no answer within 0.15 s/);
+  });
+
+  test('is asked once more for a GET when the connection broke, never for a write', async () => {
+    replies = [(request) => request.socket.destroy(), json(200, map('x'))];
+    expect(await get()).toEqual(map('x'));
+    replies = [(request) => request.socket.destroy(), json(200, map('x'))];
+    await expect(cluster().create(RESOURCES.configMaps, map('x'))).rejects.toThrow(ClusterError);
+  });
+
+  test('says how it was not there', async () => {
+    address = 'http://127.0.0.1:1';
+    await expect(get()).rejects.toThrow(/^GET \/api\/v1\/namespaces\/a\/configmaps\/x: .+/);
+  });
+});
+
+describe('a 404', () => {
+  test('means absent only when the API server says so: a kind that is not served (yet) throws', async () => {
+    replies = [status(404, 'NotFound')];
+    expect(await get()).toBeUndefined();
+    replies = [(_request, response) => response.writeHead(404).end('404 page not found\n')];
+    await expect(get()).rejects.toThrow('reading configmaps a/x: 404 404 page not found');
+    await expect(cluster().delete(RESOURCES.configMaps, 'a', 'x', 'u')).rejects.toThrow(ClusterError);
+  });
+});
+
+describe('a name that is none', () => {
+  test.each(['', '.', '..', 'a/b', '../secrets', '%2e%2e'])('%j never reaches the API server', async (name) => {
+    replies = [json(200, map('x'))];
+    expect(await get(name)).toBeUndefined();
+    expect(await cluster().delete(RESOURCES.configMaps, 'a', name, 'u')).toMatchObject({ refusal: 'invalid' });
+    expect(await cluster().patch(RESOURCES.configMaps, 'a', name, {})).toMatchObject({ refusal: 'invalid' });
+    expect(await cluster().apply(RESOURCES.configMaps, map(name))).toMatchObject({ refusal: 'invalid' });
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('a refusal', () => {
+  const causes = (...list: object[]) => ({ details: { causes: list } });
+  test.each([
+    [status(404, 'NotFound'), 'gone'],
+    [status(409, 'AlreadyExists'), 'exists'],
+    [status(409, 'Conflict'), 'conflict'],
+    [status(403, 'Forbidden'), 'forbidden'],
+    [status(403, 'Forbidden', causes({ reason: 'NamespaceTerminating', field: 'metadata.namespace' })), 'terminating'],
+    [status(401, 'Unauthorized'), 'forbidden'],
+    [status(422, 'Invalid', causes({ field: 'metadata.uid' }, { field: 'metadata.uid' })), 'conflict'],
+    [status(422, 'Invalid', causes({ field: 'spec.maxBudget' })), 'invalid'],
+    [status(400, 'BadRequest'), 'invalid'],
+  ])('%# is %s', async (reply, refusal) => {
+    replies = [reply];
+    expect(await cluster().create(RESOURCES.configMaps, map('x'))).toMatchObject({ ok: false, refusal });
+  });
+
+  test('that nobody decides by throws, with the words of the API server', async () => {
+    replies = [status(500, 'InternalError')];
+    await expect(cluster().create(RESOURCES.configMaps, map('x'))).rejects.toThrow(
+      'creating configmaps x: 500 it is InternalError',
+    );
+  });
+});
+
+describe('a list', () => {
+  const page = (names: string[], next?: string) =>
+    json(200, { metadata: { continue: next }, items: names.map((name) => ({ metadata: { name } })) });
+  const names = async (selection = {}) =>
+    (await cluster().list(RESOURCES.configMaps, selection)).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+
+  test('is read page by page, 500 at a time', async () => {
+    replies = [page(['a', 'b'], 't&=/'), page(['c'])];
+    expect(await names({ namespace: 'n' })).toEqual(['ConfigMap a', 'ConfigMap b', 'ConfigMap c']);
+    expect(seen).toEqual([
+      'GET /api/v1/namespaces/n/configmaps?limit=500',
+      'GET /api/v1/namespaces/n/configmaps?limit=500&continue=t%26%3D%2F',
+    ]);
+  });
+
+  test('with a limit is one page', async () => {
+    replies = [page(['a'], 'more')];
+    expect(await names({ limit: 1, fieldSelector: 'spec.keyAlias=a\\,b&c', labelSelector: 'x in (y)' })).toEqual([
+      'ConfigMap a',
+    ]);
+    expect(seen).toEqual([
+      'GET /api/v1/configmaps?limit=1&fieldSelector=spec.keyAlias%3Da%5C%2Cb%26c&labelSelector=x+in+%28y%29',
+    ]);
+  });
+
+  test('whose token has expired is begun anew', async () => {
+    replies = [page(['a'], 't'), status(410, 'Expired'), page(['a', 'b'])];
+    expect(await names()).toEqual(['ConfigMap a', 'ConfigMap b']);
+  });
+});
+
+describe('an answer that is none', () => {
+  const user = { username: 'a', groups: [] };
+  const ask = () =>
+    [
+      () => cluster().list(RESOURCES.configMaps),
+      () => cluster().serves(RESOURCES.configMaps),
+      () => cluster().may(user, 'get', RESOURCES.secrets, 'a', 'x'),
+    ] as const;
+
+  test.each([
+    '',
+    '<html>',
+    'null',
+    '[]',
+    '1',
+    '"x"',
+    '{}',
+    '{"items":1}',
+    '{"items":[1]}',
+    '{"status":{"allowed":"true"}}',
+  ])('as what a proxy in between says (%s) is an error, never a list, an offer or a right', async (text) => {
+    replies = [(_request, response) => response.writeHead(200).end(text)];
+    for (const one of ask()) await expect(one()).rejects.toThrow();
+  });
+
+  test('is not a list of nothing, however that is written', async () => {
+    for (const text of ['{"items":null}', '{"metadata":{},"items":[]}', '{"metadata":{"continue":""},"items":[]}']) {
+      replies = [(_request, response) => response.writeHead(200).end(text)];
+      expect(await cluster().list(RESOURCES.configMaps)).toEqual([]);
+    }
+  });
+
+  test('is not a refusal: access is allowed only where the answer says so', async () => {
+    replies = [json(201, { status: { allowed: false, denied: true } })];
+    expect(await cluster().may(user, 'get', RESOURCES.secrets, 'a', 'x')).toBe(false);
+    replies = [json(201, { status: { allowed: true } })];
+    expect(await cluster().may(user, 'get', RESOURCES.secrets, 'a', 'x')).toBe(true);
+  });
+});
+
+test('every write says whose it is, and an apply takes fields over', async () => {
+  const contentTypes: unknown[] = [];
+  replies = [
+    (request, response) => {
+      contentTypes.push(request.headers['content-type'], request.headers.authorization);
+      response.writeHead(200).end(JSON.stringify(map('x')));
+    },
+  ];
+  const subject = cluster();
+  await subject.create(RESOURCES.configMaps, map('x'));
+  await subject.patch(RESOURCES.configMaps, 'a', 'x', {}, 'status');
+  await subject.apply(RESOURCES.configMaps, map('x'));
+  expect(seen).toEqual([
+    'POST /api/v1/namespaces/a/configmaps?fieldManager=gateway-operator',
+    'PATCH /api/v1/namespaces/a/configmaps/x/status?fieldManager=gateway-operator',
+    'PATCH /api/v1/namespaces/a/configmaps/x?fieldManager=gateway-operator&force=true',
+  ]);
+  expect(contentTypes).toEqual([
+    'application/json',
+    'Bearer secret',
+    'application/merge-patch+json',
+    'Bearer secret',
+    'application/apply-patch+yaml',
+    'Bearer secret',
+  ]);
+});

@@ -1,0 +1,93 @@
+// Errors of the database: its absence (503, try again) in words that help, or a mistake of ours.
+import pg from 'pg';
+import { reasonOf } from '#core/failure/error-text.ts';
+import { type DatabaseConnection, DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
+import { AnswerRefused } from '../backends/reply-memory.ts';
+
+/** Where a database is, in the words of its messages: never the password. */
+type Place = Omit<DatabaseConnection, 'password'>;
+
+const at = (place: Place) => `PostgreSQL at ${place.host}:${place.port}`;
+
+/** SQLSTATE (or its class) → what a person should check. Source: PostgreSQL, Appendix A. */
+const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
+  '28': ({ username, dbname }) =>
+    `refused the user "${username}" for database "${dbname}": check username and password`,
+  '3D000': ({ dbname }) => `has no database "${dbname}": create it, or correct the name`,
+  '42501': ({ username, dbname }) =>
+    `does not let "${username}" do what is needed: grant create on database "${dbname}", or own the schema gateway_operator`,
+  '25P03': () => 'took a lock back from a process that kept silent',
+  '25006': () => 'is read-only: point the instance to the primary',
+  '40': () => 'rolled the transaction back in favour of another',
+  '53': () => 'is out of resources (connections, memory or disk)',
+  '55P03': () => 'kept a lock from us for too long',
+  '57': () => 'is starting, stopping, or gave up on a statement',
+  '58': () => 'met a system error',
+  '08': () => 'broke the connection',
+  XX: () => 'met an internal error',
+};
+
+/** Undefined table, undefined schema. */
+const NO_SCHEMA: ReadonlySet<string> = new Set(['42P01', '3F000']);
+
+/** Dialling failed, or the connection ended under a statement: anything that is not the server's own refusal, in any runtime's words. */
+export class ConnectionBroke extends Error {
+  override readonly name = 'ConnectionBroke';
+}
+
+/** To be put around whatever speaks to the server. */
+export async function onConnection<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    // Without a SQLSTATE it is the client library that could not make sense of what came: no PostgreSQL speaks there.
+    if (error instanceof pg.DatabaseError && error.code !== undefined) throw error;
+    throw new ConnectionBroke(reasonOf(error), { cause: error });
+  }
+}
+
+/** The error for the caller in place of `error`: DatabaseUnreachable for a database that is away or has no schema, else the error itself. */
+export function toRefusal(error: unknown, place: Place): unknown {
+  if (error instanceof ConnectionBroke) return unreachable(place, whyBroken(error), error.cause);
+  if (error instanceof AnswerRefused) return unreachable(place, error.message, error);
+  if (!(error instanceof pg.DatabaseError)) return error;
+  if (NO_SCHEMA.has(error.code ?? '')) {
+    const what = 'has no schema of ours yet: reconcile creates it when it reaches the instance';
+    return new SchemaMissing(`${at(place)} ${what}`, { cause: error });
+  }
+  const advice = ADVICE[error.code ?? ''] ?? ADVICE[(error.code ?? '').slice(0, 2)];
+  return advice === undefined ? error : unreachable(place, `${advice(place)} (${error.code}: ${error.message})`, error);
+}
+
+/** The client library's words for a server that answers "no" where TLS is asked for. */
+export const NO_TLS = 'The server does not support SSL connections';
+
+/** Error codes of Node and OpenSSL for a certificate that does not verify. */
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/;
+
+function whyBroken({ message, cause }: ConnectionBroke): string {
+  if (cause instanceof AnswerRefused) return message;
+  if (message === NO_TLS) return 'does not offer TLS, which sslmode asks for: switch it on there, or ask for less';
+  const isCertificate = cause instanceof Error && 'code' in cause && CERTIFICATE.test(String(cause.code));
+  if (isCertificate)
+    return `has a certificate that does not verify (${message}): check sslrootcert and the host's name`;
+  return `cannot be reached (${message}): check host and port`;
+}
+
+/** The connection is gone, and another one may do. */
+export function isBroken(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(error.code ?? '');
+  return error instanceof ConnectionBroke && !(error.cause instanceof AnswerRefused);
+}
+
+/** The database let `millis` pass without an answer. */
+export function toSilence(place: Place, millis: number): DatabaseUnreachable {
+  return new DatabaseUnreachable(`${at(place)} did not answer within ${millis} ms: check host, port and the network`);
+}
+
+/** The work that asked the database has ended, or was given up: nothing more is waited for. */
+export const toEnd = (place: Place, reason: Error): DatabaseUnreachable => unreachable(place, reason.message, reason);
+
+function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreachable {
+  return new DatabaseUnreachable(`${at(place)} ${what}`, { cause });
+}

@@ -1,0 +1,198 @@
+// The books of accounts: numbered batches of entries, and one closing per account (LEDGER 3, 8).
+
+import type { AccountRow } from '#core/ports/counter-store.ts';
+import type { AccountBooks, AccountCharge, Batch, BatchOutcome, Closing } from '#core/ports/ledger-database.ts';
+import type { Random } from '#core/ports/platform.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
+import { type Booking, type BookingDeps, inBooking } from './booking.ts';
+import { EPOCH_LOCK } from './epochs.ts';
+import { expiredEntries } from './expired-rows.ts';
+import { insertBatch } from './insert-batch.ts';
+import { createReading, inPortions } from './ledger-queries.ts';
+import { BOOKING_LOCK } from './recount.ts';
+import { GATEWAY_LIMIT, type Query } from './session.ts';
+
+interface AccountBookDeps extends BookingDeps {
+  readonly random: Random;
+}
+
+const QUESTION = 10_000;
+
+export function createAccountBooks(deps: AccountBookDeps, instanceUid: string): AccountBooks {
+  const ask: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
+  return {
+    ...createReading(deps.session, SUMS),
+    bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
+    close: (closing) => inBooking(deps, (booking) => close(booking, instanceUid, { ...closing, random: deps.random })),
+    rows: async (accounts) =>
+      new Map(await inPortions(accounts, QUESTION, (portion) => rowsOf(ask, instanceUid, portion))),
+    charges: (accounts) => inPortions(accounts, QUESTION, (portion) => chargesOf(ask, instanceUid, portion)),
+  };
+}
+
+async function book(
+  booking: Booking,
+  instanceUid: string,
+  batch: Batch,
+): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }> {
+  const { query } = booking;
+  const { account, isLast = false, entries, epoch, calls } = batch;
+  // On Workers: the entry is the record that its account is closed.
+  const isRequest = isLast && entries.some(({ id }) => id === account?.id);
+  await lock(query, instanceUid, isRequest ? account?.id : undefined);
+  const outcome = await enter(query, instanceUid, isRequest, batch);
+  if (outcome !== 'booked') return { outcome, rejected: [] };
+  // A process between two accounts knows the count of a store that is gone.
+  const counted = account === undefined ? 0 : calls;
+  return { outcome, rejected: await insertBatch(booking, instanceUid, { entries, epoch, calls: counted }) };
+}
+
+/** `account`: one without a row to lock. */
+async function lock(query: Query, instanceUid: string, account?: string): Promise<void> {
+  const own = account === undefined ? '' : ', pg_advisory_xact_lock(hashtextextended($2, 7203418870))';
+  const shared = `select pg_advisory_xact_lock_shared(${BOOKING_LOCK}), pg_advisory_xact_lock_shared(${EPOCH_LOCK})${own}`;
+  await query(shared, account === undefined ? [instanceUid] : [instanceUid, account]);
+}
+
+/** `booked`: the batch may be booked, and its account's row says so already. */
+async function enter(query: Query, instanceUid: string, isRequest: boolean, batch: Batch): Promise<BatchOutcome> {
+  const { epoch, account, isLast = false } = batch;
+  if (account !== undefined) {
+    const values = [instanceUid, account.id, account.batch, account.number, epoch, isLast];
+    const entered = await query(isRequest ? ENTER_REQUEST : ENTER, isRequest ? values.slice(0, 2) : values);
+    if (entered.length > 0) return 'booked';
+    if (isLast) return 'closed';
+  }
+  // Sums are read as soon as the epoch is open: it opens after the bookings by ids that are under way.
+  const [current] = await query<Epoch>(`${CURRENT} for share`, [instanceUid]);
+  if (Number(current?.epoch ?? 0) !== epoch) return 'epoch';
+  return account !== undefined || current?.isOpen === true ? 'closed' : 'booked';
+}
+
+interface Epoch {
+  readonly epoch: string;
+  readonly isOpen: boolean;
+}
+
+const CURRENT = `
+select epoch::text as epoch, opened_at is not null as "isOpen" from gateway_operator.store_epoch where instance_uid = $1`;
+
+/** A batch that was booked before its account was closed is done again without effect. */
+export const ENTER = `
+insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
+select $1, $2::uuid, $3::bigint, $4::bigint, case when $6::boolean then clock_timestamp() end
+where $6::boolean or exists (select from gateway_operator.store_epoch where instance_uid = $1 and epoch = $5::bigint)
+on conflict (instance_uid, account) do update set booked = greatest(a.booked, excluded.booked),
+    number = greatest(a.number, excluded.number), closed_at = coalesce(a.closed_at, excluded.closed_at)
+  where a.closed_at is null or a.booked >= excluded.booked
+returning 1`;
+
+const ENTER_REQUEST = `
+select 1 where not exists (
+  select from gateway_operator.account where instance_uid = $1 and account = $2::uuid and closed_at is not null)`;
+
+async function close(
+  booking: Booking,
+  instanceUid: string,
+  { random, ...closing }: Closing & { readonly random: Random },
+): ReturnType<AccountBooks['close']> {
+  const { query } = booking;
+  const { account, epoch } = closing;
+  await lock(query, instanceUid, account);
+  let [current] = await query<Epoch>(CURRENT, [instanceUid]);
+  // Charges from before an epoch is open are in all sums that are read in it: it opens after this.
+  if (current?.isOpen === false) [current] = await query<Epoch>(`${CURRENT} for update`, [instanceUid]);
+  if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
+  if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
+  const [closed] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
+  const entries = closed === undefined ? [] : expiredEntries(closing, Number(closed.booked), random);
+  if (closed !== undefined) {
+    await insertBatch(booking, instanceUid, { entries, epoch, calls: closing.calls });
+    await query(CHARGED, [instanceUid, account, entries.map(({ id }) => id)]);
+  }
+  const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
+  if (row === undefined) throw new Error(`the account ${account} was not closed`);
+  return row.isClosed ? { outcome: 'closed', row, charged: entries } : { outcome: 'behind' };
+}
+
+/** Answers the last batch where nobody has closed the account: neither another process nor the entry of its request. */
+const CLOSE = `
+insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
+select $1, $2::uuid, 0, 0, clock_timestamp() where not exists (select from gateway_operator.entry where id = $2::uuid)
+on conflict (instance_uid, account) do update set closed_at = excluded.closed_at
+  where a.closed_at is null and a.number <= coalesce($3::bigint, a.number)
+returning booked::text`;
+
+const CHARGED = `
+update gateway_operator.account set charged = $3::uuid[] where instance_uid = $1 and account = $2::uuid`;
+
+async function rowsOf(
+  query: Query,
+  instanceUid: string,
+  accounts: ReadonlyArray<string>,
+): Promise<ReadonlyArray<readonly [string, AccountRow]>> {
+  const sorted = accounts.toSorted();
+  const rows = await query<Row>(ROWS, [instanceUid, sorted, sorted[0], sorted.at(-1)]);
+  return rows.map(({ account, booked, number, ...is }) => [
+    account,
+    { booked: Number(booked), number: Number(number), ...is },
+  ]);
+}
+
+interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged'> {
+  readonly account: string;
+  readonly booked: string;
+  readonly number: string;
+}
+
+/** The bounds of the ids leave out the months that cannot have them. */
+export const ROWS = `
+select account::text, booked::text, number::text, closed_at is not null as "isClosed",
+  charged is not null and closed_at >= coalesce(
+    (select opened_at from gateway_operator.store_epoch where instance_uid = $1), 'infinity') as "isCharged"
+from gateway_operator.account where instance_uid = $1 and account = any($2::uuid[])
+union all
+select distinct id::text, '0', '0', true, false from gateway_operator.entry e
+where id = any($2::uuid[]) and id >= $3::uuid and id <= $4::uuid
+  and not exists (select from gateway_operator.account where instance_uid = $1 and account = e.id)`;
+
+async function chargesOf(
+  query: Query,
+  instanceUid: string,
+  accounts: ReadonlyArray<string>,
+): Promise<ReadonlyArray<AccountCharge>> {
+  const rows = await query<ChargeRow>(CHARGES, [instanceUid, accounts]);
+  return rows.map(({ id, scopeId, start, end, cost }) => ({
+    ...{ id, scopeId, spent: BigInt(cost) },
+    window: { start: Number(start), end: Number(end) },
+  }));
+}
+
+interface ChargeRow {
+  readonly id: string;
+  readonly scopeId: ScopeId;
+  readonly start: string;
+  readonly end: string;
+  readonly cost: string;
+}
+
+export const CHARGES = `
+select e.id::text, e.scope_ids[1]::text as "scopeId", e.window_starts[1]::text as start, e.window_ends[1]::text as "end",
+  e.cost::text as cost
+from gateway_operator.account a cross join lateral unnest(a.charged) as charged (id)
+  join gateway_operator.entry e on e.id = charged.id and e.kind = 'expired'
+where a.instance_uid = $1 and a.account = any($2::uuid[])
+  and not exists (select from gateway_operator.entry c where c.id = charged.id and c.kind = 'correction')
+order by e.id`;
+
+/** With what was rejected: a rejected entry counts as spent until a person decides. */
+export const SUMS = `
+with rejected as materialized (
+  select charge ->> 'scopeId' as scope_id, charge -> 'window' ->> 'start' as window_start, charge -> 'window' ->> 'end' as window_end,
+    sum(cost) as amount
+  from gateway_operator.entry_rejected cross join lateral json_array_elements(charges) as charge group by 1, 2, 3)
+select t.place, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
+from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
+  left join gateway_operator.sum s using (scope_id, window_start, window_end)
+  left join rejected r on r.scope_id = t.scope_id::text and r.window_start = t.window_start::text and r.window_end = t.window_end::text
+where s.amount is not null or r.amount is not null`;

@@ -1,0 +1,71 @@
+// Reading of the books: sums of counters, and the entries of ids, in statements of bounded size.
+import type { QueryResultRow } from 'pg';
+import type { Booked, EntryKind, Reading } from '#core/ports/ledger-rows.ts';
+import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
+import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
+
+const QUESTION = 10_000;
+/** Windows in one query of sums: all that a sweep asks for, within reason. */
+const SUMS_QUESTION = 200_000;
+
+/** Reading on connections of the session. `sums`: the statement that answers the places of counters and their amounts. */
+export function createReading(session: Session, sums: string = SUMS): Reading {
+  return readingBy((size, ...call) => session.query(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call), sums);
+}
+
+/** A statement about so many things. */
+type Ask = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
+
+export function readingBy(ask: Ask, sums: string = SUMS): Reading {
+  const sumsOf = async (of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
+    const windows = of.map(({ window }) => window);
+    const columns = [
+      of.map(({ scopeId }) => scopeId),
+      windows.map(({ start }) => start),
+      windows.map(({ end }) => end),
+    ];
+    const rows = await ask<{ place: string; amount: string }>(of.length, sums, columns);
+    const spent = new Map(rows.map(({ place, amount }) => [Number(place) - 1, BigInt(amount)]));
+    return of.map((each, place) => ({ ...each, spent: spent.get(place) ?? 0n }));
+  };
+  const bookedOf = async (ids: ReadonlyArray<string>) => {
+    const sorted = ids.toSorted();
+    const rows = await ask<BookedRow>(ids.length, BOOKED, [sorted, sorted[0], sorted.at(-1)]);
+    return rows.map(({ id, kinds, costs }): [string, Booked[]] => [
+      id,
+      kinds.map((kind, place) => ({ kind, cost: BigInt(costs[place] ?? 0) })),
+    ]);
+  };
+  return {
+    sums: (of) => inPortions(of, SUMS_QUESTION, sumsOf),
+    bookedOf: async (ids) => new Map(await inPortions(ids, QUESTION, bookedOf)),
+  };
+}
+
+interface BookedRow {
+  readonly id: string;
+  readonly kinds: ReadonlyArray<EntryKind>;
+  readonly costs: ReadonlyArray<string>;
+}
+
+/** One after the other: what one portion of at most `size` answers, then what the next does. */
+export async function inPortions<T, A>(
+  all: ReadonlyArray<T>,
+  size: number,
+  ask: (portion: ReadonlyArray<T>) => Promise<ReadonlyArray<A>>,
+): Promise<ReadonlyArray<A>> {
+  const answers: A[] = [];
+  for (let from = 0; from < all.length; from += size)
+    for (const answer of await ask(all.slice(from, from + size))) answers.push(answer);
+  return answers;
+}
+
+export const SUMS = `
+select t.place, s.amount::text as amount
+from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
+  join gateway_operator.sum s using (scope_id, window_start, window_end)`;
+
+/** The bounds of the ids leave out the months that cannot have them. */
+export const BOOKED = `
+select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by kind) as costs
+from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`;

@@ -1,0 +1,168 @@
+// Monthly partitions of entries: made before an entry needs one, dropped whole after RETAIN_MONTHS (LEDGER 2).
+import type { Millis } from '#core/ports/money.ts';
+import { timeOf } from '../process/ids.ts';
+import { hasTable } from './schema.ts';
+import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
+
+const LOCK = 7_203_418_866;
+
+/** Months since January 1970, UTC. */
+type Month = number;
+
+/** Ids are ours: a time outside 1970 to 2199 is no time, and PostgreSQL refuses the entry. */
+const LAST_MONTH: Month = 230 * 12 - 1;
+
+/** The lowest UUID of that millisecond: no id made then or later is below it. */
+export function lowestId(time: Millis): string {
+  const hex = Math.min(Math.max(Math.ceil(time), 0), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
+export type Months = ReturnType<typeof createMonths>;
+
+/** Processes make and drop months one after the other. */
+async function lockMonths(query: Query): Promise<void> {
+  await query(`select pg_advisory_xact_lock(${LOCK})`);
+}
+
+/** A month that a person drops with SQL is not among them, and is made again. */
+export async function readDropped(query: Query): Promise<ReadonlySet<Month>> {
+  const rows = await query<{ month: string }>('select month from gateway_operator.dropped_month');
+  return new Set(rows.map(({ month }) => monthOf(Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`))));
+}
+
+export function createMonths(session: Session) {
+  const made = new Set<Month>();
+  let dropped: ReadonlySet<Month> = new Set();
+
+  const make = async (query: Query, months: ReadonlyArray<Month>) => {
+    const unknown = months.filter((month) => month >= 0 && month <= LAST_MONTH && !made.has(month));
+    if (unknown.length === 0) return;
+    // Without the lock, which a booking keeps to its end: on Workers each request books over connections of its own.
+    for (const month of await presentOf(query, unknown)) made.add(month);
+    const missing = unknown.filter((month) => !made.has(month));
+    if (missing.length === 0) return;
+    await lockMonths(query);
+    dropped = await readDropped(query);
+    for (const month of missing) if (!dropped.has(month)) await makeMonth(query, month);
+    for (const month of missing) made.add(month);
+  };
+
+  return {
+    /** Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Costs nothing where this process has made them, or seen them. */
+    ensure: (query: Query, ids: ReadonlyArray<string>) => make(query, monthsOf(ids)),
+    /** Months come and go behind a process: the next `ensure` looks for all of them again. */
+    forget: () => made.clear(),
+    /** This month and the next two, by the database's clock. */
+    ahead: () =>
+      session.transaction(LIMIT, async (query) => {
+        const [row] = await query<{ now: string }>('select (extract(epoch from now()) * 1000)::bigint as now');
+        const month = monthOf(Number(row?.now));
+        await make(query, [month, month + 1, month + 2]);
+      }),
+    /** The id's month was dropped when that was last looked at: it is not made again, for what was in it is not known. */
+    isDropped: (id: string) => {
+      const time = timeOf(id);
+      return time !== undefined && dropped.has(monthOf(time));
+    },
+    /**
+     * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into (an
+     * edit of its duration counts single charges at the edge). Answers which, like `2026_01`. One transaction each.
+     */
+    drop: async (kept: number) => {
+      const rows = await session.query<{ month: string }>(LIMIT, UNNEEDED, [kept]);
+      for (const { month } of rows) {
+        await session.transaction(LIMIT, (query) => dropMonth(query, month));
+        made.clear();
+      }
+      return rows.map(({ month }) => month);
+    },
+  };
+}
+
+function monthsOf(ids: ReadonlyArray<string>): ReadonlyArray<Month> {
+  const days = new Set<number>();
+  for (const id of ids) {
+    const time = timeOf(id);
+    if (time !== undefined) days.add(Math.floor(time / DAY));
+  }
+  const months = [...days].map((day) => monthOf(day * DAY));
+  return [...new Set(months.flatMap((month) => [month, month + 1]))];
+}
+
+const DAY: Millis = 86_400_000;
+
+export function monthOf(time: Millis): Month {
+  const date = new Date(time);
+  return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
+}
+
+/** `2026_01`. */
+const suffixOf = (month: Month): string =>
+  new Date(Date.UTC(1970, month, 1)).toISOString().slice(0, 7).replace('-', '_');
+
+/** Those of these months that have their partitions. */
+async function presentOf(query: Query, months: ReadonlyArray<Month>): Promise<ReadonlyArray<Month>> {
+  const suffixes = months.map(suffixOf);
+  const rows = await query<{ month: string }>(PRESENT, [
+    suffixes.flatMap((suffix) => [`entry_${suffix}`, `charge_${suffix}`]),
+  ]);
+  const present = new Set(rows.map(({ month }) => month));
+  return months.filter((_, place) => present.has(suffixes[place] ?? ''));
+}
+
+const PRESENT = `
+select right(c.relname, 7) as month from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where n.nspname = 'gateway_operator' and c.relname = any($1::text[]) group by 1 having count(*) = 2`;
+
+/** Made aside and then attached: readers and writers of the other months are not stopped. */
+async function makeMonth(query: Query, month: Month): Promise<void> {
+  const suffix = suffixOf(month);
+  const range = `from ('${lowestId(Date.UTC(1970, month, 1))}') to ('${lowestId(Date.UTC(1970, month + 1, 1))}')`;
+  for (const table of ['entry', 'charge']) {
+    if (await hasTable(query, `${table}_${suffix}`)) continue;
+    const name = `gateway_operator.${table}_${suffix}`;
+    await query(`create table ${name} (like gateway_operator.${table} including all);
+      alter table gateway_operator.${table} attach partition ${name} for values ${range}`);
+  }
+}
+
+/**
+ * Months before the current one and so many before it, and before the one in which the longest window in force may have
+ * begun; a calendar month is up to a thirtieth longer than 30 days.
+ */
+const UNNEEDED = `
+with duration as (
+  select policy -> 'budget' ->> 'duration' as text from gateway_operator.claim where retired_at is null
+  union
+  select model -> 'budget' ->> 'duration'
+  from gateway_operator.claim cross join lateral jsonb_array_elements(coalesce(policy -> 'ownScopes', '[]')) as model
+  where retired_at is null),
+longest as (
+  select max(substring(text from '^[0-9]+')::bigint * case substring(text from '[a-z]+$')
+    when 's' then 1 when 'm' then 60 when 'h' then 3600 when 'd' then 86400 when 'w' then 604800 when 'mo' then 2592000 end) as seconds
+  from duration where text is not null)
+select distinct right(c.relname, 7) as month
+from pg_catalog.pg_inherits i
+  join pg_catalog.pg_class c on c.oid = i.inhrelid
+  join pg_catalog.pg_class p on p.oid = i.inhparent
+  join pg_catalog.pg_namespace n on n.oid = p.relnamespace
+where n.nspname = 'gateway_operator' and p.relname in ('entry', 'charge') and c.relname ~ '^(entry|charge)_[0-9]{4}_[0-9]{2}$'
+  and right(c.relname, 7) < to_char(now() at time zone 'UTC' - make_interval(months => $1), 'YYYY_MM')
+  and right(c.relname, 7) < (select to_char(now() at time zone 'UTC' - make_interval(secs => coalesce(seconds, 0) * 31 / 30.0), 'YYYY_MM')
+    from longest)
+order by 1`;
+
+/** Bookings and reads under way are waited for, not stopped; a lock that does not come is tried again by the next sweep. */
+async function dropMonth(query: Query, month: string): Promise<void> {
+  await query('set local lock_timeout = 2000');
+  await lockMonths(query);
+  await query('insert into gateway_operator.dropped_month (month) values ($1) on conflict do nothing', [month]);
+  // In the order in which a booking takes them.
+  for (const table of ['entry', 'charge']) await query(`drop table if exists gateway_operator.${table}_${month}`);
+  await query(`delete from gateway_operator.account where to_char(closed_at at time zone 'UTC', 'YYYY_MM') = $1`, [
+    month,
+  ]);
+}

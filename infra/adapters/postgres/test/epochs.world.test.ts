@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeEpochs } from '#core/ports/test/epochs.promises.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createDatabase, type Database } from '../database.ts';
+
+const log = createMemoryLog();
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
+let database: Database;
+let made = 0;
+
+beforeAll(async () => {
+  server = await sharedPostgres();
+  connection = await server.migratedDatabase();
+  database = createDatabase(connection, { log });
+});
+afterAll(async () => {
+  await database?.close();
+});
+
+const instance = (): string => `instance-${made++}`;
+
+describeEpochs('PostgreSQL', async () => database.epochs(instance()));
+
+test('a process that has not shown itself for five seconds is not awaited', async () => {
+  const uid = instance();
+  const epochs = database.epochs(uid);
+  await epochs.raise(0, 0);
+  await epochs.beat('one', 0);
+  expect(await epochs.state()).toMatchObject({ awaited: 1 });
+  await server.query(
+    connection,
+    `update gateway_operator.gateway_process set seen_at = clock_timestamp() - interval '6 seconds' where instance_uid = $1`,
+    [uid],
+  );
+  expect(await epochs.state()).toMatchObject({ awaited: 0 });
+});

@@ -1,0 +1,81 @@
+// Databases that their owner wrote to harm the process that asks them.
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { HARMS, startHostilePostgres, startRandomPostgres } from '../../../../test/hostile/postgres.ts';
+import { createMemoryBudget } from '../../backends/reply-memory.ts';
+import { createDatabase } from '../database.ts';
+
+const MIB = 1024 * 1024;
+const at = (port: number) => ({ host: '127.0.0.1', port, username: 'u', password: 'p', dbname: 'd' });
+
+/** Errors that nobody would have caught: they end a process. */
+const uncaught: unknown[] = [];
+const note = (error: unknown) => void uncaught.push(error);
+process.on('uncaughtException', note);
+process.on('unhandledRejection', note);
+afterEach(() => {
+  expect(uncaught.splice(0)).toEqual([]);
+});
+
+async function openDatabase(server: { readonly port: number; stop(): Promise<void> }) {
+  const database = createDatabase(at(server.port), { log: createMemoryLog() });
+  onTestFinished(async () => {
+    await server.stop();
+    await database.close();
+  });
+  const budget = createMemoryBudget(20 * MIB);
+  const share = budget.share(MIB);
+  return { own: database, within: database.within(share), share };
+}
+
+/** Complete answers, each of no rows: to most questions a true one. */
+const EMPTY = 'replies to nothing, without end';
+
+/** Rejected as a database that is away, in a sentence that says what to check. */
+function expectAway(answers: ReadonlyArray<PromiseSettledResult<unknown>>): void {
+  for (const answer of answers) {
+    expect(answer).toMatchObject({ status: 'rejected', reason: expect.any(DatabaseUnreachable) });
+    expect(String((answer as PromiseRejectedResult).reason.message)).toMatch(/^PostgreSQL at 127\.0\.0\.1:\d+ .*: /);
+  }
+}
+
+describe.each(HARMS)('a database that answers with %s', (harm) => {
+  test('is away for the instance that names it, after little of it was read', async () => {
+    const server = await startHostilePostgres(harm);
+    const { within, share } = await openDatabase(server);
+    // The part of a run ends some time.
+    const end = setTimeout(share.end, 6000);
+    const calls = [within.instance('one'), within.claims('one'), within.openInstances('here')];
+    const answers = await Promise.allSettled(calls);
+    clearTimeout(end);
+    if (harm !== EMPTY) expectAway(answers);
+    // Sockets of both sides hold some more.
+    expect(server.sent()).toBeLessThan(60 * MIB);
+  });
+
+  test('costs a gateway, whose own it is, no more than a statement may have', async () => {
+    const server = await startHostilePostgres(harm);
+    const { own } = await openDatabase(server);
+    const answers = await Promise.allSettled([own.policies('one').find(['a'.repeat(64)])]);
+    if (harm !== EMPTY) expectAway(answers);
+    expect(server.sent()).toBeLessThan(40 * MIB);
+  });
+});
+
+test('a database that answers at random ends no process', async () => {
+  for (let seed = 1; seed <= 100; seed += 1) {
+    const server = await startRandomPostgres(seed);
+    const database = createDatabase(at(server.port), { log: createMemoryLog() });
+    const share = createMemoryBudget(MIB).share(MIB);
+    const within = database.within(share);
+    const end = setTimeout(share.end, 100);
+    await Promise.allSettled([within.instance('one'), within.claims('one'), within.sums([])]);
+    clearTimeout(end);
+    share.end();
+    await server.stop();
+    await database.close();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect({ seed, uncaught: uncaught.splice(0) }).toEqual({ seed, uncaught: [] });
+  }
+});

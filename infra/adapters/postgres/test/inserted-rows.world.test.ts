@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { entryOf, idAt, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
+import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
+import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createDatabase, type Database } from '../database.ts';
+import { lowestId } from '../partitions.ts';
+
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
+let database: Database;
+let log: MemoryLog;
+const open: Database[] = [];
+const WINDOW = { start: Date.UTC(2026, 10, 1), end: Date.UTC(2026, 11, 1) };
+
+beforeAll(async () => {
+  server = await sharedPostgres();
+});
+
+afterAll(async () => {
+  await Promise.all(open.map((each) => each.close()));
+});
+
+beforeEach(async () => {
+  connection = await server.migratedDatabase();
+  log = createMemoryLog();
+  database = createDatabase(connection, { log });
+  open.push(database);
+});
+
+const partitions = async (table: 'entry' | 'charge') => {
+  const rows = await server.query<{ name: string }>(
+    connection,
+    `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = $1::regclass order by 1`,
+    [`gateway_operator.${table}`],
+  );
+  return rows.map(({ name }) => name);
+};
+const partitionOf = async (id: string) => {
+  const [row] = await server.query<{ name: string }>(
+    connection,
+    'select tableoid::regclass::text as name from gateway_operator.entry where id = $1',
+    [id],
+  );
+  return row?.name;
+};
+const count = async (table: string) => {
+  const [row] = await server.query<{ count: string }>(connection, `select count(*) from gateway_operator.${table}`);
+  return Number(row?.count);
+};
+
+test('an entry keeps all that was said about it, to the nano-dollar and the millisecond', async () => {
+  const entry = entryOf({
+    cost: 2n ** 63n - 1n,
+    tokens: { input: 10_000_000_000, output: 2, cachedInput: 3, cacheWrite: 4 },
+    model: 'größe/"small", {a},\\b',
+    identifier: "o'hara",
+    estimated: true,
+    settledAt: Date.UTC(2026, 10, 15, 12, 0, 1, 234),
+  });
+  await bookEntries(database, 'instance-1', [entry]);
+  const [charged] = entry.charges;
+  expect(
+    await server.query(connection, 'select *, settled_at::text, scope_ids::text from gateway_operator.entry'),
+  ).toEqual([
+    {
+      id: entry.id,
+      kind: 'settled',
+      instance_uid: 'instance-1',
+      cost: '9223372036854775807',
+      input_tokens: '10000000000',
+      output_tokens: '2',
+      cached_input_tokens: '3',
+      cache_write_tokens: '4',
+      model: 'größe/"small", {a},\\b',
+      identifier: "o'hara",
+      estimated: true,
+      settled_at: expect.stringContaining(':01.234'),
+      scope_ids: `{${charged?.scopeId}}`,
+      window_starts: [String(charged?.window.start)],
+      window_ends: [String(charged?.window.end)],
+    },
+  ]);
+});
+
+test('what a scope paid in one second is one row a batch, and the second is that of the hold', async () => {
+  const second = Date.UTC(2026, 10, 15, 12, 0, 1);
+  const [two, three] = [scopeNumber(2), scopeNumber(3)].map((scopeId) => ({ scopeId, window: WINDOW }));
+  const [first, ...others] = [0, 999, 1000].map((later) => entryOf({ id: idAt(second + later), cost: 5n }));
+  if (first === undefined || two === undefined || three === undefined) throw new Error('nothing to book');
+  const nobody = entryOf({ id: idAt(second), charges: [] });
+  await bookEntries(database, 'instance-1', [
+    { ...first, charges: [two, three] },
+    nobody,
+    ...others.map((entry) => ({ ...entry, charges: [three] })),
+  ]);
+  await bookEntries(database, 'instance-1', [{ ...entryOf({ id: idAt(second + 1), cost: 7n }), charges: [three] }]);
+  const paid = await server.query(
+    connection,
+    'select scope_id, id, cost from gateway_operator.charge order by scope_id, id, cost',
+  );
+  const [at, next] = [lowestId(second), lowestId(second + 1000)];
+  expect(paid).toEqual([
+    { scope_id: two.scopeId, id: at, cost: '5' },
+    { scope_id: three.scopeId, id: at, cost: '7' },
+    { scope_id: three.scopeId, id: at, cost: '10' },
+    { scope_id: three.scopeId, id: next, cost: '5' },
+  ]);
+  const named = await server.query(connection, 'select scope_ids::text from gateway_operator.entry order by id');
+  expect(named.map(({ scope_ids }) => scope_ids)).toEqual([
+    `{${two.scopeId},${three.scopeId}}`,
+    ...['{}', `{${three.scopeId}}`, `{${three.scopeId}}`, `{${three.scopeId}}`],
+  ]);
+});
+
+test('partitions for this month and the next two are made when the schema is, before anything needs them', async () => {
+  const now = new Date();
+  const names = [0, 1, 2].map((ahead) =>
+    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + ahead)).toISOString().slice(0, 7).replace('-', '_'),
+  );
+  expect(await partitions('entry')).toEqual(names.map((name) => `entry_${name}`));
+  expect(await partitions('charge')).toEqual(names.map((name) => `charge_${name}`));
+});
+
+test('an entry lies in the month of its id, not of its settling: a month begins with its first millisecond, UTC', async () => {
+  const [last, first] = [Date.UTC(2031, 1, 1) - 1, Date.UTC(2031, 1, 1)].map((time) =>
+    entryOf({ id: idAt(time), settledAt: first_of_march }),
+  );
+  await bookEntries(
+    database,
+    'instance-1',
+    [last, first].flatMap((entry) => entry ?? []),
+  );
+  expect(await partitionOf(last?.id ?? '')).toBe('gateway_operator.entry_2031_01');
+  expect(await partitionOf(first?.id ?? '')).toBe('gateway_operator.entry_2031_02');
+  expect(lowestId(Date.UTC(2031, 1, 1)) <= (first?.id ?? '')).toBe(true);
+  expect(lowestId(Date.UTC(2031, 1, 1)) > (last?.id ?? '')).toBe(true);
+});
+const first_of_march = Date.UTC(2031, 2, 1);
+
+test('many processes that need the same new month at the same time make it once', async () => {
+  const databases = Array.from({ length: 6 }, () => createDatabase(connection, { log }));
+  open.push(...databases);
+  const entries = databases.map(() => entryOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
+  await Promise.all(databases.map((each, place) => bookEntries(each, 'instance-1', entries.slice(place, place + 1))));
+  expect((await partitions('entry')).filter((name) => name.includes('2040'))).toEqual([
+    'entry_2040_06',
+    'entry_2040_07',
+  ]);
+  expect(await count('entry')).toBe(6);
+});
+
+test('a month that was dropped behind our back is made again: no entry is rejected for it', async () => {
+  await bookEntries(database, 'instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
+  await server.query(
+    connection,
+    'drop table gateway_operator.entry_2040_06; drop table gateway_operator.charge_2040_06',
+  );
+  expect(await bookEntries(database, 'instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
+    rejected: [],
+  });
+  expect(await count('entry_rejected')).toBe(0);
+});
+
+test.each([
+  ['an id that is none of ours', 'not an id'],
+  ['an id that would break out of its column', '{a,b"},\\'],
+  ['an empty id', ''],
+  ['an id that says null', 'null'],
+  ['an id without a time', 'eb2e0c56-3f3c-4c1e-9a55-0d8e5f0b7a11'],
+])('%s is rejected, the rest of the batch is booked', async (_, id) => {
+  const rest = Array.from({ length: 9 }, () => entryOf());
+  expect(await bookEntries(database, 'instance-1', [...rest.slice(0, 4), entryOf({ id }), ...rest.slice(4)])).toEqual({
+    rejected: [id],
+  });
+  expect((await database.sums(rest[0]?.charges ?? [])).map(({ spent }) => spent)).toEqual([900n]);
+  expect(await count('entry')).toBe(9);
+  const [charged] = await server.query(connection, 'select sum(cost)::text as cost from gateway_operator.charge');
+  expect(charged).toEqual({ cost: '900' });
+});
+
+test('a refused entry is kept whole with the reason, once, and told as an error', async () => {
+  const refused = entryOf({ model: 'a\u0000b\ud800', cost: 10n ** 17n + 1n });
+  await bookEntries(database, 'instance-1', [entryOf(), refused]);
+  await bookEntries(database, 'instance-1', [refused]);
+  const rows = await server.query<{ entry: unknown; reason: string; instance_uid: string }>(
+    connection,
+    'select id, kind, instance_uid, entry::text as entry, reason from gateway_operator.entry_rejected',
+  );
+  expect(rows).toHaveLength(1);
+  expect(rows[0]).toMatchObject({ id: refused.id, kind: 'settled', instance_uid: 'instance-1' });
+  expect(rows[0]?.reason).toMatch(/^22021/);
+  expect(JSON.parse(String(rows[0]?.entry))).toMatchObject({ model: 'a\u0000b\ud800', cost: '100000000000000001' });
+  expect(log.lines.filter(({ level }) => level === 'error')[0]).toMatchObject({
+    message: expect.stringContaining('entry_rejected'),
+    fields: { id: refused.id, kind: 'settled', reason: rows[0]?.reason },
+  });
+});
+
+test('many bad entries in one batch are all rejected, and all good ones booked', async () => {
+  const entries = Array.from({ length: 64 }, (_, place) => entryOf(place % 7 === 3 ? { cost: -1n } : {}));
+  const bad = entries.filter(({ cost }) => cost < 0n).map(({ id }) => id);
+  expect(await bookEntries(database, 'instance-1', entries)).toEqual({ rejected: bad });
+  expect((await database.sums(entries[0]?.charges ?? [])).map(({ spent }) => spent)).toEqual([
+    BigInt(64 - bad.length) * 100n,
+  ]);
+});
+
+test('more than one statement should take is booked, summed and looked up in several', async () => {
+  const entries = Array.from({ length: 12_001 }, () => entryOf({ cost: 1n }));
+  await bookEntries(database, 'instance-1', entries);
+  const asked = entries.flatMap(({ charges }) => charges);
+  expect(new Set((await database.sums(asked)).map(({ spent }) => spent))).toEqual(new Set([12_001n]));
+  expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(12_001);
+});
+
+test('sums, hourly sums and charges always tell the same', async () => {
+  const hours = Array.from({ length: 30 }, (_, place) => idAt(Date.UTC(2026, 10, 15, place % 5, 59, 59, 999)));
+  await bookEntries(
+    database,
+    'instance-1',
+    hours.map((id, place) => entryOf({ id, cost: BigInt(place) })),
+  );
+  const [totals] = await server.query(
+    connection,
+    `select (select sum(amount) from gateway_operator.sum) as sums, (select sum(amount) from gateway_operator.hour_sum) as hours,
+      (select count(*) from gateway_operator.hour_sum) as rows, (select sum(cost) from gateway_operator.charge) as charges`,
+  );
+  expect(totals).toEqual({ sums: '435', hours: '435', rows: '5', charges: '435' });
+});

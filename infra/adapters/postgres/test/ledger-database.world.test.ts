@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import type { Epochs } from '#core/ports/epochs.ts';
+import { describeAccountBooks } from '#core/ports/test/ledger-database.promises.ts';
+import { accountScene, figuresOf } from '#core/ports/test/ledger-database.scenario.promises.ts';
+import { DAY, entryOf, idAt, NOON, scopeWindow } from '#core/ports/test/ledger-row.fixture.ts';
+import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createDatabase, type Database } from '../database.ts';
+import { createAccountBooks } from '../ledger-database.ts';
+import { createMonths } from '../partitions.ts';
+import { createSession, type Query } from '../session.ts';
+
+const INSTANCE = 'instance-1';
+const random = (count: number): Uint8Array => crypto.getRandomValues(new Uint8Array(count));
+let server: SharedPostgres;
+const open: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  server = await sharedPostgres();
+});
+
+afterAll(async () => {
+  await Promise.all(open.map((each) => each.close()));
+});
+
+function databaseAt(connection: SharedPostgres['connection'], log = createMemoryLog()): Database {
+  const database = createDatabase(connection, { log });
+  open.push(database);
+  return database;
+}
+
+const underOf = (database: Database) => ({
+  books: database.accountBooks(INSTANCE, random),
+  epochs: database.epochs(INSTANCE),
+  registry: database,
+});
+
+describeAccountBooks('PostgreSQL', async () => underOf(databaseAt(await server.migratedDatabase())));
+
+describe('several connections', () => {
+  let connection: SharedPostgres['connection'];
+  let log: MemoryLog;
+  let database: Database;
+  let epochs: Epochs;
+  beforeEach(async () => {
+    connection = await server.migratedDatabase();
+    log = createMemoryLog();
+    database = databaseAt(connection, log);
+    epochs = database.epochs(INSTANCE);
+    await epochs.raise(0, 0);
+  });
+  const scene = accountScene(() => underOf(database));
+  const { batch, book, close, spent, spentOfOne, rowOf } = scene;
+  /** The same from another process. */
+  const elsewhere = () => {
+    const under = underOf(databaseAt(connection));
+    return accountScene(() => under);
+  };
+  const waiting = async () => (await server.query(connection, WAITING)).length;
+
+  /** Runs `work` while a transaction of another client is open. */
+  const during = async (begin: (query: Query) => Promise<unknown>, work: () => Promise<unknown>) => {
+    const session = createSession(connection, { log });
+    open.push(session);
+    await session.run(30_000, async (query) => {
+      await query('begin');
+      await begin(query);
+      await work();
+      await query('rollback');
+    });
+  };
+
+  test('two closers at the same time charge an account once', async () => {
+    const other = elsewhere();
+    for (let round = 0; round < 20; round += 1) {
+      const [account, of] = [crypto.randomUUID(), scopeWindow(round)];
+      const [one, two] = await Promise.all([
+        close(account, [figuresOf(of, 5n, 40n)]),
+        other.close(account, [figuresOf(of, 5n, 40n)]),
+      ]);
+      // One of the two has charged it.
+      expect([one, two].map((closed) => ({ ...closed, charged: [] }))).toEqual([
+        { ...two, charged: [] },
+        { ...one, charged: [] },
+      ]);
+      expect([one, two].filter((closed) => 'charged' in closed && closed.charged.length > 0)).toHaveLength(1);
+      expect(await spent(of)).toEqual([45n]);
+    }
+  });
+
+  test('a raise of the epoch waits for the booking under way; one that waits meanwhile is refused', async () => {
+    const entry = entryOf({ cost: 5n });
+    const [one, two] = [crypto.randomUUID(), crypto.randomUUID()];
+    const other = elsewhere();
+    await Promise.all([book(one, 1), other.book(two, 1), epochs.state()]);
+    const steps: string[] = [];
+    const all: Promise<unknown>[] = [];
+    const insert = (query: Query) => query(INSERT_COPY, [entry.id]);
+    await during(insert, async () => {
+      all.push(batch(one, 2, [entry]).then(({ outcome }) => steps.push(`under way: ${outcome}`)));
+      await expect.poll(waiting, { interval: 5 }).toBe(1);
+      all.push(epochs.raise(1, 1).then(() => steps.push('raised')));
+      await expect.poll(waiting, { interval: 5 }).toBe(2);
+      all.push(other.book(two, 2, 300n).then((outcome) => steps.push(`later: ${outcome}`)));
+      await expect.poll(waiting, { interval: 5 }).toBe(3);
+      expect(steps).toEqual([]);
+    });
+    await Promise.all(all);
+    expect(steps.toSorted()).toEqual(['later: epoch', 'raised', 'under way: booked']);
+    expect(await spentOfOne()).toBe(5n);
+    expect(await epochs.state()).toMatchObject({ epoch: 2, calls: 0 });
+  });
+
+  test('an epoch opens after the bookings by ids that are under way, so that sums which are read then have them', async () => {
+    const entry = entryOf({ cost: 5n });
+    const steps: string[] = [];
+    const all: Promise<unknown>[] = [];
+    await epochs.state();
+    await during(
+      (query) => query(INSERT_COPY, [entry.id]),
+      async () => {
+        all.push(batch('', 0, [entry], { account: undefined }).then(({ outcome }) => steps.push(outcome)));
+        await expect.poll(waiting, { interval: 5 }).toBe(1);
+        all.push(epochs.open(1).then(() => steps.push('open')));
+        await expect.poll(waiting, { interval: 5 }).toBe(2);
+        expect(steps).toEqual([]);
+      },
+    );
+    await Promise.all(all);
+    expect([steps.toSorted(), await spentOfOne()]).toEqual([['booked', 'open'], 5n]);
+  });
+
+  test('a process that falls asleep in a booking loses it after 2 s: its account can be closed', async () => {
+    const account = crypto.randomUUID();
+    const session = createSession(connection, { log });
+    open.push(session);
+    const begun = Promise.withResolvers<void>();
+    const never = () => {
+      begun.resolve();
+      return new Promise<void>(() => undefined);
+    };
+    const months = { ...createMonths(session), ensure: never };
+    const asleep = createAccountBooks({ session, months, log, random }, INSTANCE);
+    const entries = [entryOf({ cost: 40n })];
+    const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 0, entries };
+    const outcome = asleep.bookBatch(batchOfSleeper).then(
+      () => 'booked',
+      (error: unknown) => error,
+    );
+    await begun.promise;
+    expect(await close(account, [figuresOf(scopeWindow(1), 5n, 40n)])).toMatchObject({ row: { booked: 0 } });
+    expect(await outcome).toBeInstanceOf(DatabaseUnreachable);
+    expect(await spentOfOne()).toBe(45n);
+  });
+
+  test('large batches and closings over the same scopes in opposite orders do not deadlock', async () => {
+    const scopes = Array.from({ length: 40 }, (_, number) => scopeWindow(number));
+    const large = (turn: number) =>
+      Array.from({ length: 6000 }, (_, place) => {
+        const from = (place * (turn + 1) + turn * 13) % scopes.length;
+        const charges = [scopes[from], scopes[(from + 20) % scopes.length]].flatMap((of) => of ?? []);
+        return entryOf({ id: idAt(NOON + ((place * 7919) % 6000)), cost: 1n, charges });
+      });
+    const other = elsewhere();
+    const closing = () =>
+      other.close(
+        crypto.randomUUID(),
+        scopes.toReversed().map((of) => figuresOf(of, 1000n)),
+      );
+    await Promise.all([
+      ...[0, 1, 2].map((turn) => (turn % 2 ? other : scene).batch(crypto.randomUUID(), 1, large(turn))),
+      ...[closing(), closing()],
+    ]);
+    const total = (await spent(...scopes)).reduce((sum, amount) => sum + amount, 0n);
+    expect(total).toBe(3n * 6000n * 2n + 2n * 40n * 1000n);
+  });
+
+  test('the same entries in batches of several accounts, in opposite orders, count once and do not deadlock', async () => {
+    const other = elsewhere();
+    await Promise.all([book(crypto.randomUUID(), 1), other.book(crypto.randomUUID(), 1)]);
+    for (let round = 1n; round <= 4n; round += 1n) {
+      const entries = Array.from({ length: 4000 }, () => entryOf({ cost: 1n }));
+      const outcomes = await Promise.all([
+        batch(crypto.randomUUID(), 1, entries),
+        other.batch(crypto.randomUUID(), 1, entries.toReversed()),
+      ]);
+      expect(outcomes.map(({ outcome }) => outcome)).toEqual(['booked', 'booked']);
+      expect(await spentOfOne()).toBe(round * 4000n);
+    }
+  });
+
+  test.each([
+    ['an id that is none of ours', 'not an id'],
+    ['an id that would break out of its column', '{a,b"},\\'],
+    ['an id without a time', 'eb2e0c56-3f3c-4c1e-9a55-0d8e5f0b7a11'],
+  ])('%s is rejected and told as an error, the rest of the batch is booked', async (_, id) => {
+    const rest = Array.from({ length: 9 }, () => entryOf());
+    const entries = [...rest.slice(0, 4), entryOf({ id, model: 'a\u0000b\ud800' }), ...rest.slice(4)];
+    expect(await batch(crypto.randomUUID(), 1, entries)).toEqual({ outcome: 'booked', rejected: [id] });
+    expect(await spentOfOne()).toBe(1000n);
+    expect(log.lines.map(({ fields }) => fields?.id)).toEqual([id]);
+  });
+
+  test('sums, hours and charges tell the same, of closings too', async () => {
+    const ids = Array.from({ length: 30 }, (_, place) => idAt(Date.UTC(2026, 10, 15, place % 5, 59, 59, 999)));
+    await batch(
+      crypto.randomUUID(),
+      1,
+      ids.map((id, place) => entryOf({ id, cost: BigInt(place) })),
+    );
+    await close(crypto.randomUUID(), [figuresOf(scopeWindow(1), 0n, -35n)], { at: Date.UTC(2026, 10, 15, 4) });
+    const [totals] = await server.query(connection, TOTALS);
+    expect(totals).toEqual({ sums: '400', hours: '400', rows: '5', charges: '400' });
+  });
+
+  test('closed accounts are forgotten with the entries of their month, live ones never', async () => {
+    const [old, recent, live] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
+    for (const account of [old, recent]) await close(account, undefined);
+    await batch(live, 1, [entryOf({ id: idAt(Date.now() - 200 * DAY) })]);
+    await server.query(
+      connection,
+      `update gateway_operator.account set closed_at = now() - interval '200 days' where account = $1`,
+      [old],
+    );
+    expect(await database.dropMonths(12)).toEqual([]);
+    expect(await rowOf(old)).toBeDefined();
+    expect(await database.dropMonths(2)).not.toEqual([]);
+    expect([await rowOf(old), await rowOf(recent), await rowOf(live)]).toMatchObject([
+      undefined,
+      { isClosed: true },
+      { isClosed: false },
+    ]);
+  });
+
+  test('a request that is its own account leaves no row', async () => {
+    const id = idAt(NOON);
+    await batch(id, 1, [entryOf({ id })], { isLast: true });
+    expect(await server.query(connection, 'select account from gateway_operator.account')).toEqual([]);
+    expect(await rowOf(id)).toEqual({ booked: 0, number: 0, isClosed: true, isCharged: false });
+  });
+});
+
+const WAITING = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+
+/** The same entry, by another client: a booking of it waits for the end of that transaction. */
+const INSERT_COPY = `insert into gateway_operator.entry
+  select $1::uuid, 'settled', 'instance-1', 1, 0, 0, 0, 0, '', '', false, now(), '{}', '{}', '{}'`;
+
+const TOTALS = `
+select (select sum(amount) from gateway_operator.sum) as sums, (select sum(amount) from gateway_operator.hour_sum) as hours,
+  (select count(*) from gateway_operator.hour_sum) as rows, (select sum(cost) from gateway_operator.charge) as charges`;

@@ -1,0 +1,25 @@
+import { afterAll, beforeAll } from 'vitest';
+import type { Entry } from '#core/ports/ledger-rows.ts';
+import { describeBooks } from '#core/ports/test/ledger-rows.promises.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createDatabase, type Database } from '../database.ts';
+
+let server: SharedPostgres;
+const databases: Database[] = [];
+
+beforeAll(async () => {
+  server = await sharedPostgres();
+});
+
+afterAll(async () => {
+  await Promise.all(databases.map((database) => database.close()));
+});
+
+describeBooks('PostgreSQL', async () => {
+  const database = createDatabase(await server.migratedDatabase(), { log: createMemoryLog() });
+  databases.push(database);
+  const book = (uid: string, entries: ReadonlyArray<Entry>) => bookEntries(database, uid, entries);
+  return { books: database, book, registry: database };
+});

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { entryOf } from '#core/ports/test/ledger-row.fixture.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createMonths } from '../partitions.ts';
+import { createSession } from '../session.ts';
+
+/** Milliseconds after which a statement that waits is given up. */
+const LIMIT = 5000;
+
+test('processes that book at the same time do not wait for each other where the months of their entries exist', async () => {
+  const server = await sharedPostgres();
+  const connection = await server.migratedDatabase();
+  const [one, two] = [connection, connection].map((of) => createSession(of, { log: createMemoryLog() }));
+  if (one === undefined || two === undefined) throw new Error('there are two');
+  try {
+    const ids = [entryOf().id];
+    await one.transaction(LIMIT, (query) => createMonths(one).ensure(query, ids));
+    const inOther = await one.transaction(LIMIT, async (query) => {
+      await createMonths(one).ensure(query, ids);
+      return two.transaction(LIMIT, (other) =>
+        createMonths(two)
+          .ensure(other, ids)
+          .then(() => 'made'),
+      );
+    });
+    expect(inOther).toBe('made');
+  } finally {
+    await Promise.all([one.close(), two.close()]);
+  }
+});

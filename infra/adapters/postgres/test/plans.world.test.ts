@@ -1,0 +1,82 @@
+// Plans and touched blocks of the hot statements, with ten thousand entries and with a million.
+import { beforeAll, expect, test } from 'vitest';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { BUSY, fillWith, idOf, WINDOW } from '../../../../test/ledger/many-entries.ts';
+import { hotStatements, type Touched, touchedBy } from '../../../../test/ledger/touched-blocks.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createDatabase } from '../database.ts';
+import { recount } from '../recount.ts';
+import { createSession } from '../session.ts';
+
+const FEW = 10_000;
+const MANY = 1_000_000;
+
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
+let few: ReadonlyMap<string, Touched>;
+let many: ReadonlyMap<string, Touched>;
+
+beforeAll(async () => {
+  server = await sharedPostgres();
+  const small = await server.createDatabase();
+  await fillWith(FEW, small);
+  few = await touchedBy(hotStatements(FEW), small, true);
+  connection = await server.createDatabase();
+  await fillWith(MANY, connection);
+  many = await touchedBy(hotStatements(MANY), connection, false);
+});
+
+const of = (touched: ReadonlyMap<string, Touched>, name: string): Touched => {
+  const found = touched.get(name);
+  if (found === undefined) throw new Error(`nothing was measured of: ${name}`);
+  return found;
+};
+
+test.each(hotStatements(MANY).map(({ name, lookups }) => [name, lookups] as const))(
+  'a hundred times as many keys and entries cost no more than a level of an index: %s',
+  (name, lookups) => {
+    const [before, after] = [of(few, name), of(many, name)];
+    expect(after.blocks).toBeLessThanOrEqual(before.blocks + lookups);
+    // These have a row an instance, an edited scope, or an entry that waits for a person.
+    const small = ['instance', 'recount', 'store_epoch', 'gateway_process', 'entry_rejected'];
+    expect(after.wholly.filter((table) => !small.includes(table))).toEqual([]);
+  },
+);
+
+test.each([
+  ['find a key with its policy', 25],
+  ['find an unknown key', 10],
+  ['load three counters', 15],
+  ['enter a batch of an account', 15],
+  ['rows of 20 accounts', 250],
+  ['recount 30 days of the busy team', 800],
+])('with a million entries, %s: less than %i blocks of 8 KiB', (name, most) => {
+  expect(of(many, name).blocks).toBeLessThan(most);
+});
+
+test('which entries an id has is looked up in its own month only', async () => {
+  const [question] = hotStatements(MANY).filter(({ name }) => name.startsWith('which of 20 ids'));
+  if (question === undefined) throw new Error('it is not asked any more');
+  const ids = [idOf(MANY / 2, MANY), idOf(MANY / 2 + 1, MANY)];
+  const asked = [{ ...question, values: [ids, ids[0], ids[1]] }];
+  const [{ months } = { months: [] }] = [...(await touchedBy(asked, connection, false)).values()];
+  expect(months).toEqual(['entry_2026_08']);
+});
+
+test('a recount of 30 days of a scope with half a million entries is right', async () => {
+  const window = { start: WINDOW.end - 45 * 86_400_000 - 1000, end: WINDOW.end - 15 * 86_400_000 - 1000 };
+  const session = createSession(connection, { log: createMemoryLog() });
+  await session.transaction(10_000, (query) => recount(query, 'instance-1', [{ scopeId: BUSY, window }]));
+  await session.close();
+  const database = createDatabase(connection, { log: createMemoryLog() });
+  const [{ spent } = { spent: 0n }] = await database.sums([{ scopeId: BUSY, window }]);
+  await database.close();
+  const [truth] = await server.query<{ cost: string }>(
+    connection,
+    `select sum(cost)::text as cost from gateway_operator.entry where scope_ids @> array[$1::uuid] and settled_at >= to_timestamp($2 / 1000.0)
+      and settled_at < to_timestamp($3 / 1000.0)`,
+    [BUSY, window.start, window.end],
+  );
+  expect(Number(truth?.cost)).toBeGreaterThan(500_000);
+  expect(`${spent}`).toBe(truth?.cost);
+});

@@ -1,0 +1,90 @@
+// Everything that speaks to PostgreSQL, behind a real PgBouncer in transaction mode that has fewer connections than we have.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Entry } from '#core/ports/ledger-rows.ts';
+import { describeEpochs } from '#core/ports/test/epochs.promises.ts';
+import { describeAccountBooks } from '#core/ports/test/ledger-database.promises.ts';
+import { accountScene, openedAccountBooks } from '#core/ports/test/ledger-database.scenario.promises.ts';
+import { describeBooks } from '#core/ports/test/ledger-rows.promises.ts';
+import { describeRegistry } from '#core/ports/test/registry.promises.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { startPgBouncer, type TestPgBouncer, whyNoPgBouncer } from '../../../../test/support/pgbouncer.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { describeUnless } from '../../../../test/support/skip-unless.ts';
+import { createDatabase, type Database } from '../database.ts';
+
+/** Connections of PgBouncer to one database. One process of ours opens up to eight. */
+const SERVERS = 2;
+const PROCESSES = 6;
+const BATCHES = 5;
+const INSTANCE = 'instance-1';
+const random = (count: number): Uint8Array => crypto.getRandomValues(new Uint8Array(count));
+
+const open: Database[] = [];
+const underOf = (database: Database) => ({
+  books: database.accountBooks(INSTANCE, random),
+  epochs: database.epochs(INSTANCE),
+  registry: database,
+});
+
+describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
+  let server: SharedPostgres;
+  let pooler: TestPgBouncer;
+  beforeAll(async () => {
+    server = await sharedPostgres();
+    pooler = await startPgBouncer(server.connection, SERVERS);
+  });
+  afterAll(async () => {
+    await Promise.all(open.map((database) => database.close()));
+    await pooler.stop();
+  });
+  const at = (connection: DatabaseConnection): Database => {
+    const database = createDatabase(pooler.behind(connection), { log: createMemoryLog() });
+    open.push(database);
+    return database;
+  };
+  /** With the schema that is made through the pooler. */
+  const migrated = async () => {
+    const database = at(await server.createDatabase());
+    await database.migrate();
+    return database;
+  };
+
+  describeRegistry('a database', async () => {
+    const registry = await migrated();
+    return { registry, policies: registry.policies };
+  });
+  describeBooks('a database', async () => {
+    const database = await migrated();
+    const book = (uid: string, entries: ReadonlyArray<Entry>) => bookEntries(database, uid, entries);
+    return { books: database, book, registry: database };
+  });
+  describeEpochs('a database', async () => (await migrated()).epochs(INSTANCE));
+  describeAccountBooks('a database', async () => underOf(await migrated()));
+
+  test('processes with many more connections than the pooler book and look up at the same time', async () => {
+    const connection = await server.createDatabase();
+    await at(connection).migrate();
+    const processes = Array.from({ length: PROCESSES }, () => underOf(at(connection)));
+    const [first] = processes;
+    if (first === undefined) throw new Error('no process');
+    await openedAccountBooks(async () => first);
+    const scenes = processes.map((under) => accountScene(() => under));
+    const accounts = scenes.map((_, place) => `00000000-0000-7000-8000-00000000000${place}`);
+    for (let number = 1; number <= BATCHES; number += 1) {
+      const bookings = scenes.map((scene, place) => scene.book(accounts[place] ?? '', number, 1n, 2n));
+      const looks = processes.flatMap(({ registry }) => Array.from({ length: 10 }, () => registry.claims(INSTANCE)));
+      expect(new Set(await Promise.all(bookings))).toEqual(new Set(['booked']));
+      expect((await Promise.all(looks)).flat()).toEqual([]);
+    }
+    expect(await scenes.at(-1)?.spentOfOne()).toBe(BigInt(PROCESSES * BATCHES * 3));
+    const used = await server.query(
+      server.connection,
+      `select pid from pg_stat_activity where datname = $1 and application_name = 'gateway-operator'`,
+      [connection.dbname],
+    );
+    expect(used.length).toBeGreaterThan(0);
+    expect(used.length).toBeLessThanOrEqual(SERVERS);
+  });
+});

@@ -1,0 +1,137 @@
+import { beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Window } from '#core/ports/money.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import { entryOf, idAt } from '#core/ports/test/ledger-row.fixture.ts';
+import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
+import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
+import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createDatabase, type Database } from '../database.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const INSTANCE = 'instance-1';
+
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
+let database: Database;
+let log: MemoryLog;
+
+beforeAll(async () => {
+  server = await sharedPostgres();
+});
+
+beforeEach(async () => {
+  connection = await server.migratedDatabase();
+  log = createMemoryLog();
+  database = createDatabase(connection, { log });
+  await database.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
+  return () => database.close();
+});
+
+const monthOf = (time: number): string => new Date(time).toISOString().slice(0, 7).replace('-', '_');
+const rejected = () =>
+  server.query<{ id: string; reason: string }>(connection, 'select id, reason from gateway_operator.entry_rejected');
+
+/** A team whose policy has these budgets: its own, and of models. */
+async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
+  const key = scopeWrite('research');
+  const { scopeId, anchor } = key.policy;
+  const budgetOf = (text: string) => ({ limit: '100', duration: text, alignment: 'Rolling' as const });
+  const model = { scopeId, kind: 'model' as const, name: 'small', blocked: false, models: [], anchor };
+  const ownScopes = ofModels.map((text): ScopePolicy => ({ ...model, budget: budgetOf(text) }));
+  const budget = duration === undefined ? {} : { budget: budgetOf(duration) };
+  const policy = { ...key.policy, ownScopes, ...budget };
+  const write = (window?: Window) =>
+    database.putScope({ ...key, policy, ...(window === undefined ? {} : { recounts: [{ scopeId, window }] }) });
+  await write();
+  return { scopeId, recount: write };
+}
+
+test('months that nobody wants to keep are dropped whole; sums stay, and what is booked now is booked as ever', async () => {
+  const now = Date.now();
+  const [old, recent] = [entryOf({ id: idAt(now - 200 * DAY), cost: 30n }), entryOf({ id: idAt(now), cost: 4n })];
+  await bookEntries(database, INSTANCE, [old, recent]);
+  const spent = async () => (await database.sums(old.charges)).map((sum) => sum.spent);
+  expect(await database.dropMonths(12)).toEqual([]);
+  expect(await spent()).toEqual([34n]);
+
+  const dropped = await database.dropMonths(2);
+  // The month of the entry, and the one that was made after it.
+  expect(dropped).toHaveLength(2);
+  expect(dropped[0]).toBe(monthOf(now - 200 * DAY));
+  expect(await database.dropMonths(2)).toEqual([]);
+  expect((await database.bookedOf([old.id, recent.id])).size).toBe(1);
+  expect(await spent()).toEqual([34n]);
+  const [hours] = await server.query(connection, 'select sum(amount)::text as amount from gateway_operator.hour_sum');
+  expect(hours).toEqual({ amount: '34' });
+  expect(await bookEntries(database, INSTANCE, [entryOf({ id: idAt(now), cost: 1n })])).toEqual({ rejected: [] });
+  expect(await spent()).toEqual([35n]);
+});
+
+test('what an outbox brings that is older than what is kept is booked neither twice nor lost: a person decides', async () => {
+  const now = Date.now();
+  const [booked, lost] = [200, 201].map((days) => entryOf({ id: idAt(now - days * DAY), cost: 30n }));
+  if (booked === undefined || lost === undefined) throw new Error('nothing to book');
+  await bookEntries(database, INSTANCE, [booked]);
+  // One process knows the months, the other has just started.
+  const other = createDatabase(connection, { log });
+  await database.dropMonths(2);
+  const recent = [entryOf({ id: idAt(now), cost: 1n }), entryOf({ id: idAt(now), cost: 2n })];
+  expect(await bookEntries(database, INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
+    rejected: [lost.id, booked.id],
+  });
+  expect(await bookEntries(other, INSTANCE, [...recent.slice(1), lost])).toEqual({ rejected: [lost.id] });
+  await other.close();
+  expect((await database.sums(booked.charges)).map(({ spent }) => spent)).toEqual([33n]);
+  const aside = await rejected();
+  expect(aside.map(({ id }) => id).sort()).toEqual([booked.id, lost.id].sort());
+  expect(aside[0]?.reason).toMatch(/RETAIN_MONTHS/);
+  expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(3);
+  const tables = await server.query(
+    connection,
+    `select 1 from pg_class where relname like '%${monthOf(now - 200 * DAY)}'`,
+  );
+  expect(tables).toEqual([]);
+});
+
+test.each([
+  ['its own budget', ['300d'] as const],
+  ['a budget for a model', ['30d', '300d'] as const],
+])('a month that the longest window may reach into is not dropped, whatever is asked for: %s', async (_, durations) => {
+  const { scopeId, recount } = await claimed(...durations);
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  const window = { start: now - 290 * DAY, end: now + 10 * DAY };
+  const charges = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
+  const times = [now - 400 * DAY, window.start - 1, window.start, now];
+  await bookEntries(
+    database,
+    INSTANCE,
+    times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), charges })),
+  );
+  const dropped = await database.dropMonths(2);
+  expect(dropped[0]).toBe(monthOf(now - 400 * DAY));
+  expect(dropped).not.toContain(monthOf(window.start));
+  await recount(window);
+  expect((await database.sums([{ scopeId, window }])).map(({ spent }) => spent)).toEqual([1100n]);
+});
+
+test('a budget that is lengthened into a dropped month counts all of the hour that its window begins in: never less than was spent', async () => {
+  const { scopeId, recount } = await claimed('30d');
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  const hour = Math.floor((now - 290 * DAY) / HOUR) * HOUR;
+  const window = { start: hour + HOUR / 2, end: now + 10 * DAY };
+  const charges = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
+  const times = [hour - 1, hour, window.start - 1, window.start, hour + HOUR, now];
+  await bookEntries(
+    database,
+    INSTANCE,
+    times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), charges })),
+  );
+  const spent = async () => (await database.sums([{ scopeId, window }])).map((sum) => sum.spent);
+  await recount(window);
+  expect(await spent()).toEqual([111_000n]);
+  expect(await database.dropMonths(2)).toContain(monthOf(hour));
+  await recount(window);
+  expect(await spent()).toEqual([111_110n]);
+});

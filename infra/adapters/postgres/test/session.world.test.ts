@@ -1,0 +1,258 @@
+import 'reflect-metadata';
+import * as x509 from '@peculiar/x509';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { startPostgres, type TestPostgres } from '../../../../test/support/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createSession, type Session } from '../session.ts';
+
+/** Long enough for any machine: what is asked here is not how soon it answers. */
+const LIMIT = 30_000;
+const open: Session[] = [];
+let plain: SharedPostgres;
+let tls: TestPostgres;
+/** Of the authority that signed the server's certificate, and of one that signed nothing. */
+let authority: string;
+let stranger: string;
+
+beforeAll(async () => {
+  const [ours, other] = await Promise.all([newAuthority(), newAuthority()]);
+  [authority, stranger] = [ours.cert, other.cert];
+  const pair = await ours.sign('localhost');
+  [plain, tls] = await Promise.all([sharedPostgres(), startPostgres({ tls: pair })]);
+});
+
+afterAll(async () => {
+  await Promise.all(open.map((session) => session.close()));
+  await tls.stop();
+});
+
+function sessionAt(connection: TestPostgres['connection']): Session {
+  const session = createSession(connection, { log: createMemoryLog() });
+  open.push(session);
+  return session;
+}
+
+/** Reaches a server on loopback by an address that is not a loopback address, as one elsewhere would be. */
+const elsewhere = (connection: TestPostgres['connection']) => ({ ...connection, host: '0.0.0.0' });
+const isEncrypted = async (session: Session) => {
+  const [row] = await session.run(LIMIT, (query) =>
+    query<{ ssl: boolean }>('select ssl from pg_stat_ssl where pid = pg_backend_pid()'),
+  );
+  return row?.ssl;
+};
+
+test('a server elsewhere that offers TLS is spoken to with it', async () => {
+  expect(await isEncrypted(sessionAt(elsewhere(tls.connection)))).toBe(true);
+});
+
+test('a server elsewhere without TLS is spoken to without, also when many calls learn it at once, and is warned of once', async () => {
+  const log = createMemoryLog();
+  const session = createSession(elsewhere(plain.connection), { log });
+  open.push(session);
+  expect(await Promise.all(Array.from({ length: 20 }, () => isEncrypted(session)))).toEqual(new Array(20).fill(false));
+  const { host, port } = elsewhere(plain.connection);
+  expect(log.lines).toEqual([
+    { level: 'warn', message: expect.stringContaining('sslmode: require'), fields: { host, port } },
+  ]);
+});
+
+test('a server on this machine is spoken to without TLS where nobody asks for it', async () => {
+  expect(await isEncrypted(sessionAt(tls.connection))).toBe(false);
+});
+
+type Wanted = Pick<TestPostgres['connection'], 'sslmode' | 'sslrootcert'>;
+
+/** What comes of it: `tls`, `plain`, or why there is no connection. */
+async function outcomeOf(connection: TestPostgres['connection']): Promise<string> {
+  const encrypted = isEncrypted(sessionAt(connection));
+  return encrypted.then(
+    (is) => (is === true ? 'tls' : 'plain'),
+    (error: Error) => `${error.name}: ${error.message}`,
+  );
+}
+
+const NOT_OFFERED = expect.stringMatching(/^DatabaseUnreachable: .* does not offer TLS, which sslmode asks for/);
+const NOT_VERIFIED = expect.stringMatching(/^DatabaseUnreachable: .* has a certificate that does not verify/);
+
+describe('a connection is never less safe than its sslmode', () => {
+  test.each<[NonNullable<Wanted['sslmode']>, unknown, unknown]>([
+    ['disable', 'plain', 'plain'],
+    ['prefer', 'tls', 'plain'],
+    ['require', 'tls', NOT_OFFERED],
+  ])('%s without certificates', async (sslmode, withTls, without) => {
+    expect(await outcomeOf({ ...tls.connection, sslmode })).toEqual(withTls);
+    expect(await outcomeOf({ ...plain.connection, sslmode })).toEqual(without);
+  });
+
+  test.each<[NonNullable<Wanted['sslmode']>, string, unknown]>([
+    ['require', '127.0.0.1', 'tls'],
+    ['verify-ca', '127.0.0.1', 'tls'],
+    ['verify-ca', 'localhost', 'tls'],
+    ['verify-full', '127.0.0.1', NOT_VERIFIED],
+    ['verify-full', 'localhost', 'tls'],
+  ])('%s with certificates of authorities, at %s', async (sslmode, host, trusted) => {
+    const at = { ...tls.connection, host, sslmode };
+    expect(await outcomeOf({ ...at, sslrootcert: authority })).toEqual(trusted);
+    expect(await outcomeOf({ ...at, sslrootcert: `${stranger}\n${authority}` })).toEqual(trusted);
+    expect(await outcomeOf({ ...at, sslrootcert: stranger })).toEqual(NOT_VERIFIED);
+    const unsafe = { ...plain.connection, host, sslmode, sslrootcert: authority };
+    expect(await outcomeOf(unsafe)).toEqual(NOT_OFFERED);
+  });
+
+  test('the authorities of the system do not know ours', async () => {
+    const at = { ...tls.connection, host: 'localhost', sslmode: 'verify-full', sslrootcert: 'system' } as const;
+    expect(await outcomeOf(at)).toEqual(NOT_VERIFIED);
+  });
+
+  test('a platform that trusts its own authorities only asks no server that others must have signed', async () => {
+    const at = { ...tls.connection, sslmode: 'verify-ca', sslrootcert: authority } as const;
+    const session = createSession(at, { log: createMemoryLog(), trustsSystemOnly: true });
+    open.push(session);
+    await expect(isEncrypted(session)).rejects.toThrow('sslrootcert must be `system`');
+  });
+});
+
+describe('a session', () => {
+  test('answers a thousand calls at once over a handful of connections', async () => {
+    const session = sessionAt(plain.connection);
+    const answers = await Promise.all(
+      Array.from({ length: 1000 }, (_, place) =>
+        session.run(LIMIT, (query) =>
+          query<{ pid: number; place: number }>('select pg_backend_pid() as pid, $1::int as place', [place]),
+        ),
+      ),
+    );
+    expect(answers.map(([row]) => row?.place)).toEqual(answers.map((_, place) => place));
+    expect(new Set(answers.map(([row]) => row?.pid)).size).toBeLessThanOrEqual(8);
+  });
+
+  test('rolls back what failed and keeps the connection, without a trace for whoever gets it next', async () => {
+    const session = sessionAt(plain.connection);
+    await session.run(4000, (query) => query('create table kept (n int primary key)'));
+    const work = session.transaction(4000, async (query) => {
+      await query('insert into kept values (1)');
+      await query('insert into kept values (1)');
+    });
+    await expect(work).rejects.toThrow(/duplicate key/);
+    expect(await session.run(4000, (query) => query('select * from kept'))).toEqual([]);
+    expect(await session.run(4000, (query) => query(`show statement_timeout`))).toEqual([{ statement_timeout: '0' }]);
+  });
+
+  test('that cannot be rolled back reports why it failed, not that', async () => {
+    const session = sessionAt(plain.connection);
+    const work = session.transaction(LIMIT, async (query) => {
+      const [row] = await query<{ pid: number }>('select pg_backend_pid() as pid');
+      await plain.query(plain.connection, `select pg_terminate_backend(${row?.pid}, 5000)`);
+      throw new Error('the true reason');
+    });
+    await expect(work).rejects.toThrow('the true reason');
+  });
+
+  test('is never left open on a connection that somebody else gets next', async () => {
+    const session = sessionAt(plain.connection);
+    const pid = async () => (await session.query<{ pid: number }>(LIMIT, 'select pg_backend_pid() as pid'))[0]?.pid;
+    const first = await pid();
+    expect(await pid()).toBe(first);
+    await session.run(LIMIT, (query) => query('begin'));
+    const second = await pid();
+    expect(second).not.toBe(first);
+    const failing = session.run(LIMIT, async (query) => {
+      await query('begin');
+      throw new Error('between two statements');
+    });
+    await expect(failing).rejects.toThrow('between two statements');
+    expect(await pid()).not.toBe(second);
+  });
+
+  test('leaves no statement running on the server that its caller has given up', async () => {
+    const session = sessionAt(plain.connection);
+    // The server's own limit is the same: on a busy machine its refusal may be read first.
+    await expect(session.transaction(300, (query) => query('select pg_sleep(30)'))).rejects.toThrow(
+      /did not answer within 300 ms|gave up on a statement/,
+    );
+    const running = () =>
+      plain.query(
+        plain.connection,
+        `select 1 from pg_stat_activity where query like 'select pg_sleep%' and state = 'active'`,
+      );
+    await expect.poll(running).toEqual([]);
+  });
+
+  test('that comes too late for its caller gives its connection back', async () => {
+    const session = sessionAt(plain.connection);
+    const calls = Array.from({ length: 30 }, () =>
+      session
+        .run(200, (query) => query('select pg_sleep(0.15)'))
+        .then(
+          () => 'answered',
+          () => 'given up',
+        ),
+    );
+    const outcomes = await Promise.all(calls);
+    // How many come in time is the machine's affair; that some do not is the point.
+    expect(outcomes).toContain('given up');
+    expect(await session.run(4000, (query) => query('select 1 as one'))).toEqual([{ one: 1 }]);
+  });
+
+  test('whose connections the server has ended while they lay there dials again, and no call notices', async () => {
+    const log = createMemoryLog();
+    // A database of its own: other files use the same server at the same time.
+    const connection = await plain.createDatabase();
+    const session = createSession(connection, { log });
+    open.push(session);
+    const ask = (text: string) => session.run(LIMIT, (query) => query<{ one: number }>(text));
+    for (let round = 0; round < 5; round += 1) {
+      await Promise.all(Array.from({ length: 8 }, () => ask('select pg_sleep(0.02)')));
+      await plain.query(
+        connection,
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      );
+      const answers = await Promise.all(Array.from({ length: 8 }, () => ask('select 1 as one')));
+      expect(answers).toEqual(new Array(8).fill([{ one: 1 }]));
+    }
+    expect(JSON.stringify(log.lines)).not.toContain(connection.password);
+  });
+
+  test('reads nothing from the PG* variables of the environment', async () => {
+    const before = { ...process.env };
+    Object.assign(process.env, {
+      PGPASSWORD: plain.connection.password,
+      PGSSLMODE: 'require',
+      PGUSER: 'other',
+      PGDATABASE: 'other',
+    });
+    try {
+      await expect(
+        sessionAt({ ...plain.connection, password: '' }).run(4000, (query) => query('select 1')),
+      ).rejects.toThrow(/password/);
+      expect(await isEncrypted(sessionAt(plain.connection))).toBe(false);
+    } finally {
+      process.env = before;
+    }
+  });
+});
+
+/** An authority that signs certificates for names. */
+async function newAuthority() {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+  const validity = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+  const newKeys = () => crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const name = `CN=authority ${crypto.randomUUID()}`;
+  const own = await newKeys();
+  const cert = await x509.X509CertificateGenerator.createSelfSigned({
+    ...{ ...validity, name, keys: own, signingAlgorithm: algorithm },
+    extensions: [new x509.BasicConstraintsExtension(true, undefined, true)],
+  });
+  const sign = async (dns: string): Promise<{ cert: string; key: string }> => {
+    const keys = await newKeys();
+    const signed = await x509.X509CertificateGenerator.create({
+      ...{ ...validity, subject: `CN=${dns}`, issuer: name, publicKey: keys.publicKey },
+      ...{ signingKey: own.privateKey, signingAlgorithm: algorithm },
+      extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: dns }])],
+    });
+    const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
+    return { cert: signed.toString('pem'), key: x509.PemConverter.encode(key, 'PRIVATE KEY') };
+  };
+  return { cert: cert.toString('pem'), sign };
+}

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { createOneATurn, createTurn } from '../event-loop-batch.ts';
+
+test('works of one turn run together, in order; one that throws drops none of the others, and its error is not lost', async () => {
+  const [done, thrown]: [string[], unknown[]] = [[], []];
+  const turn = createTurn((error) => void thrown.push(error));
+  const bug = new Error('a bug');
+  turn(() => void done.push('first'));
+  turn(() => {
+    throw bug;
+  });
+  turn(() => void done.push('third'));
+  expect(done).toEqual([]);
+  await new Promise(setImmediate);
+  expect([done, thrown]).toEqual([['first', 'third'], [bug]]);
+  turn(() => void done.push('next turn'));
+  await new Promise(setImmediate);
+  expect(done).toEqual(['first', 'third', 'next turn']);
+});
+
+test('of works that take long one runs in a turn, in order, and others get between them', async () => {
+  const done: string[] = [];
+  const turn = createOneATurn();
+  for (const name of ['first', 'second', 'third']) turn(() => void done.push(name));
+  const beside = (left: number): void => {
+    done.push('beside');
+    if (left > 0) setImmediate(() => beside(left - 1));
+  };
+  setImmediate(() => beside(2));
+  while (done.length < 6) await new Promise(setImmediate);
+  expect(done).toEqual(['first', 'beside', 'second', 'beside', 'third', 'beside']);
+  turn(() => void done.push('later'));
+  await new Promise(setImmediate);
+  expect(done.at(-1)).toBe('later');
+});

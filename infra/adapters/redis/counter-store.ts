@@ -1,0 +1,83 @@
+// The accounts in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
+import { createHash } from 'node:crypto';
+import type { AccountReply, Accounts, Audited, Marking, StaleStore } from '#core/ports/counter-store.ts';
+import type { ScopeWindow } from '#core/ports/policy.ts';
+import { jsonBytes, type MemoryShare } from '../backends/reply-memory.ts';
+import script from './account.json' with { type: 'json' };
+import { fromCall, fromSum, fromText, nameOf, toText } from './account-text.ts';
+
+/**
+ * Runs the script atomically on the server of `key`. Returns its reply. Throws when the server is away or its reply is lost.
+ */
+export type Evaluate = (script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>;
+
+/** Sends a script's text only where the server does not know it by its hash, for example after a restart: nothing was done then. */
+export function createEvaluate(
+  call: (command: 'eval' | 'evalsha', script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>,
+): Evaluate {
+  const hashes = new Map<string, string>();
+  return async (script, key, args) => {
+    const hash = hashes.get(script) ?? createHash('sha1').update(script).digest('hex');
+    hashes.set(script, hash);
+    try {
+      return await call('evalsha', hash, key, args);
+    } catch (error) {
+      if (!(error instanceof Error && error.message.includes('NOSCRIPT'))) throw error;
+      return call('eval', script, key, args);
+    }
+  };
+}
+
+export interface RedisAccountsDependencies {
+  readonly evaluate: Evaluate;
+  readonly instanceUid: string;
+  /** The work that asks: the last reply takes its memory. Absent: the store is the process's own. */
+  readonly share?: MemoryShare | undefined;
+}
+
+/** Every method is one evaluation of the script. Throws when the server is away, its reply is lost, or its layout is another version's. */
+export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccountsDependencies): Accounts {
+  if (!/^[^{}]+$/.test(instanceUid))
+    throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
+  const held = {};
+  const run = async <T>(operation: string, argument: object): Promise<T> => {
+    const reply = await evaluate(script, `{${instanceUid}}:meta`, [operation, toText(argument)]);
+    if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
+    share?.hold(held, 2 * reply.length + jsonBytes(reply));
+    return fromText<T>(reply);
+  };
+  return {
+    call: (call) => run<AccountReply>('call', fromCall(call)),
+    async load(epoch, sums) {
+      if (sums.length > 0) await run('load', { epoch, sums: sums.map(fromSum) });
+    },
+    async read(counters) {
+      if (counters.length === 0) return [];
+      const states = await run<ReadonlyArray<false | [string, string]>>('read', { counters: counters.map(nameOf) });
+      return states.map((state) => (state ? { spent: BigInt(state[0]), held: BigInt(state[1]) } : undefined));
+    },
+    mark: (epoch, account, how) => run<Marking>('mark', { ...how, epoch, account }),
+    async finish(epoch, account, isCharged) {
+      await run('finish', { epoch, account, isCharged });
+    },
+    async accounts(isEnded, max) {
+      type Reply = { accounts: Awaited<ReturnType<Accounts['accounts']>> };
+      return (await run<Reply>('accounts', { isEnded, max })).accounts;
+    },
+    async loaded(from, max) {
+      type Reply = { counters: ReadonlyArray<ScopeWindow>; next?: number };
+      const { counters, next } = await run<Reply>('loaded', { from: Number(from), max });
+      return next === undefined ? { counters } : { counters, next: `${next}` };
+    },
+    audit: (epoch, sums, rows, deadline) =>
+      run<Audited | StaleStore>('audit', {
+        ...{ epoch, sums: sums.map(fromSum), rows: Object.fromEntries(rows), deadline: Math.floor(deadline) },
+      }),
+    async begin(epoch) {
+      return (await run<{ epoch: number }>('begin', { epoch })).epoch;
+    },
+    async clear() {
+      await run('clear', {});
+    },
+  };
+}

@@ -1,0 +1,176 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { MAX_ASKS, MAX_LINES } from '#core/ports/counter-store.ts';
+import { type AccountsUnderTest, accountsScene, ask, line } from '#core/ports/test/counter-store.scenario.promises.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
+import { underClock } from '../../../../test/support/redis-clock.ts';
+import { describeUnless } from '../../../../test/support/skip-unless.ts';
+import { createRedisAccounts } from '../counter-store.ts';
+import { openRedis, type RedisConnection } from '../tcp.ts';
+
+const LUA = 'infra/adapters/redis/account.lua';
+const hasCli = spawnSync('redis-cli', ['--version']).status === 0;
+
+describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), 'the script of accounts', () => {
+  let server: TestRedis;
+  let redis: RedisConnection;
+  let admin: Redis;
+  let under: AccountsUnderTest;
+  let uid: string;
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = openRedis(server.connection, { log: createMemoryLog() });
+    admin = new Redis({ port: server.connection.port, host: '127.0.0.1' });
+  });
+  afterAll(async () => {
+    admin?.disconnect();
+    await redis?.close();
+    await server?.stop();
+  });
+  beforeEach(async () => {
+    uid = randomUUID();
+    let now = Date.now();
+    const store = createRedisAccounts({ instanceUid: uid, evaluate: underClock(redis.evaluate, () => now) });
+    await store.begin(1);
+    under = {
+      ...{ store, epoch: 1, now: () => now },
+      advance: async (millis) => {
+        now += millis;
+      },
+    };
+  });
+  const { loaded, start, read } = accountsScene(() => under);
+
+  /** Everything that the server has of the instance, as it has it. */
+  const dump = async (): Promise<ReadonlyArray<readonly [string, string]>> => {
+    const keys = (await admin.keys(`{${uid}}:*`)).sort();
+    return Promise.all(keys.map(async (key) => [key, (await admin.dumpBuffer(key))?.toString('hex') ?? ''] as const));
+  };
+
+  test('is run by redis-cli as it is', () => {
+    const run = (operation: string, argument: object): unknown => {
+      const words = ['-p', `${server.connection.port}`, '--eval', LUA, `{${uid} by hand}:meta`, ',', operation];
+      return JSON.parse(execFileSync('redis-cli', [...words, JSON.stringify(argument)], { encoding: 'utf8' }));
+    };
+    const name = `0:${10 ** 15} key`;
+    const call = { epoch: 1, account: 'one', number: 1, lease: 60_000, deadline: 10 ** 15, batch: 1, booked: 0 };
+    expect(run('begin', { epoch: 1 })).toEqual({ epoch: 1 });
+    run('load', { epoch: 1, sums: [[name, '5']] });
+    const asks = [{ amount: '20', minAmount: '20', lines: [0] }];
+    expect(
+      run('call', { ...call, lines: [[name, '100', '7']], asks, uses: [], ends: [], isLast: false }),
+    ).toMatchObject({
+      ...{ outcome: 'done', calls: 1, accounts: 1 },
+      ...{ lines: [['12 20', '20 20 0 1 7', false]], asks: [{ outcome: 'held', amount: '20' }] },
+    });
+    expect(run('accounts', { isEnded: false, max: 10 })).toEqual({
+      accounts: [{ account: 'one', number: 1, unbooked: 1 }],
+    });
+  });
+
+  describe('changes nothing', () => {
+    const HOSTILE = {
+      'an amount of thirty digits': { lines: [{ spend: 10n ** 30n }] },
+      'a negative risk': { lines: [{ risk: -1n }] },
+      'a negative return': { lines: [{ returned: -1n }] },
+      'an ask for a line that is not there': { lines: [{}], asks: [ask(1n, { lines: [7] })] },
+      'an ask that names a line twice': { lines: [{}], asks: [ask(1n, { lines: [0, 0] })] },
+      'a negative ask': { lines: [{}], asks: [ask(-1n)] },
+    };
+    test.each(Object.entries(HOSTILE))('for a call with %s, whatever else is in it', async (_, { lines, ...more }) => {
+      const [good, bad] = [await loaded('good', 100n), await loaded('bad', 100n)];
+      const one = start();
+      await one.call({ lines: [line(good)], asks: [ask(30n)] });
+      const before = await dump();
+      const told = [...lines.map((part) => line(bad, part)), line(good, { spend: 10n, risk: 20n })];
+      await expect(one.send({ lines: told, ...more })).rejects.toThrow(/amount|size|line/);
+      expect(await dump()).toEqual(before);
+      expect(before.length).toBeGreaterThan(4);
+    });
+  });
+
+  test('a full call of the largest size is done in one step', async () => {
+    const counters = await Promise.all(Array.from({ length: MAX_LINES }, (_, at) => loaded(`scope ${at}`, 10n ** 12n)));
+    const asks = Array.from({ length: MAX_ASKS }, (_, at) => ask(3n, { lines: [at, at + 64, at + 128, at + 192] }));
+    const reply = await start().call({ lines: counters.map((of) => line(of, { spend: 2n })), asks });
+    expect(reply.asks.filter(({ outcome }) => outcome === 'held')).toHaveLength(MAX_ASKS);
+    expect(reply.lines).toHaveLength(MAX_LINES);
+    expect(new Set(reply.lines.map(({ spent, held }) => `${spent} ${held}`))).toEqual(new Set(['2 3']));
+  });
+
+  test('an account with ten thousand counters is marked, audited and finished in single steps', async () => {
+    const now = under.now();
+    const window = { start: now - 1000, end: now + 3_600_000 };
+    const counters = Array.from({ length: 10_000 }, (_, at) => ({ scopeId: `scope ${at}`, window, limit: 1000n }));
+    await under.store.load(
+      1,
+      counters.map((of) => ({ ...of, spent: 1n })),
+    );
+    const one = start(1000);
+    for (let from = 0; from < counters.length; from += MAX_LINES) {
+      const lines = counters.slice(from, from + MAX_LINES).map((of) => line(of, { registered: 5n, risk: 5n }));
+      await one.call({ lines });
+    }
+    await under.advance(1001);
+    const marked = await under.store.mark(1, one.account, { isOwn: false, isRebuild: false });
+    expect(marked).toMatchObject({ outcome: 'marked' });
+    expect(marked.outcome === 'marked' && marked.figures.length).toBe(10_000);
+    const rows = new Map([[one.account, { booked: 0, number: 0, isClosed: false, isCharged: false }]]);
+    const sums = counters.map((of) => ({ scopeId: of.scopeId, window, spent: 2n }));
+    const audited = await under.store.audit(1, sums, rows, under.now() + 1000);
+    expect(audited.outcome === 'done' && audited.differences.length).toBe(10_000);
+    await under.store.finish(1, one.account, true);
+    expect(await read(...counters.slice(0, 1), ...counters.slice(-1))).toEqual([
+      [7n, 0n],
+      [7n, 0n],
+    ]);
+  });
+
+  test('time never turns back, also where the server’s clock does', async () => {
+    const one = start();
+    const first = await one.call();
+    await under.advance(-60_000);
+    expect((await one.call()).now).toBe(first.now);
+  });
+
+  test('only rates expire, and a wiped instance leaves nothing but what expires', async () => {
+    const key = await loaded('key', 100n);
+    const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], entries: [] };
+    await start().call({ lines: [line(key, { spend: 1n })], asks: [ask(1n, { rates })] });
+    for (const name of await admin.keys(`{${uid}}:*`))
+      expect((await admin.pttl(name)) > 0, name).toBe(name.includes('}:r:'));
+    await under.store.clear();
+    expect(await admin.keys(`{${uid}}:*`)).toEqual([]);
+  });
+
+  test.each([
+    ['an earlier ledger', ['set', 'epoch', '3']],
+    ['another version', ['hset', 'meta', 'layout', 'accounts 9']],
+  ] as const)('keys of %s are met with one sentence that says what to do', async (_, [command, name, ...more]) => {
+    await admin.del(`{${uid}}:meta`);
+    await admin.call(command, `{${uid}}:${name}`, ...more);
+    const sentence =
+      /^LAYOUT the store has the layout ".*" and this version reads ".*": stop all processes .* and delete the keys/;
+    await expect(start().send()).rejects.toThrow(sentence);
+    await expect(under.store.begin(7)).rejects.toThrow(sentence);
+    await admin.del(...(await admin.keys(`{${uid}}:*`)));
+    expect(await under.store.begin(7)).toBe(7);
+  });
+
+  test('a server that has forgotten the script is sent it again', async () => {
+    await admin.script('FLUSH');
+    expect(await start().call()).toMatchObject({ outcome: 'done' });
+  });
+
+  test('instances on one server do not see each other', async () => {
+    const other = createRedisAccounts({ instanceUid: `${uid}-other`, evaluate: redis.evaluate });
+    await other.begin(1);
+    const key = await loaded('key', 100n, 5n);
+    expect(await read(key)).toEqual([[5n, 0n]]);
+    expect(await other.read([key])).toEqual([undefined]);
+    expect(() => createRedisAccounts({ instanceUid: 'a}b', evaluate: redis.evaluate })).toThrow('braces');
+  });
+});

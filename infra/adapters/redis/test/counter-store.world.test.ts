@@ -1,0 +1,47 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll } from 'vitest';
+import { describeAccounts } from '#core/ports/test/counter-store.promises.ts';
+import type { AccountsUnderTest } from '#core/ports/test/counter-store.scenario.promises.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
+import { underClock } from '../../../../test/support/redis-clock.ts';
+import { describeUnless } from '../../../../test/support/skip-unless.ts';
+import { startUpstash, type TestUpstash, TOKEN } from '../../../../test/support/upstash.ts';
+import type { Evaluate } from '../counter-store.ts';
+import { createRedisAccounts } from '../counter-store.ts';
+import { openRedis, type RedisConnection } from '../tcp.ts';
+import { openUpstash } from '../upstash.ts';
+
+describeUnless(whyNoRedis(), 'with a real server', () => {
+  let server: TestRedis;
+  let front: TestUpstash;
+  let redis: RedisConnection;
+  let upstash: RedisConnection;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    front = await startUpstash(server);
+    redis = openRedis(server.connection, { log: createMemoryLog() });
+    upstash = openUpstash({ type: 'upstash', url: front.url, token: TOKEN });
+  });
+  afterAll(async () => {
+    await redis?.close();
+    front?.stop();
+    await server?.stop();
+  });
+
+  describeAccounts('Redis over TCP', () => underManualClock(redis.evaluate));
+  describeAccounts('Upstash over HTTPS', () => underManualClock(upstash.evaluate));
+});
+
+async function underManualClock(evaluate: Evaluate): Promise<AccountsUnderTest> {
+  let now = Date.now();
+  const store = createRedisAccounts({ instanceUid: randomUUID(), evaluate: underClock(evaluate, () => now) });
+  await store.begin(1);
+  return {
+    ...{ store, epoch: 1, now: () => now },
+    advance: async (millis) => {
+      now += millis;
+    },
+  };
+}

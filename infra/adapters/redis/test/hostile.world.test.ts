@@ -1,0 +1,78 @@
+// Stores that their owner wrote to harm the process that asks them.
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import {
+  REDIS_HARMS,
+  type RedisHarm,
+  startHostileRedis,
+  startHostileUpstash,
+  UPSTASH_HARMS,
+  type UpstashHarm,
+} from '../../../../test/hostile/redis.ts';
+import { createMemoryBudget } from '../../backends/reply-memory.ts';
+import { createRedisAccounts } from '../counter-store.ts';
+import { probeShared } from '../probe.ts';
+import { openRedis } from '../tcp.ts';
+import { openUpstash } from '../upstash.ts';
+
+const MIB = 1024 * 1024;
+const share = () => createMemoryBudget(10 * MIB).share(MIB);
+
+/** Errors that nobody would have caught: they end a process. */
+const uncaught: unknown[] = [];
+const note = (error: unknown) => void uncaught.push(error);
+process.on('uncaughtException', note);
+process.on('unhandledRejection', note);
+afterEach(async () => {
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(uncaught.splice(0)).toEqual([]);
+});
+
+describe.each(Object.keys(REDIS_HARMS) as RedisHarm[])('a Redis that answers with %s', (harm) => {
+  test.each([
+    ['when it is dialled', false],
+    ['when it is asked', true],
+  ])('%s is unreachable, after little of it was read', async (_, isPolite) => {
+    const server = await startHostileRedis(harm, isPolite);
+    onTestFinished(server.stop);
+    const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;
+    const health = await probeShared(address, 'one');
+    expect(health).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
+    const redis = openRedis(address, { log: createMemoryLog(), share: share() });
+    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: 'one', share: share() });
+    const calls = Array.from({ length: 3 }, () => accounts.accounts(true, 10));
+    for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
+    await redis.close();
+    // Sockets of both sides hold some more; it is dialled some times.
+    expect(server.sent()).toBeLessThan(40 * MIB);
+  });
+});
+
+test.each(Object.keys(UPSTASH_HARMS) as UpstashHarm[])(
+  'an Upstash that answers with %s is unreachable',
+  async (harm) => {
+    const server = await startHostileUpstash(harm);
+    onTestFinished(server.stop);
+    const connection = { type: 'upstash', url: server.url, token: 't' } as const;
+    const isHarmless = harm === 'nothing but lists';
+    const health = await probeShared(connection, 'one');
+    expect(health).toMatchObject(isHarmless ? { ok: true } : { ok: false, reason: 'StoreUnreachable' });
+    const accounts = createRedisAccounts({
+      evaluate: openUpstash(connection, { share: share() }).evaluate,
+      ...{ instanceUid: 'one', share: share() },
+    });
+    await expect(accounts.accounts(true, 10)).rejects.toThrow();
+  },
+);
+
+test('what an ended work has asked of its store is not waited for', async () => {
+  const server = await startHostileRedis('silence', true);
+  onTestFinished(server.stop);
+  const own = share();
+  const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;
+  const { evaluate } = openRedis(address, { log: createMemoryLog(), share: own });
+  const call = evaluate('return 1', 'key', []);
+  setTimeout(own.end, 50);
+  // Else the command would time out.
+  await expect(call).rejects.toThrow(/closed/i);
+});

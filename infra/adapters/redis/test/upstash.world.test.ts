@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { inTime } from '../../../../test/support/in-time.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
+import { describeUnless } from '../../../../test/support/skip-unless.ts';
+import { startUpstash, type TestUpstash, TOKEN } from '../../../../test/support/upstash.ts';
+import { createRedisAccounts, type Evaluate } from '../counter-store.ts';
+import { probeShared } from '../probe.ts';
+
+import { openUpstash } from '../upstash.ts';
+
+const missing = whyNoRedis();
+describeUnless(missing, 'over a REST front', () => {
+  let server: TestRedis;
+  let front: TestUpstash;
+  let url: string;
+  let evaluate: Evaluate;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    front = await startUpstash(server);
+    url = front.url;
+    evaluate = openUpstash({ type: 'upstash', url, token: TOKEN }).evaluate;
+  });
+  afterAll(async () => {
+    front?.stop();
+    await server?.stop();
+  });
+
+  test('a wrong token is refused', async () => {
+    const wrong = openUpstash({ type: 'upstash', url, token: 'wrong' });
+    const accounts = createRedisAccounts({ evaluate: wrong.evaluate, instanceUid: 'one' });
+    await expect(accounts.read([{ scopeId: 'a', window: { start: 0, end: 1 } }])).rejects.toThrow('Unauthorized');
+  });
+
+  test('a probe finds it healthy, or says what to check', async () => {
+    expect(await probeShared({ type: 'upstash', url, token: TOKEN }, 'one')).toEqual({ ok: true });
+    const refused = await probeShared({ type: 'upstash', url, token: 'wrong' }, 'one');
+    expect(refused).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
+    expect(refused).toMatchObject({ message: expect.stringMatching(/Unauthorized.*password \(token\)/) });
+  });
+
+  test('a frozen one is given up within two seconds', async () => {
+    const accounts = createRedisAccounts({ evaluate, instanceUid: 'one' });
+    const thaw = server.freeze();
+    await expect(inTime(accounts.read([{ scopeId: 'a', window: { start: 0, end: 1 } }]))).rejects.toThrow(
+      /time|abort/i,
+    );
+    thaw();
+  });
+});

@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest';
+import { createMetrics, withLabels } from '../metrics.ts';
+
+test('counters add up per set of labels, in whatever order these are written', () => {
+  const metrics = createMetrics();
+  metrics.add('gateway_operator_requests_total', { status: '200', model: 'small' });
+  metrics.add('gateway_operator_requests_total', { model: 'small', status: '200' }, 2);
+  metrics.add('gateway_operator_requests_total', { status: '503', model: 'small' });
+  metrics.add('gateway_operator_starts_total');
+  expect(metrics.render()).toBe(
+    `# TYPE gateway_operator_requests_total counter
+gateway_operator_requests_total{model="small",status="200"} 3
+gateway_operator_requests_total{model="small",status="503"} 1
+# TYPE gateway_operator_starts_total counter
+gateway_operator_starts_total 1
+`,
+  );
+});
+
+test('a sum of dollars is true to a part in a million million, which is why a float will do for graphs', () => {
+  const metrics = createMetrics();
+  let exact = 0n;
+  for (let index = 0; index < 100_000; index += 1) {
+    const nano = (BigInt(index) * 48_271n) % 10_000_000_007n;
+    exact += nano;
+    metrics.add('gateway_operator_cost_dollars_total', undefined, Number(nano) / 1e9);
+  }
+  const told = Number(/^gateway_operator_cost_dollars_total (\S+)/m.exec(metrics.render())?.[1]);
+  expect(Math.abs(told / (Number(exact) / 1e9) - 1)).toBeLessThan(1e-12);
+});
+
+test('a gauge shows the last value it was set to', () => {
+  const metrics = createMetrics();
+  metrics.set('depth', 5);
+  metrics.set('depth', 3.5);
+  metrics.set('oldest', Number.POSITIVE_INFINITY);
+  metrics.set('coldest', Number.NEGATIVE_INFINITY);
+  expect(metrics.render()).toBe(
+    '# TYPE coldest gauge\ncoldest -Inf\n# TYPE depth gauge\ndepth 3.5\n# TYPE oldest gauge\noldest +Inf\n',
+  );
+});
+
+test('a histogram counts cumulatively: an observation on a bound is inside it, one beyond all bounds only in +Inf', () => {
+  const metrics = createMetrics();
+  for (const seconds of [0.0005, 0.05, 0.06, 1000]) metrics.observe('wait_seconds', seconds, { scope: 'key' });
+  const text = metrics.render();
+  const bucket = (bound: string) =>
+    Number(new RegExp(`wait_seconds_bucket\\{scope="key",le="${bound.replace('+', '\\+')}"\\} (\\d+)`).exec(text)?.[1]);
+  expect(text).toContain('# TYPE wait_seconds histogram\n');
+  expect(['0.0005', '0.025', '0.05', '0.1', '600', '+Inf'].map(bucket)).toEqual([1, 1, 2, 3, 3, 4]);
+  expect(text).toContain('wait_seconds_sum{scope="key"} 1000.1105\n');
+  expect(text).toContain('wait_seconds_count{scope="key"} 4\n');
+});
+
+test('a histogram without labels carries only the bound', () => {
+  const metrics = createMetrics();
+  metrics.observe('wait_seconds', 0.2);
+  expect(metrics.render()).toContain('wait_seconds_bucket{le="0.25"} 1\n');
+  expect(metrics.render()).toContain('wait_seconds_count 1\n');
+});
+
+test('quotes, backslashes and line breaks in a label cannot forge a line', () => {
+  const metrics = createMetrics();
+  metrics.add('requests_total', { model: 'a"} 9\nforged 1 \\' });
+  expect(metrics.render()).toBe('# TYPE requests_total counter\nrequests_total{model="a\\"} 9\\nforged 1 \\\\"} 1\n');
+});
+
+test('labels that differ only by where a quote stands are different series', () => {
+  const metrics = createMetrics();
+  metrics.add('requests_total', { a: 'x",b="y' });
+  metrics.add('requests_total', { a: 'x', b: 'y' });
+  expect(metrics.render().match(/^requests_total\{.*\} 1$/gm)).toHaveLength(2);
+});
+
+test('a misuse is a bug and says so: another kind, a counter that falls, a malformed name', () => {
+  const metrics = createMetrics();
+  metrics.add('requests_total');
+  expect(() => metrics.set('requests_total', 1)).toThrow('requests_total is a counter, not a gauge');
+  expect(() => metrics.add('requests_total', {}, -1)).toThrow('only goes up');
+  expect(() => metrics.add('requests_total', {}, Number.NaN)).toThrow('only goes up');
+  expect(() => metrics.add('requests total')).toThrow('not a metric name');
+  expect(() => metrics.add('requests_total', { 'a b': '' })).toThrow('not a label name');
+  expect(() => metrics.observe('wait_seconds', 1, { le: '1' })).toThrow('not a label name');
+  for (const label of ['job', 'instance', 'namespace', 'service', 'pod', 'container', 'endpoint', 'node'])
+    expect(() => metrics.set('depth', 1, { [label]: 'of Prometheus' }), label).toThrow('not a label name');
+});
+
+test('metrics with labels give them to each series, beside those of its own', () => {
+  const all = createMetrics();
+  const [one, other] = ['one', 'other'].map((name) => withLabels(all, { gateway_instance: `team-a/${name}` }));
+  const outcome = { outcome: 'held' };
+  for (const each of [one, one, other]) each?.add('holds_total', outcome);
+  one?.set('depth', 5);
+  one?.observe('wait_seconds', 700);
+  expect(all.render()).toContain('holds_total{gateway_instance="team-a/one",outcome="held"} 2\n');
+  expect(all.render()).toContain('holds_total{gateway_instance="team-a/other",outcome="held"} 1\n');
+  expect(all.render()).toContain('depth{gateway_instance="team-a/one"} 5\n');
+  expect(all.render()).toContain('wait_seconds_bucket{gateway_instance="team-a/one",le="600"} 0\n');
+});
+
+test('what was never counted is not shown', () => {
+  expect(createMetrics().render()).toBe('');
+});

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { joinBody, lengthOf, piecesOf, toBytes } from '../body.ts';
+
+const bytes = (length: number, of = 7) => new Uint8Array(length).fill(of);
+
+test.each<[string, ReadonlyArray<Uint8Array | string>, ReadonlyArray<number>]>([
+  ['nothing', [], []],
+  ['a text', ['ünï'], [5]],
+  ['texts alone', ['a', 'é', 'b'], [4]],
+  ['long bytes', [bytes(150_000)], [65_536, 65_536, 18_928]],
+  ['bytes with texts between them', [bytes(100), '"é"', bytes(70_000), 'x', bytes(5), '}'], [100, 65_540, 4_464, 6, 1]],
+])('a body of %s is the same joined or in pieces', (_, parts, lengths) => {
+  const pieces = [...piecesOf(parts)];
+  expect(pieces.map(({ length }) => length)).toEqual(lengths);
+  const joined = Buffer.concat(pieces);
+  expect([joined.equals(joinBody(parts)), joined.equals(toBytes(parts)), joined.length]).toEqual([
+    true,
+    true,
+    lengthOf(parts),
+  ]);
+});
+
+test('pieces of long bytes are not copied, and none is kept when it was taken', () => {
+  const long = bytes(200_000);
+  const parts = [long];
+  const pieces = piecesOf(parts);
+  const first = pieces.next().value;
+  expect([first?.buffer === long.buffer, parts.length]).toEqual([true, 1]);
+});

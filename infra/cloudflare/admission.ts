@@ -1,9 +1,0 @@
-// The admission function as a Worker.
-import type { ExecutionContext } from 'hono';
-import { createAdmissionFetch } from '../fetch/admission.ts';
-import { type Bindings, orFail } from '../fetch/platform.ts';
-
-export default {
-  fetch: (request: Request, bindings: Bindings, execution: ExecutionContext) =>
-    orFail('admission', () => createAdmissionFetch(bindings).fetch(request, bindings, execution)),
-};

@@ -1,8 +1,0 @@
-// The gateway of one instance as a Worker.
-import { createGatewayFetch } from '../fetch/gateway.ts';
-import { type Bindings, type Execution, orFail } from '../fetch/platform.ts';
-
-export default {
-  fetch: (request: Request, bindings: Bindings, execution: Execution) =>
-    orFail('gateway', () => createGatewayFetch(bindings).fetch(request, bindings, execution)),
-};

@@ -1,0 +1,29 @@
+// The admission function as a Node process: plain Kubernetes (HTTPS by itself) and Knative (HTTP behind its ingress).
+import { createAdmission } from '../../../functions/admission/app.ts';
+import { AdmissionEnvironment } from '../../runtime/config/environments.ts';
+import { readEnvironment } from '../../runtime/config/variable.ts';
+import { openApi } from '../../runtime/node/api-access.ts';
+import { main, openFunction } from '../../runtime/node/process.ts';
+import { createReadiness } from '../../runtime/node/readiness.ts';
+import { createReviewRecord } from '../../runtime/triggers/review-record.ts';
+import { createHint } from '../../runtime/triggers/trigger.ts';
+import { followCertificate, readCertificate } from './certificate.ts';
+
+main(async () => {
+  const environment = readEnvironment(AdmissionEnvironment, process.env);
+  const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key, PATH_SECRETS: pathSecrets, OWN_USERS: own } = environment;
+  const { RECONCILE_URL: reconcile, RECONCILE_TOKEN: [token] = [] } = environment;
+  const { run, ...parts } = await openFunction('admission', environment);
+  const { cluster, close } = await openApi(environment);
+  const hint =
+    reconcile === undefined ? undefined : createHint({ address: reconcile, token, send: parts.traces.sent(fetch) });
+  const { fetch: review } = createAdmission({
+    ...{ ...parts, cluster, pathSecrets, record: createReviewRecord({ ...parts, hint }) },
+    secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
+    readiness: createReadiness(cluster, parts.clock),
+    ...(own === undefined ? {} : { own }),
+  });
+  const files = cert === undefined || key === undefined ? undefined : { cert, key };
+  const served = await run({ fetch: review, ...(files && { tls: readCertificate(files) }) }, close);
+  if (files !== undefined) followCertificate(files, served, parts.log);
+});

@@ -1,0 +1,40 @@
+// The gateway function as a Node process: one instance, everything it needs mounted as files, no access to the API server.
+import { setTimeout as pause } from 'node:timers/promises';
+import { createMountedCredentials, createMountedFile } from '#adapters/process/mounted-files.ts';
+import { createPodIdentity } from '#adapters/upstream/pod-identity.ts';
+import { createUpstream } from '#adapters/upstream/undici.ts';
+import { openGateway } from '../../runtime/node/gateway.ts';
+import { metricsOf } from '../../runtime/node/metrics.ts';
+import { processMemory } from '../../runtime/node/platform.ts';
+import { main, openFunction } from '../../runtime/node/process.ts';
+import { readStart, toSnapshot } from './mounts.ts';
+import { keepMaintained } from './own-store.ts';
+
+/** Milliseconds that a new Pod waits for its database before it takes requests of others. With one that hangs, it listens and says 503. */
+const LEDGER_FIRST = 2_000;
+
+main(async () => {
+  const { environment, mounts } = readStart(process.env);
+  const { run, ...parts } = await openFunction('gateway', environment);
+  const { now } = parts.clock;
+  const { AWS_ROLE_ARN: arn, AWS_WEB_IDENTITY_TOKEN_FILE: tokenFile } = environment;
+  const role = arn === undefined || tokenFile === undefined ? undefined : { arn, tokenFile };
+  const upstream = createUpstream({ pod: createPodIdentity({ role, fetch, now }) });
+  const gateway = openGateway({
+    ...parts,
+    ...mounts,
+    folder: environment.OUTBOX_DIR,
+    snapshots: createMountedFile(environment.SNAPSHOT_FILE, now, toSnapshot(parts.log)),
+    credentials: createMountedCredentials(environment.CREDENTIALS_DIR, now),
+    upstream,
+    memory: processMemory(),
+  });
+  const { instance, storeConnection } = mounts;
+  const reporter = { ...parts, instanceUid: instance.uid, metrics: metricsOf(parts.metrics, instance) };
+  const stopMaintaining = storeConnection.type === 'memory' ? keepMaintained(gateway.flush, reporter) : () => {};
+  await Promise.race([gateway.started, pause(LEDGER_FIRST)]);
+  await run(gateway, async (millis) => {
+    stopMaintaining();
+    await gateway.close(0, millis).finally(upstream.close);
+  });
+});

@@ -1,0 +1,66 @@
+// The reconcile function as a Node process: plain Kubernetes and Knative.
+import { setTimeout as pause } from 'node:timers/promises';
+import { createBackends } from '#adapters/backends/backends.ts';
+import { openAccounts } from '#adapters/backends/open-counter-store.ts';
+import { createIssuer } from '#adapters/certificates/issuer.ts';
+import { createDatabase, type DatabaseWithin } from '#adapters/postgres/database.ts';
+import { probeShared } from '#adapters/redis/probe.ts';
+import type { Log } from '#core/ports/clock.ts';
+import { createReconcile } from '../../../functions/reconcile/app.ts';
+import { LIFETIMES } from '../../../functions/reconcile/certificates/renewal.ts';
+import { ReconcileEnvironment } from '../../runtime/config/environments.ts';
+import { RELEASE_VERSION } from '../../runtime/config/release.ts';
+import { readEnvironment } from '../../runtime/config/variable.ts';
+import { openApi } from '../../runtime/node/api-access.ts';
+import { main, openFunction } from '../../runtime/node/process.ts';
+import { createReadiness } from '../../runtime/node/readiness.ts';
+import { answerMemory } from '../../runtime/node/reply-memory.ts';
+import { createStoreMaintenance } from '../../runtime/node/store-maintenance.ts';
+import { resyncAtStart } from '../../runtime/triggers/at-start.ts';
+import { requireToken } from '../../runtime/triggers/token.ts';
+
+main(async () => {
+  const environment = readEnvironment(ReconcileEnvironment, process.env);
+  const { run, ...parts } = await openFunction('reconcile', environment);
+  const { log } = parts;
+  const api = await openApi(environment);
+  const { clear, flush } = createStoreMaintenance({ open: openAccounts, ...parts });
+  const backends = createBackends({
+    clock: parts.clock,
+    maxAnswers: answerMemory(),
+    openDatabase: (connection) => createDatabase(connection, { log }),
+    clear,
+    flush: async (instance, store, database, share) => {
+      await flush(instance, store, database, share);
+      await retain(environment.RETAIN_MONTHS, database, log);
+    },
+    probeShared,
+  });
+  const platform = {
+    servedAt: () => undefined,
+    gatewayImage: environment.GATEWAY_IMAGE,
+    gatewayPullSecrets: environment.GATEWAY_PULL_SECRETS ?? [],
+    secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
+    version: RELEASE_VERSION,
+    manyProcesses: environment.GATEWAY_PROCESSES === 'many',
+    inCluster: environment.KUBECONFIG === undefined,
+  };
+  const { ADMISSION_SERVICE: service, PATH_SECRETS: [path] = [] } = environment;
+  const app = createReconcile({
+    ...{ ...parts, cluster: api.cluster, backends, platform },
+    readiness: createReadiness(api.cluster, parts.clock),
+    // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
+    ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),
+  });
+  await run({ fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch) }, async () => {
+    await backends.close().finally(api.close);
+  });
+  if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: app.fetch, log, now: Date.now, pause });
+});
+
+/** Entries past their retention go in whole months. */
+async function retain(months: number | undefined, database: DatabaseWithin, log: Log): Promise<void> {
+  if (months === undefined) return;
+  const dropped = await database.dropMonths(months);
+  if (dropped.length > 0) log.info('months of entries were dropped; their sums stay', { months: dropped });
+}

@@ -1,0 +1,21 @@
+// The program of the CronJob: a Pod of a second that asks reconcile to look everywhere.
+import { setTimeout as pause } from 'node:timers/promises';
+import { TriggerEnvironment } from '../../runtime/config/environments.ts';
+import { readEnvironment } from '../../runtime/config/variable.ts';
+import { main, print } from '../../runtime/node/process.ts';
+import { sweepUntilDone } from '../../runtime/triggers/resync.ts';
+
+/** Milliseconds: a sweep ends within two and a half minutes. */
+const LONGEST = 150_000;
+
+main(async () => {
+  const { RECONCILE_URL: url, RECONCILE_TOKEN: [token] = [] } = readEnvironment(TriggerEnvironment, process.env);
+  const ask = async () => {
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await fetch(url, { method: 'POST', headers, signal: AbortSignal.timeout(LONGEST) });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${text}`);
+    return text;
+  };
+  print(await sweepUntilDone({ ask, now: Date.now, pause }));
+});

@@ -1,0 +1,33 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.ts';
+import { readStart } from '../mounts.ts';
+
+const DATABASE = { host: 'db.example', username: 'me', password: 'secret', dbname: 'gateway' };
+
+/** What is wrong with a database that is mounted as these files; nothing else is there. */
+function problemWith(files: Readonly<Record<string, string>>): string | undefined {
+  const folder = temporaryFolder();
+  const at = (name: string) => join(folder, name);
+  mkdirSync(at('database'));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(at('database'), name), text);
+  try {
+    readStart({
+      ...{ SNAPSHOT_FILE: at('snapshot'), DATABASE_DIR: at('database') },
+      ...{ STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') },
+    });
+  } catch (error) {
+    return String(error)
+      .split('\n')
+      .find((line) => line.includes('DATABASE_DIR'));
+  }
+  return undefined;
+}
+
+test('a gateway speaks TLS to its database as the mounted entries say', () => {
+  expect(problemWith(DATABASE)).toBeUndefined();
+  expect(problemWith({ ...DATABASE, sslmode: 'verify-full', sslrootcert: 'system' })).toBeUndefined();
+  expect(problemWith({ ...DATABASE, sslmode: 'verify-full' })).toContain('sslrootcert is required');
+  expect(problemWith({ ...DATABASE, sslmode: 'sometimes' })).toContain('sslmode must be one of');
+});

@@ -1,0 +1,59 @@
+// The address of all gateways of the stack: `/{namespace}/{name}/…` is the instance's own.
+
+import { reasonOf } from '../../../../functions/core/failure/error-text.ts';
+import type { Failure } from '../../../../functions/core/failure/failure.ts';
+import type { Ids, Log, Metrics } from '../../../../functions/core/ports/clock.ts';
+import type { HttpHandler } from '../../../../functions/core/ports/http-exchange.ts';
+import { contextOf, refuse, sendText } from '../../../../functions/gateway/reply/respond.ts';
+import type { OpenGateway } from '../../../runtime/node/gateway.ts';
+import type { Gateways } from './gateways.ts';
+
+export interface FrontDependencies {
+  /** As much of the running gateways as is needed to pass requests on. */
+  readonly gateways: {
+    find(...at: Parameters<Gateways['find']>): Promise<Pick<OpenGateway, 'handle'> | 'absent' | 'unavailable'>;
+  };
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'render'>;
+}
+
+/** One server for all instances; health and metrics stand at the root. Its refusals read like a gateway's. */
+export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies): HttpHandler {
+  return async function front(client) {
+    const { method, path } = client;
+    if (method === 'GET' && (path === '/healthz' || path === '/readyz')) return sendText(client, 200, 'ok');
+    if (method === 'GET' && path === '/metrics') return sendText(client, 200, metrics.render());
+    const context = contextOf(client, ids);
+    try {
+      const at = addressIn(path);
+      const runtime = at === undefined ? 'nothing' : await gateways.find(at.namespace, at.name);
+      if (typeof runtime === 'string') refuse(client, failureOf(runtime, path), context);
+      else await runtime.handle(client, at?.below);
+    } catch (error) {
+      log.error('a request failed for a reason of ours', { requestId: context.requestId, why: reasonOf(error) });
+      if (client.hasBegun()) client.destroy();
+      else refuse(client, { code: 'internal_error' }, context);
+    }
+  };
+}
+
+function failureOf(found: 'absent' | 'unavailable' | 'nothing', path: string): Failure {
+  // Keys of an instance that does not exist are unknown keys (DESIGN 10, Keys).
+  if (found === 'absent') return { code: 'invalid_api_key' };
+  if (found === 'unavailable') return { code: 'ledger_unavailable', why: 'the gateway is not up' };
+  return { code: 'not_found', path, base: '/{namespace}/{name}' };
+}
+
+/** The instance that a path names, and the path below it. A client may have written the names with escapes. */
+function addressIn(path: string) {
+  const [, namespace = '', name = '', ...rest] = path.split('/');
+  const below = `/${rest.join('/')}`;
+  // A base address without its instance would otherwise be refused as an unknown key.
+  if (below === '/' || path === '/v1/chat/completions') return undefined;
+  try {
+    return { namespace: decodeURIComponent(namespace), name: decodeURIComponent(name), below };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,130 @@
+// The three functions in the stack's one process, with their adapters.
+import { createAdmission } from '../../../../functions/admission/app.ts';
+import type { DatabaseConnection } from '../../../../functions/core/ports/backends.ts';
+import type { Cluster, KubeObject } from '../../../../functions/core/ports/cluster.ts';
+import { createReconcile } from '../../../../functions/reconcile/app.ts';
+import { createBackends } from '../../../adapters/backends/backends.ts';
+import { openAccounts } from '../../../adapters/backends/open-counter-store.ts';
+import { createDatabase } from '../../../adapters/postgres/database.ts';
+import { probeShared } from '../../../adapters/redis/probe.ts';
+import { createMetrics } from '../../../adapters/telemetry/metrics.ts';
+import { createUpstream } from '../../../adapters/upstream/undici.ts';
+import { TracesEnvironment } from '../../../runtime/config/environments.ts';
+import { RELEASE_IMAGE, RELEASE_VERSION } from '../../../runtime/config/release.ts';
+import { readEnvironment } from '../../../runtime/config/variable.ts';
+import { withMetrics } from '../../../runtime/node/metrics.ts';
+import { nodeDependencies } from '../../../runtime/node/platform.ts';
+import { answerMemory } from '../../../runtime/node/reply-memory.ts';
+import { type Handler, type Listening, serve } from '../../../runtime/node/serve.ts';
+import { createStoreMaintenance } from '../../../runtime/node/store-maintenance.ts';
+import { openTraces } from '../../../runtime/node/traces.ts';
+import { createReviewRecord } from '../../../runtime/triggers/review-record.ts';
+import { createHint } from '../../../runtime/triggers/trigger.ts';
+import type { Accounts } from '../cluster/accounts.ts';
+import type { Certificates } from '../cluster/certificates.ts';
+import type { StartContext } from '../start.ts';
+import { portOf } from '../state/ports.ts';
+import { gatewayFront } from './front.ts';
+import { createGateways, type Gateways } from './gateways.ts';
+
+export interface FunctionsOptions {
+  readonly cluster: Cluster;
+  /** The accounts of admission and reconcile; `cluster` is for a kubelet's tasks elsewhere. */
+  readonly accounts: Accounts;
+  readonly certificates: Certificates;
+  /** A port that is free. */
+  readonly gatewayPort: number;
+}
+
+type Serving = Pick<StartContext, 'state' | 'log' | 'onStop'>;
+
+/** Milliseconds that open streams get to end: with PostgreSQL and the rest a stop stays below 15 s. */
+const GRACE = 6_000;
+
+/** Starts the functions; answers their addresses, admission's with its segment. A stop takes no new requests, lets streams end, books their cost. */
+export async function startFunctions(context: Serving, options: FunctionsOptions) {
+  const { state } = context;
+  const { accounts, certificates, cluster, gatewayPort } = options;
+  const parts = await openParts(context);
+
+  const gateways = openGateways(parts.gateway, cluster);
+  const handle = gatewayFront({ ...parts.gateway, gateways });
+  const gateway = await listen(parts.gateway, { handle, port: gatewayPort });
+
+  const { fetch: run } = reconcileOf({ ...parts.reconcile, accounts, gateways, gateway });
+  // The gateways follow the snapshots that a run has published; elsewhere, a kubelet sees to that.
+  const runAndFollow = async (request: Request) => {
+    const response = await run(request);
+    if (request.method === 'POST') gateways.refresh();
+    return response;
+  };
+  const sweep = withMetrics(parts.reconcile.metrics, runAndFollow);
+  const reconcile = await listen(parts.reconcile, { fetch: sweep, port: await portOf(state, 'reconcile') });
+
+  const segment = Buffer.from(parts.admission.random(24)).toString('base64url');
+  const { fetch: review } = admissionOf({ ...parts.admission, accounts, segment, reconcile });
+  const admit = withMetrics(parts.admission.metrics, review);
+  const port = await portOf(state, 'admission');
+  const admission = await listen(parts.admission, { fetch: admit, port, tls: certificates });
+
+  // The gateways start now, and first book the content of their outboxes.
+  gateways.refresh();
+  return { gateway, reconcile, admission: `${admission}/${segment}` };
+}
+
+/** Parts of each function: metrics of its own, traces and log under its own name, as everywhere. */
+async function openParts({ state, log, onStop }: Serving) {
+  const environment = readEnvironment(TracesEnvironment, process.env);
+  const node = nodeDependencies();
+  const open = async (name: 'admission' | 'reconcile' | 'gateway') => {
+    const traces = await openTraces(environment, name, log);
+    onStop(traces.close);
+    return { ...node, state, onStop, traces, log: traces.logged(log), metrics: createMetrics() };
+  };
+  return { admission: await open('admission'), reconcile: await open('reconcile'), gateway: await open('gateway') };
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
+
+/** A stop comes in the opposite order: a server waits for its open requests before what they need is closed. */
+async function listen({ traces, onStop }: Parts, options: Handler & Pick<Listening, 'port' | 'tls'>): Promise<string> {
+  const server = await serve({ ...options, host: '127.0.0.1', traces });
+  onStop(() => server.close(GRACE));
+  return server.url;
+}
+
+function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster): Gateways {
+  const upstream = createUpstream();
+  onStop(upstream.close);
+  const gateways = createGateways({ cluster, folder: state.path('outbox'), upstream, log, metrics });
+  onStop(gateways.close);
+  return gateways;
+}
+
+type With<T> = Parts & Pick<FunctionsOptions, 'accounts'> & T;
+
+function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways: Gateways; gateway: string }>) {
+  const { onStop, log } = parts;
+  const { clear } = createStoreMaintenance({ ...parts, open: openAccounts });
+  const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
+  const backends = createBackends({
+    ...{ ...parts, openDatabase, flush: gateways.flush, clear, probeShared },
+    maxAnswers: answerMemory(),
+  });
+  onStop(backends.close);
+  const platform = {
+    servedAt: ({ metadata: { namespace, name } }: KubeObject) => `${gateway}/${namespace}/${name}`,
+    gatewayImage: RELEASE_IMAGE,
+    version: RELEASE_VERSION,
+    manyProcesses: false,
+    inCluster: false,
+  };
+  return createReconcile({ ...parts, cluster: accounts.reconcile, backends, platform });
+}
+
+function admissionOf({ accounts, segment, reconcile, ...parts }: With<{ segment: string; reconcile: string }>) {
+  const hint = createHint({ address: reconcile, send: parts.traces.sent(fetch) });
+  const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
+  const record = createReviewRecord({ ...parts, hint });
+  return createAdmission({ ...parts, cluster: accounts.admission, own, pathSecrets: [segment], record });
+}

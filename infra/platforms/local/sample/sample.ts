@@ -1,0 +1,126 @@
+// The sample: filled in with this machine's addresses, applied as `kubectl apply` would, and one paid call with its key.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { VirtualKey } from '../../../../crds/kinds/virtual-key.ts';
+import { reasonOf } from '../../../../functions/core/failure/error-text.ts';
+import { err, ok, type Result } from '../../../../functions/core/failure/result.ts';
+import { type Cluster, type KubeObject, RESOURCES } from '../../../../functions/core/ports/cluster.ts';
+import { goJson } from '../../../apiserver/schema/go-format.ts';
+import { put, readDocuments, resourceOf } from '../../../packaging/manifests/apply.ts';
+import type { Endpoints, Stack } from '../stack.ts';
+import type { Progress } from '../start.ts';
+import { type State, writeWhole } from '../state/state.ts';
+
+/** One chat completion with the sample's key, as any client makes it. */
+export type FirstCall = Awaited<ReturnType<typeof makeFirstCall>>;
+
+export const SAMPLE_KEY = { namespace: 'default', name: 'example-service' };
+const MODEL = 'sample-small';
+
+/** Applies the sample and pays one real call with its key. Objects of the sample that a person changed stay as they are. */
+export async function runSample(stack: Stack, state: State, { step, say }: Progress): Promise<FirstCall | undefined> {
+  const text = renderSample(stack.endpoints, state.remembered.upstreamKey);
+  writeWhole(state.path('sample.yaml'), text);
+  for (const object of readDocuments(text)) await put(stack.cluster, withLastApplied(object), object.kind === 'Secret');
+  step('sample      applied; waiting for its key');
+  const key = await waitForKey(stack, 20_000);
+  if (!key.ok) {
+    say(`        the sample's key does not work: ${key.failure}`);
+    return undefined;
+  }
+  step('sample      its key works; calling the gateway with it');
+  return makeFirstCall(stack, key.value, `${stack.endpoints.gateway}/default/sample`).catch((error: unknown) => {
+    say(`        the sample's call did not succeed: ${reasonOf(error)}`);
+    return undefined;
+  });
+}
+
+/** The sample with these addresses; every `${base64:name}` must be known. */
+export function renderSample(
+  { database, upstream }: Pick<Endpoints, 'database' | 'upstream'>,
+  upstreamKey: string,
+): string {
+  const values: Readonly<Record<string, string>> = {
+    databaseHost: `${database.host}:${database.port}`,
+    databaseUsername: database.username,
+    databasePassword: database.password,
+    databaseName: database.dbname,
+    storeHost: 'memory',
+    storePort: '6379',
+    upstreamKey,
+    upstreamBase: `${upstream}/v1`,
+  };
+  const text = readFileSync(join(import.meta.dirname, 'sample.yaml'), 'utf8');
+  return text.replace(/\$\{base64:(\w+)\}/g, (_, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`sample.yaml: base64:${name}: not found`);
+    return Buffer.from(value).toString('base64');
+  });
+}
+
+/** With the annotation that `kubectl apply` leaves, to the byte, so that a person's first apply prints `unchanged`. */
+function withLastApplied(object: KubeObject): KubeObject {
+  const { annotations = {} } = object.metadata;
+  const applied = `${goJson({ ...object, metadata: { ...object.metadata, annotations } })}\n`;
+  const noted = { ...annotations, 'kubectl.kubernetes.io/last-applied-configuration': applied };
+  return { ...object, metadata: { ...object.metadata, annotations: noted } };
+}
+
+/** The cluster, and a sweep, which brings `status.currentSpend` up to date. */
+type Caller = Pick<Stack, 'cluster' | 'sweep'>;
+
+/** Waits until the sample's key works. Answers its value, or why it does not work after `timeout` milliseconds. */
+export async function waitForKey(deps: Caller, timeout: number): Promise<Result<string, string>> {
+  for (const until = Date.now() + timeout; ; await pause(150)) {
+    const key = await readKey(deps.cluster);
+    const value = key?.status?.isActive === true ? await readValue(deps.cluster, key.status.keySecretRef) : undefined;
+    if (value !== undefined) return ok(value);
+    if (Date.now() > until) return err(whyNot(key));
+  }
+}
+
+/** Calls the gateway with the key's value. Throws with the gateway's own words when it refuses. */
+async function makeFirstCall(deps: Caller, value: string, url: string) {
+  await deps.sweep();
+  const spendBefore = (await readKey(deps.cluster))?.status?.currentSpend ?? '0';
+  const reply = await fetch(`${url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${value}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content: 'Say hello to a platform engineer.' }] }),
+    signal: AbortSignal.timeout(20_000),
+  });
+  const text = await reply.text();
+  if (!reply.ok) throw new Error(`the gateway answered ${reply.status}: ${text}`);
+  const { choices, usage } = JSON.parse(text) as {
+    choices: ReadonlyArray<{ message: { content: string } }>;
+    usage: { prompt_tokens: number; completion_tokens: number };
+  };
+  await deps.sweep();
+  return {
+    model: MODEL,
+    reply: choices[0]?.message.content ?? '',
+    tokens: { input: usage.prompt_tokens, output: usage.completion_tokens },
+    spendBefore,
+    spendAfter: (await readKey(deps.cluster))?.status?.currentSpend ?? '0',
+  };
+}
+
+async function readKey(cluster: Cluster): Promise<VirtualKey | undefined> {
+  const found = await cluster.get(resourceOf('VirtualKey'), SAMPLE_KEY.namespace, SAMPLE_KEY.name);
+  return found as unknown as VirtualKey | undefined;
+}
+
+/** The key is read from the Secret: `status.keyValue` has only a part where the instance says `Redacted`. */
+async function readValue(cluster: Cluster, secretName: string | undefined): Promise<string | undefined> {
+  if (secretName === undefined) return undefined;
+  const secret = await cluster.get(RESOURCES.secrets, SAMPLE_KEY.namespace, secretName);
+  const { key } = (secret?.data ?? {}) as Record<string, string>;
+  return key === undefined ? undefined : Buffer.from(key, 'base64').toString();
+}
+
+function whyNot(key: VirtualKey | undefined): string {
+  if (key === undefined) return `VirtualKey ${SAMPLE_KEY.name} is not there`;
+  const ready = key.status?.conditions?.find(({ type }) => type === 'Ready');
+  return ready === undefined ? `VirtualKey ${SAMPLE_KEY.name} has no status yet` : `${ready.reason}: ${ready.message}`;
+}

@@ -1,0 +1,41 @@
+// A start of the stack: its parts, the context of its steps, and its end by an interrupt.
+import type { Log } from '../../../functions/core/ports/clock.ts';
+import type { Options } from './options.ts';
+import type { State } from './state/state.ts';
+
+export interface Start {
+  readonly options: Options;
+  readonly state: State;
+  readonly progress: Progress;
+  /** Aborts at Ctrl-C or SIGTERM. */
+  readonly interrupted: AbortSignal;
+}
+
+export interface StartContext extends Pick<Start, 'options' | 'state'> {
+  readonly log: Log;
+  /** Registers the undoing of a step, called when the stack stops, or a later step fails; the last one first. */
+  readonly onStop: (stop: () => Promise<unknown>) => void;
+}
+
+/** The result, or a throw as soon as there is an interrupt: a step under way is left alone, its programs end with this process. */
+export async function unless<T>(interrupted: AbortSignal, result: Promise<T>): Promise<T> {
+  interrupted.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(interrupted.reason);
+  interrupted.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([result, promise]);
+  } finally {
+    interrupted.removeEventListener('abort', onAbort);
+  }
+}
+
+export type Progress = ReturnType<typeof createProgress>;
+
+/** One line per step, with the seconds since the start. */
+export function createProgress() {
+  const start = Date.now();
+  const say = (text: string): void => void process.stdout.write(`${text}\n`);
+  const step = (text: string): void => say(`${`${((Date.now() - start) / 1000).toFixed(1)}s`.padStart(6)}  ${text}`);
+  return { say, step };
+}

@@ -1,0 +1,145 @@
+// State of the stack: a folder of this process alone, and the file that remembers secrets and ports between two starts.
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import * as z from 'zod';
+import { reasonOf } from '../../../../functions/core/failure/error-text.ts';
+import { FolderInUse, lockFolder } from '../../../adapters/journal/lock.ts';
+import { UsageError } from '../options.ts';
+import { createChildren } from './children.ts';
+
+/** The content of `state.json`; its secrets are made once, at the first start on a folder. */
+const Remembered = z.object({
+  /** Password of the embedded PostgreSQL. */
+  databasePassword: z.string(),
+  /** Bearer token of the embedded cluster's one user. */
+  clusterToken: z.string(),
+  /** The credential in the sample's model Secrets; the sample upstream takes any. */
+  upstreamKey: z.string(),
+  /** Ports of the last start: taken again where they are free. */
+  ports: z.record(z.string(), z.number()),
+});
+
+export type Remembered = z.infer<typeof Remembered>;
+
+export type State = Awaited<ReturnType<typeof open>>;
+
+/** Takes the folder for this process. Throws UsageError where another stack runs on it, it holds other files, or it cannot be used. */
+export async function openState(folder: string, reset: boolean) {
+  try {
+    return await open(folder, reset);
+  } catch (cause) {
+    if (!(cause instanceof Error && 'code' in cause)) throw cause;
+    const must = 'must be a folder that you can write to';
+    throw new UsageError(`--state: Invalid value: "${folder}": ${must}: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+async function open(folder: string, reset: boolean) {
+  makeFolder(folder);
+  refuseForeign(folder);
+  const release = lock(folder);
+  const children = createChildren(join(folder, 'children'));
+  await children.endLeftovers();
+  if (reset) empty(folder);
+  const file = join(folder, 'state.json');
+  const remembered = existsSync(file) ? read(file) : first();
+  const write = () => writeWhole(file, JSON.stringify(remembered, null, 2));
+  write();
+  rmSync(join(folder, 'endpoints.json'), { force: true });
+  return {
+    folder,
+    children,
+    remembered,
+    path: (...names: ReadonlyArray<string>) => join(folder, ...names),
+    rememberPort(name: string, port: number) {
+      remembered.ports[name] = port;
+      write();
+    },
+    /** Leaves the folder to another stack. */
+    release,
+  };
+}
+
+/** Writes a file that is there whole or not at all, readable by this user only. */
+export function writeWhole(file: string, text: string): void {
+  const fresh = `${file}.new`;
+  writeFileSync(fresh, text, { mode: 0o600, flush: true });
+  // A file that a kill has left keeps its own mode.
+  chmodSync(fresh, 0o600);
+  renameSync(fresh, file);
+}
+
+/** Makes the folder and those above it. Node's own `recursive` never ends where a file system takes no folders (/proc). */
+function makeFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return;
+  makeFolder(dirname(folder));
+  mkdirSync(folder);
+}
+
+const OWN_BEFORE_STATE = /^(lock.*|children|state\.json\.new)$/;
+
+/** A folder with other files is never used, and so never emptied by --reset. */
+function refuseForeign(folder: string): void {
+  const names = readdirSync(folder);
+  if (names.includes('state.json') || names.every((name) => OWN_BEFORE_STATE.test(name))) return;
+  throw new UsageError(
+    `--state: Invalid value: "${folder}": must be empty or made by this program, but holds other files. Name another folder.`,
+  );
+}
+
+/** Milliseconds between two heartbeats for other machines that share the folder. */
+const TOUCH_EVERY = 1_000;
+
+function lock(folder: string): () => void {
+  try {
+    const { touch, release } = lockFolder(folder);
+    const timer = setInterval(() => {
+      try {
+        touch();
+      } catch {
+        // The folder was removed: nothing is left to lock.
+      }
+    }, TOUCH_EVERY).unref();
+    return () => {
+      clearInterval(timer);
+      release();
+    };
+  } catch (cause) {
+    if (!(cause instanceof FolderInUse)) throw cause;
+    throw new UsageError(`Another stack runs on ${folder}. Stop it first, or name another folder with --state DIR.`, {
+      cause,
+    });
+  }
+}
+
+function empty(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    if (name !== 'lock') rmSync(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+function first(): Remembered {
+  const secret = () => randomBytes(24).toString('hex');
+  return { databasePassword: secret(), clusterToken: secret(), upstreamKey: `sample-${secret()}`, ports: {} };
+}
+
+function read(file: string): Remembered {
+  try {
+    return Remembered.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch (cause) {
+    throw new UsageError(`${file} is damaged. Restore it, or start again with --reset, which empties the folder.`, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,82 @@
+// What is read from an environment, and what is refused?
+import { expect, test } from 'vitest';
+import { AdmissionBindings } from '../bindings.ts';
+import { AdmissionEnvironment, ReconcileEnvironment } from '../environments.ts';
+import { readEnvironment } from '../variable.ts';
+
+const SEGMENT = 'an-unguessable-segment';
+
+const read = (environment: Readonly<Record<string, string>>) =>
+  readEnvironment(ReconcileEnvironment, {
+    KUBECONFIG: '/dev/null',
+    RECONCILE_TOKEN: 'a-token-of-tests',
+    ...environment,
+  });
+
+test("without ADMISSION_SERVICE the certificate is somebody else's", () => {
+  expect(read({}).ADMISSION_SERVICE).toBeUndefined();
+  expect(read({ ADMISSION_SERVICE: '' }).ADMISSION_SERVICE).toBeUndefined();
+  const service = { namespace: 'gateway-operator', name: 'admission' };
+  expect(read({ ADMISSION_SERVICE: 'gateway-operator/admission' }).ADMISSION_SERVICE).toEqual(service);
+});
+
+test.each([
+  ['ADMISSION_SERVICE', 'admission', 'is not NAMESPACE/NAME'],
+  ['ADMISSION_SERVICE', 'a/b/c', 'is not NAMESPACE/NAME'],
+  ['RETAIN_MONTHS', '1', 'is not a number of months, at least 2'],
+  ['SECRET_METADATA_PREFIXES', 'example.com/', 'is not a list of domains, as in example.com,example.org'],
+  ['SECRET_METADATA_PREFIXES', '*', 'is not a list of domains, as in example.com,example.org'],
+])('%s=%s is refused: it %s', (name, value, problem) => {
+  expect(() => read({ [name]: value })).toThrow(`${name}="${value}": ${problem}`);
+});
+
+test('everything that is wrong is said at once, and no secret with it', () => {
+  const environment = {
+    PORT: '65536',
+    LOG_LEVEL: 'loud',
+    PATH_SECRETS: 'short',
+    RECONCILE_URL: 'reconcile',
+    TLS_CERT_FILE: '/tls.crt',
+  };
+  expect(() => readEnvironment(AdmissionEnvironment, environment)).toThrow(`the environment is not right:
+  PORT="65536": is not a port
+  LOG_LEVEL="loud": is none of info, warn, error
+  TLS_CERT_FILE="/tls.crt": is not a file that can be read
+  PATH_SECRETS needs 16 to 128 letters, digits, -, ., _ or ~ in each segment
+  RECONCILE_URL="reconcile": is not an http:// or https:// address
+  KUBECONFIG is not set: name a kubeconfig file, or run in a Pod of a cluster
+  RECONCILE_TOKEN is not set: RECONCILE_URL needs it: name the token that reconcile asks for
+  TLS_KEY_FILE is not set: goes together with TLS_CERT_FILE: set both, or none`);
+});
+
+test('what is set is read, what is empty or absent is as written down', () => {
+  const environment = {
+    KUBERNETES_SERVICE_HOST: '10.0.0.1',
+    PATH_SECRETS: SEGMENT,
+    PORT: '',
+    OWN_USERS: ' a, b,',
+    HOST: '127.0.0.1',
+    OTHER: 'x',
+  };
+  expect(readEnvironment(AdmissionEnvironment, environment)).toEqual({
+    PORT: 8080,
+    HOST: '127.0.0.1',
+    METRICS_PORT: 9464,
+    LOG_LEVEL: 'info',
+    KUBERNETES_SERVICE_HOST: '10.0.0.1',
+    KUBERNETES_SERVICE_PORT: 443,
+    PATH_SECRETS: [SEGMENT],
+    OWN_USERS: ['a', 'b'],
+    OTEL_TRACES_SAMPLER: 'parentbased_always_on',
+    OTEL_TRACES_SAMPLER_ARG: 1,
+  });
+});
+
+test('a binding that must be there, or is no text, is named', () => {
+  const bindings = { API_SERVER: 'http://api', PATH_SECRETS: {} };
+  expect(() => readEnvironment(AdmissionBindings, bindings)).toThrow(`the environment is not right:
+  API_SERVER="http://api": is not an https:// address
+  API_TOKEN is not set: it has no default
+  RECONCILE_TOKEN is not set: it has no default
+  PATH_SECRETS is not a text`);
+});

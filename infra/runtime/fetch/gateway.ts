@@ -1,0 +1,115 @@
+// The gateway of one instance as a fetch handler: a request has its own database connection and ledger, and leaves only plain data behind (LEDGER 7).
+import { createMemoryOutbox } from '#adapters/memory/journal.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
+import { openUpstash } from '#adapters/redis/upstash.ts';
+import { createMetrics } from '#adapters/telemetry/metrics.ts';
+import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
+import { reasonOf } from '#core/failure/error-text.ts';
+import { ownMember } from '#core/json/json.ts';
+import { createStoreMemory } from '#core/ledger/account.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import { readSnapshot } from '#core/models/snapshot.ts';
+import type { Ledger } from '#core/ports/ledger.ts';
+import type { Credentials } from '#core/ports/serving.ts';
+import { createGateway, createMemory } from '../../../functions/gateway/app.ts';
+import { GatewayBindings } from '../config/bindings.ts';
+import { readEnvironment } from '../config/variable.ts';
+import { toExchange } from './http-exchange.ts';
+import { createMountedText } from './mounted-text.ts';
+import { type Bindings, type Execution, WORKER_MEMORY, workerDependencies, workerLog } from './platform.ts';
+
+const log = workerLog('gateway');
+const metrics = createMetrics();
+const node = workerDependencies();
+const memory = createMemory({ clock: node.clock, log, metrics, memory: WORKER_MEMORY });
+const storeMemory = createStoreMemory();
+const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
+const snapshots = createMountedText(node.clock, (text) => {
+  const read = readSnapshot(text);
+  if (!read.ok) log.error('the snapshot is not used', { why: read.failure });
+  return read.ok ? read.value : undefined;
+});
+
+/** Throws one error that lists every binding that is missing or malformed. */
+export function createGatewayFetch(bindings: Bindings) {
+  const environment = readEnvironment(GatewayBindings, bindings);
+  return {
+    fetch: (request: Request, _?: unknown, execution?: Execution) => answer(request, environment, execution),
+  };
+}
+
+async function answer(
+  request: Request,
+  environment: GatewayBindings,
+  execution: Execution | undefined,
+): Promise<Response> {
+  const { INSTANCE: path } = environment;
+  const snapshot = await snapshots.read(() => environment.SNAPSHOTS.get(path));
+  if (snapshot === undefined) log.warn(`SNAPSHOTS has no snapshot of ${path} that can be used`);
+  const { host, port, user, password, database: dbname } = environment.HYPERDRIVE;
+  const database = createDatabase({ host, port, username: user, password, dbname }, { log });
+  const instanceUid = snapshot?.instance.uid ?? 'none';
+  const ledger = createVisit(environment, database, instanceUid);
+  const handle = createGateway(
+    {
+      ...node,
+      snapshots: { current: () => snapshot },
+      credentials: credentialsIn(environment.CREDENTIALS),
+      policies: database.policies(instanceUid),
+      ledger,
+      upstream,
+      log,
+      metrics,
+    },
+    memory,
+  );
+  const { exchange, response } = toExchange(request);
+  const over = async (): Promise<void> => {
+    try {
+      await handle(exchange);
+    } finally {
+      await ledger.close().finally(database.close);
+    }
+  };
+  const ended = over().catch((error) => log.error('not closed', { why: reasonOf(error) }));
+  // A process goes on behind its answer by itself.
+  execution?.waitUntil(ended);
+  return response;
+}
+
+/** Values by Secret and entry, as the binding has them. */
+export function credentialsIn(values: GatewayBindings['CREDENTIALS']): Credentials {
+  return { read: (secret, entry) => ownMember(ownMember(values, secret) ?? {}, entry) };
+}
+
+type Parts = ReturnType<typeof createDatabase>;
+
+/** A ledger that starts with its first call, so that a request without a key costs nothing. */
+function createVisit(environment: GatewayBindings, database: Parts, instanceUid: string): Ledger {
+  const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = environment;
+  const { evaluate } = openUpstash({ type: 'upstash', url, token });
+  const ledger = createLedger({
+    ...node,
+    ...{ instanceUid, log, metrics, isolate: storeMemory, epochs: database.epochs(instanceUid) },
+    books: {
+      ...database.accountBooks(instanceUid, node.random),
+      scopesOfOtherInstances: database.scopesOfOtherInstances,
+    },
+    accounts: createRedisAccounts({ evaluate, instanceUid }),
+    // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
+    outbox: createMemoryOutbox(),
+  });
+  let starting: Promise<void> | undefined;
+  const started = (): Ledger => {
+    starting ??= ledger.start();
+    // Calls that wait for the start receive its failure.
+    starting.catch(() => undefined);
+    return ledger;
+  };
+  return {
+    ...ledger,
+    hold: (request) => started().hold(request),
+    spend: (scopes, waited) => started().spend(scopes, waited),
+  };
+}

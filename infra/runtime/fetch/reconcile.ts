@@ -1,0 +1,86 @@
+// The reconcile function as a fetch handler: a schedule posts to it every minute, and admission its hints.
+import { createBackends } from '#adapters/backends/backends.ts';
+import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/backends/open-counter-store.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
+import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
+import { openUpstash } from '#adapters/redis/upstash.ts';
+import { createMetrics } from '#adapters/telemetry/metrics.ts';
+import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
+import { createReconcile } from '../../../functions/reconcile/app.ts';
+import { limitsFor } from '../../../functions/reconcile/limits.ts';
+import { ReconcileBindings } from '../config/bindings.ts';
+import { RELEASE_VERSION } from '../config/release.ts';
+import { readEnvironment } from '../config/variable.ts';
+import { createStoreMaintenance } from '../node/store-maintenance.ts';
+import { requireToken } from '../triggers/token.ts';
+import { type Bindings, workerCluster, workerDependencies, workerLog } from './platform.ts';
+import { createSnapshotStore } from './snapshots.ts';
+
+/** Throws one error that lists every binding that is missing or malformed. */
+export function createReconcileFetch(bindings: Bindings) {
+  const environment = readEnvironment(ReconcileBindings, bindings);
+  return {
+    fetch: requireToken(environment.RECONCILE_TOKEN, (request: Request) => run(environment, request)),
+    /** The sweep of a schedule that calls the function itself. Rejects when the sweep failed. */
+    sweep: async (): Promise<void> => {
+      const answer = await run(environment, new Request('https://reconcile/', { method: 'POST' }));
+      if (!answer.ok) throw new Error(`the sweep answered ${answer.status}: ${await answer.text()}`);
+    },
+  };
+}
+
+/** An isolate has 128 MB for everything. */
+const MAX_ANSWERS = 16 * 1024 * 1024;
+
+/** I/O belongs to one invocation on Workers: databases are opened for it, and closed when it ends. */
+async function run(environment: ReconcileBindings, request: Request): Promise<Response> {
+  const metrics = createMetrics();
+  const log = workerLog('reconcile');
+  const dependencies = workerDependencies();
+  const backends = createBackends({
+    clock: dependencies.clock,
+    maxAnswers: MAX_ANSWERS,
+    openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
+    ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics }),
+    probeShared: async (connection, instanceUid) =>
+      connection.type === 'upstash'
+        ? probeUpstash(connection, instanceUid)
+        : { ok: false, reason: 'StoreUnreachable', message: notFromHere(connection) },
+  });
+  try {
+    const app = createReconcile({
+      ...dependencies,
+      cluster: workerCluster(environment),
+      backends,
+      platform: {
+        servedAt: () => undefined,
+        gatewayImage: environment.GATEWAY_IMAGE,
+        gatewayPullSecrets: environment.GATEWAY_PULL_SECRETS ?? [],
+        secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
+        version: RELEASE_VERSION,
+        manyProcesses: environment.GATEWAY_PROCESSES === 'many',
+        inCluster: false,
+      },
+      log,
+      metrics,
+      limits: limitsFor(environment.SUBREQUESTS),
+      ...(environment.SNAPSHOTS && { snapshots: createSnapshotStore(environment.SNAPSHOTS) }),
+    });
+    return await app.fetch(request);
+  } finally {
+    await backends.close();
+  }
+}
+
+function openShared(
+  connection: SharedStoreConnection,
+  { instanceUid, share }: OpenAccountsDependencies,
+): OpenedAccounts {
+  if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
+  const { evaluate, close } = openUpstash(connection, { share });
+  return { accounts: createRedisAccounts({ evaluate, instanceUid, share }), isShared: true, close };
+}
+
+const notFromHere = ({ host, port }: Extract<StoreConnection, { type: 'redis' }>): string =>
+  `Redis at ${host}:${port} cannot be asked from a Worker: use Upstash (https://), or run reconcile as a Node process`;

@@ -1,0 +1,165 @@
+// One instance's gateway on Node: the gateway function with its ledger, store, outbox and database.
+import { openAccounts } from '#adapters/backends/open-counter-store.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { reasonAndCausesOf } from '#core/failure/error-text.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import type { DatabaseConnection, InstanceIdentity, StoreConnection } from '#core/ports/backends.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
+import { createGateway } from '../../../functions/gateway/app.ts';
+import type { GatewayDeps } from '../../../functions/gateway/deps.ts';
+import { limitsIn } from '../../../functions/gateway/request/memory-budget.ts';
+import { openOutbox } from './journal.ts';
+import { metricsOf } from './metrics.ts';
+import type { NodeDependencies } from './platform.ts';
+
+export interface GatewayParts
+  extends NodeDependencies,
+    Pick<GatewayDeps, 'snapshots' | 'credentials' | 'upstream' | 'memory'> {
+  readonly instance: InstanceIdentity;
+  readonly connection: DatabaseConnection;
+  readonly storeConnection: StoreConnection;
+  /** The outbox: a folder of this instance alone, which outlives the process. */
+  readonly folder: string;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export type OpenGateway = ReturnType<typeof openGateway>;
+
+/**
+ * Starts the ledger in the background: what an earlier process left in the outbox is booked first, and requests wait for that. Whatever fails, what was
+ * opened is closed, in the opposite order.
+ */
+export function openGateway(parts: GatewayParts) {
+  const opened = new AsyncDisposableStack();
+  try {
+    return open(parts, opened);
+  } catch (error) {
+    opened.disposeAsync().catch((cause) => parts.log.warn('not all was closed', { why: reasonAndCausesOf(cause) }));
+    throw error;
+  }
+}
+
+function open(parts: GatewayParts, opened: AsyncDisposableStack) {
+  const { instance, connection, storeConnection, folder, clock, log } = parts;
+  const instanceUid = instance.uid;
+  const metrics = metricsOf(parts.metrics, instance);
+  const { accounts, isShared, close: closeStore } = openAccounts(storeConnection, { instanceUid, clock, log });
+  opened.defer(closeStore);
+  const outbox = openOutbox({ folder, log, metrics, isShared });
+  opened.defer(outbox.close);
+  const database = createDatabase(connection, { log });
+  opened.defer(database.close);
+  const ledger = createLedger({
+    ...{ ...parts, instanceUid, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },
+    metrics,
+    books: {
+      ...database.accountBooks(instanceUid, parts.random),
+      scopesOfOtherInstances: database.scopesOfOtherInstances,
+    },
+    monotonic: { now: () => performance.now() },
+    // One process at a time has a store of its own: the one before it is not waited for.
+    ...(isShared ? {} : { process: 'memory' }),
+  });
+  opened.defer(() => ledger.close());
+  const starting = keepStarting(ledger.start, parts);
+  opened.defer(starting.stop);
+  const requests = counted(createGateway({ ...parts, policies: database.policies(instanceUid), ledger }));
+  const close = (end: number, graceMs: number): Promise<void> => {
+    starting.stop();
+    opened.defer(() => ledger.close(Math.min(MAX_BOOKING, end - performance.now() - AFTER_BOOKING)));
+    opened.defer(() => ledger.chargeLive().catch((error) => log.warn(UNCHARGED, { why: reasonAndCausesOf(error) })));
+    opened.defer(() => requests.end(graceMs));
+    return opened.disposeAsync();
+  };
+  let closing: Promise<void> | undefined;
+  return {
+    handle: requests.handle,
+    /** Twice the requests that are served: clients keep connections for the next one. */
+    maxConnections: parts.memory && 2 * limitsIn(parts.memory).requests,
+    /** Resolves when the ledger has started, or could not for the first time. */
+    started: starting.first,
+    /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */
+    flush: async () => {
+      await starting.first;
+      await ledger.flush();
+      await ledger.maintain();
+    },
+    /**
+     * Closes everything when the last request has ended. After so many milliseconds the rest are cut: streams are charged for what they streamed, plain
+     * requests whole, because nobody learns what they cost. All that takes `closingMs` more at most, whatever database and store do.
+     */
+    close: (graceMs = 0, closingMs = CLOSING): Promise<void> => {
+      closing ??= close(performance.now() + graceMs + closingMs, graceMs);
+      return closing;
+    },
+  };
+}
+
+const UNCHARGED = 'requests were not charged at the stop';
+
+/** Milliseconds that a stream needs to settle after its connection was cut. */
+const AFTER_CUT = 500;
+/** Milliseconds of a close, unless it is told another time. */
+const CLOSING = 12_000;
+/** Milliseconds that the booking of the rest may take, and those that what is behind it needs: 2 s of the ledger, 1 s of the database. */
+const MAX_BOOKING = 5_000;
+const AFTER_BOOKING = 3_000;
+
+/** The handler, and the end of all that it does. */
+function counted(handle: HttpHandler) {
+  const underWay = new Set<HttpExchange>();
+  let last = Promise.withResolvers<void>();
+  const ended = async (millis: number): Promise<void> => {
+    if (underWay.size === 0) return;
+    last = Promise.withResolvers();
+    const timer = setTimeout(last.resolve, millis);
+    await last.promise;
+    clearTimeout(timer);
+  };
+  const counting: HttpHandler = async (exchange, path) => {
+    underWay.add(exchange);
+    try {
+      await handle(exchange, path);
+    } finally {
+      underWay.delete(exchange);
+      if (underWay.size === 0) last.resolve();
+    }
+  };
+  return {
+    handle: counting,
+    /** Resolves when no request is under way, or after so many milliseconds, when the rest are cut. */
+    end: async (graceMs: number): Promise<void> => {
+      await ended(graceMs);
+      for (const exchange of underWay) exchange.destroy();
+      await ended(AFTER_CUT);
+    },
+  };
+}
+
+/** Calls back when every readable socket has been read: the store commands of these requests go in one call. */
+function afterReading(callback: () => void): void {
+  setImmediate(callback);
+}
+
+/** Milliseconds. */
+const TRY_AGAIN_AFTER = 1_000;
+
+/** Tries until the database takes the content of the outbox; until then, requests are answered with 503. `first` resolves after the first try. */
+function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayParts, 'timer' | 'log'>) {
+  let isOver = false;
+  const attempt = async (isReported: boolean): Promise<void> => {
+    try {
+      if (!isOver) await start();
+    } catch (error) {
+      if (isOver) return;
+      if (!isReported) log.warn('the ledger does not start yet, and tries again', { why: reasonAndCausesOf(error) });
+      timer(TRY_AGAIN_AFTER, () => void attempt(true));
+    }
+  };
+  const stop = () => {
+    isOver = true;
+  };
+  return { first: attempt(false), stop };
+}

@@ -1,0 +1,24 @@
+// The page of a process's metrics: on a port of its own in Pods, at the root in the local stack, nowhere on Workers (DESIGN 7).
+import { withLabels } from '#adapters/telemetry/metrics.ts';
+import type { InstanceIdentity } from '#core/ports/backends.ts';
+import type { Metrics } from '#core/ports/clock.ts';
+
+type Rendered = Pick<Metrics, 'render'>;
+type Fetch<Rest extends readonly unknown[]> = (request: Request, ...rest: Rest) => Response | Promise<Response>;
+
+/** Metrics of one instance, which they name: `gateway_instance="NAMESPACE/NAME"`. */
+export const metricsOf = (metrics: Metrics, { namespace, name }: Pick<InstanceIdentity, 'namespace' | 'name'>) =>
+  withLabels(metrics, { gateway_instance: `${namespace}/${name}` });
+
+/** The handler with `GET /metrics` at its root, and below a prefix of its paths (admission's segment). */
+export function withMetrics<Rest extends readonly unknown[]>(metrics: Rendered, fetch: Fetch<Rest>): Fetch<Rest> {
+  return (request, ...rest) => {
+    const isAsked = request.method === 'GET' && new URL(request.url).pathname.endsWith('/metrics');
+    if (!isAsked) return fetch(request, ...rest);
+    return new Response(metrics.render(), { headers: { 'content-type': 'text/plain; version=0.0.4' } });
+  };
+}
+
+/** The handler of a port for metrics alone. */
+export const metricsOnly = (metrics: Rendered): Fetch<[]> =>
+  withMetrics(metrics, () => new Response('GET /metrics is all there is here\n', { status: 404 }));

@@ -1,0 +1,33 @@
+// The platform of a Node process: time, randomness, hashes, timers.
+import { totalmem } from 'node:os';
+import { createIds } from '#adapters/process/ids.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import { type Hash, MAX_TIMER, type Mac, type ProcessMemory, type Random, type Timer } from '#core/ports/platform.ts';
+
+/** Bytes that a gateway takes while it does nothing: its code, Node's own and a full cache of policies. */
+const OWN = 128 * 1024 * 1024;
+
+/** The memory that the container may take; undefined: it has no limit. */
+export function processMemory(limit = process.constrainedMemory(), machine = totalmem()): ProcessMemory | undefined {
+  return limit > 0 && limit < machine ? { limit, own: OWN } : undefined;
+}
+
+export type NodeDependencies = ReturnType<typeof nodeDependencies>;
+
+export function nodeDependencies() {
+  let loaded: typeof import('node:crypto') | undefined;
+  /** `node:crypto`, loaded for the first hash or id, which many cold starts do not need, and kept: `getBuiltinModule` takes as long as a hash. */
+  const crypto = () => {
+    loaded ??= process.getBuiltinModule('node:crypto');
+    return loaded;
+  };
+  const clock: Clock = { now: () => Date.now() };
+  const random: Random = (count) => crypto().randomBytes(count);
+  const hash: Hash = (text) => crypto().hash('sha256', text, 'hex');
+  const mac: Mac = (secret, text) => crypto().createHmac('sha256', secret).update(text).digest('hex');
+  const timer: Timer = (millis, callback) => {
+    const timeout = setTimeout(callback, Math.min(millis, MAX_TIMER));
+    return () => clearTimeout(timeout);
+  };
+  return { clock, random, ids: createIds({ clock, random }), hash, mac, timer };
+}

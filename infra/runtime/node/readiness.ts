@@ -1,0 +1,43 @@
+// Readiness of admission and reconcile: what is missing of the cluster, until it was there once.
+
+import { reasonOf } from '#core/failure/error-text.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { Cluster } from '#core/ports/cluster.ts';
+import { resources } from '#crds/names/resources.ts';
+
+/** Milliseconds for which an answer holds: whoever may reach the port costs the API server no more. */
+const HOLDS = 1_000;
+
+/**
+ * Lines that say what is missing; none: ready. A function that was ready once stays so: a moment without the API server takes no
+ * Pod out of its Service.
+ */
+export function createReadiness(cluster: Pick<Cluster, 'serves'>, clock: Clock): () => Promise<ReadonlyArray<string>> {
+  let last: Promise<ReadonlyArray<string>> | undefined;
+  let at = Number.NEGATIVE_INFINITY;
+  let isReady = false;
+  return async () => {
+    if (isReady) return [];
+    if (last === undefined || clock.now() - at >= HOLDS) {
+      at = clock.now();
+      last = findMissing(cluster);
+    }
+    const missing = await last;
+    isReady ||= missing.length === 0;
+    return missing;
+  };
+}
+
+async function findMissing(cluster: Pick<Cluster, 'serves'>): Promise<ReadonlyArray<string>> {
+  try {
+    const served = await Promise.all(resources.map((resource) => cluster.serves(resource)));
+    return resources
+      .filter((_, index) => served[index] !== true)
+      .map(
+        ({ kind, apiVersion }) =>
+          `the API server serves no ${kind} of ${apiVersion}: apply infra/platforms/kubernetes/crds.yaml of this version`,
+      );
+  } catch (error) {
+    return [`the API server does not answer: ${reasonOf(error)}`];
+  }
+}

@@ -1,0 +1,127 @@
+// A handler as an HTTP server in Node, which lets open requests end before it stops.
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { Server as NetServer, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createOneATurn, createTurn } from '#adapters/process/event-loop-batch.ts';
+import type { HttpHandler } from '#core/ports/http-exchange.ts';
+import { NodeExchange } from './http-exchange.ts';
+import { type ListenOptions, listen } from './listen.ts';
+import type { Traces } from './otel.ts';
+import { cutStalled } from './stalled-clients.ts';
+
+interface FetchHandler {
+  fetch(request: Request): Response | Promise<Response>;
+}
+
+export type Handler = FetchHandler | { readonly handle: HttpHandler };
+
+export interface Listening extends ListenOptions {
+  readonly tls?: Tls;
+  /** Connections that are open at the same time: more are closed as they come. Absent: no bound. */
+  readonly maxConnections?: number | undefined;
+  /** Milliseconds that a client may take nothing of its reply. */
+  readonly stalled?: number | undefined;
+  /** Absent: nothing is traced. */
+  readonly traces?: Pick<Traces, 'request'>;
+}
+
+/** PEM texts. */
+export interface Tls {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export type Served = Awaited<ReturnType<typeof serve>>;
+
+/** Longer than a load balancer keeps an idle connection, so that the server never closes one that is just being used. */
+const KEEP_ALIVE = 65_000;
+
+/** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
+export async function serve(options: Handler & Listening) {
+  const { port, host, tls, maxConnections, stalled, traces } = options;
+  const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
+  const traced: RequestListener =
+    traces === undefined
+      ? answer
+      : (incoming, ...out) => traces.request(incoming, ...out, () => answer(incoming, ...out));
+  const turn = createTurn();
+  let closing: Promise<void> | undefined;
+  const listener: RequestListener = (incoming, outgoing) => {
+    if (closing !== undefined) outgoing.shouldKeepAlive = false;
+    // The bodies of most requests arrive in the same turn.
+    turn(() => traced(incoming, outgoing));
+  };
+  // TLS ends at the ingress, where there is one: a cold start does without the module.
+  const https = tls === undefined ? undefined : await import('node:https');
+  const server: Server =
+    https === undefined || tls === undefined ? createServer(listener) : https.createServer({ ...tls }, listener);
+  server.keepAliveTimeout = KEEP_ALIVE;
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
+  cutStalled(server, stalled);
+  const sockets = socketsOf(server, https === undefined ? 'connection' : 'secureConnection');
+  const { at, port: taken } = await listen(server, { port, host });
+  return {
+    /** The address with the port that was really taken, without a slash at its end. */
+    url: `${tls === undefined ? 'http' : 'https'}://${at}`,
+    port: taken,
+    /** Shows this certificate on every connection from now on; does nothing without TLS. Throws for an invalid certificate. */
+    renew: (next: Tls) => {
+      if (https !== undefined && server instanceof https.Server) server.setSecureContext(next);
+    },
+    /**
+     * Goes on serving for `drainMs`, during which each reply asks its client to close the connection. Then the server takes no new connections, lets open
+     * requests end for `graceMs` at most, and closes the rest. A second call waits for the first.
+     */
+    close: (graceMs: number, drainMs = 0) => {
+      closing ??= drain(sockets, drainMs).then(() => close(server, sockets, graceMs));
+      return closing;
+    },
+  };
+}
+
+/** The listener for a handler of web requests; a process without one does not load its library. */
+async function fetchListener(handler: FetchHandler): Promise<RequestListener> {
+  const { getRequestListener } = await import('@hono/node-server');
+  const listener = getRequestListener((request) => handler.fetch(request));
+  return (incoming, outgoing) => void listener(incoming, outgoing);
+}
+
+function exchangeListener(handle: HttpHandler): RequestListener {
+  const large = createOneATurn();
+  return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing, large));
+}
+
+function socketsOf(server: Server, opened: 'connection' | 'secureConnection'): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on(opened, (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  return sockets;
+}
+
+/** A connection that is closed while its client sends a request loses that request: clients close theirs first. */
+async function drain(sockets: ReadonlySet<Socket>, drainMs: number): Promise<void> {
+  const end = performance.now() + drainMs;
+  while (sockets.size > 0 && performance.now() < end) await pause(Math.min(50, drainMs));
+  // A process that was starved reads requests that have arrived meanwhile.
+  if (drainMs > 0) await new Promise(setImmediate);
+}
+
+function close(server: Server, sockets: ReadonlySet<Socket>, graceMs: number): Promise<void> {
+  // Idle connections can be closed immediately. Node calls one idle whose reply was ended, whether its client took it or not.
+  const closeIdle = (): void => {
+    if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
+  };
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    const sweep = setInterval(closeIdle, 100);
+    // The HTTP server's own `close` would close all that Node calls idle.
+    NetServer.prototype.close.call(server, () => {
+      clearTimeout(cut);
+      clearInterval(sweep);
+      resolve();
+    });
+    closeIdle();
+  });
+}

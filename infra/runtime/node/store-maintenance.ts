@@ -1,0 +1,49 @@
+// Maintenance of instances' stores, over a connection of its own: accounts that have ended are closed, counters audited, and a deleted instance is cleared.
+
+import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/backends/open-counter-store.ts';
+import type { MemoryShare } from '#adapters/backends/reply-memory.ts';
+import type { DatabaseWithin } from '#adapters/postgres/database.ts';
+import { beginCounters } from '#core/ledger/alert-metrics.ts';
+import { maintainAlone } from '#core/ledger/maintenance.ts';
+import type { InstanceIdentity, SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
+import { metricsOf } from './metrics.ts';
+import type { NodeDependencies } from './platform.ts';
+
+interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 'timer' | 'random'> {
+  /** Dials a store as this platform can; throws where it cannot. */
+  readonly open: (connection: SharedStoreConnection, deps: OpenAccountsDependencies) => OpenedAccounts;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** A store in a gateway's own memory is that gateway's own to maintain. */
+export function createStoreMaintenance({ open, clock, timer, random, log, ...parts }: StoreMaintenanceDependencies) {
+  return {
+    async flush(
+      instance: InstanceIdentity,
+      connection: StoreConnection,
+      database: DatabaseWithin,
+      share?: MemoryShare,
+    ): Promise<void> {
+      if (connection.type === 'memory') return;
+      const instanceUid = instance.uid;
+      const metrics = metricsOf(parts.metrics, instance);
+      beginCounters(metrics);
+      const { accounts, close } = open(connection, { instanceUid, clock, log, share });
+      const { scopesOfOtherInstances } = database;
+      const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
+      try {
+        const epochs = database.epochs(instanceUid);
+        await maintainAlone({ instanceUid, accounts, books, epochs, clock, timer, log, metrics });
+      } finally {
+        await close();
+      }
+    },
+    async clear(instanceUid: string, connection: StoreConnection, share?: MemoryShare): Promise<void> {
+      if (connection.type === 'memory') return;
+      const { accounts, close } = open(connection, { instanceUid, clock, log, share });
+      await accounts.clear().finally(close);
+    },
+  };
+}

@@ -1,0 +1,28 @@
+// Are metrics told only where they may be: on a port of their own, or at the root of the local stack?
+import { expect, test } from 'vitest';
+import { metricsOnly, withMetrics } from '../metrics.ts';
+
+const metrics = { render: () => 'gateway_operator_x 1\n' };
+const get = (path: string, method = 'GET') => new Request(`http://127.0.0.1${path}`, { method });
+
+test('a port of their own answers GET /metrics in the text format, and nothing else', async () => {
+  const fetch = metricsOnly(metrics);
+  const answer = await fetch(get('/metrics'));
+  expect(`${answer.status} ${answer.headers.get('content-type')}`).toBe('200 text/plain; version=0.0.4');
+  expect(await answer.text()).toBe('gateway_operator_x 1\n');
+  for (const path of ['/', '/metrics/', '/healthz', '/chat/completions'])
+    expect((await fetch(get(path))).status).toBe(404);
+  expect((await fetch(get('/metrics', 'POST'))).status).toBe(404);
+});
+
+test('beside a function they stand at the root, and every other request is the function’s, as it came', async () => {
+  const asked: string[] = [];
+  const fetch = withMetrics(metrics, async (request: Request, rest: string) => {
+    asked.push(`${request.method} ${new URL(request.url).pathname} ${rest}`);
+    return new Response('function');
+  });
+  expect(await (await fetch(get('/metrics'), 'connection')).text()).toBe('gateway_operator_x 1\n');
+  expect(await (await fetch(get('/healthz'), 'connection')).text()).toBe('function');
+  expect(await (await fetch(get('/metrics', 'POST'), 'connection')).text()).toBe('function');
+  expect(asked).toEqual(['GET /healthz connection', 'POST /metrics connection']);
+});

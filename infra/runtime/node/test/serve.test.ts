@@ -1,0 +1,160 @@
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { serve } from '../serve.ts';
+
+const hello = () => new Response('hello');
+
+/** A body that says one word and goes on when it is told to. */
+function paused() {
+  let finish: () => void = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      controller.enqueue(new TextEncoder().encode('one '));
+      finish = () => {
+        controller.enqueue(new TextEncoder().encode('two'));
+        controller.close();
+      };
+    },
+  });
+  return { respond: () => new Response(body), finish: () => finish() };
+}
+
+test('a server says where it listens, and answers there', async () => {
+  const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1' });
+  expect(server.url).toBe(`http://127.0.0.1:${server.port}`);
+  expect(await (await fetch(server.url)).text()).toBe('hello');
+  await server.close(0);
+});
+
+test('a taken port is told as such', async () => {
+  const first = await serve({ fetch: hello, port: 0, host: '127.0.0.1' });
+  await expect(serve({ fetch: hello, port: first.port, host: '127.0.0.1' })).rejects.toMatchObject({
+    code: 'EADDRINUSE',
+  });
+  await first.close(0);
+});
+
+test('a stop lets an open reply end, takes nothing new, and waits no longer than that', async () => {
+  const { respond, finish } = paused();
+  const server = await serve({ fetch: respond, port: 0, host: '127.0.0.1' });
+  const response = await fetch(server.url);
+  const closing = server.close(10_000);
+  await expect(fetch(server.url)).rejects.toThrow();
+  finish();
+  expect(await response.text()).toBe('one two');
+  await closing;
+  await server.close(0);
+});
+
+test('a stop that drains answers on, and asks every client to close its connection', async () => {
+  const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1' });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const call = async () => {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(server.url, { agent }, resolve).on('error', reject).end();
+    });
+    return [await text(answer), answer.headers.connection];
+  };
+  expect(await call()).toEqual(['hello', 'keep-alive']);
+  const closing = server.close(10_000, 60_000);
+  expect(await call()).toEqual(['hello', 'close']);
+  // Nobody is connected any more: the drain is over.
+  await closing;
+  await expect(call()).rejects.toThrow('ECONNREFUSED');
+});
+
+test('a stop cuts what is still open when its grace is over', async () => {
+  const { respond } = paused();
+  const server = await serve({ fetch: respond, port: 0, host: '127.0.0.1' });
+  const response = await fetch(server.url);
+  await server.close(20);
+  await expect(response.text()).rejects.toThrow();
+});
+
+test('a stop lets a client that reads slowly take its whole reply', async () => {
+  const large = new Uint8Array(40 * 1024 * 1024);
+  const server = await serve({ fetch: () => new Response(large), port: 0, host: '127.0.0.1' });
+  let bytes = 0;
+  const ended = new Promise((resolve) => {
+    const socket = connect(server.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'));
+    socket.on('error', resolve).on('close', resolve);
+    socket.on('data', (some) => {
+      if (bytes === 0) setTimeout(() => socket.resume(), 150);
+      if (bytes === 0) socket.pause();
+      bytes += some.length;
+    });
+  });
+  await expect.poll(() => bytes).toBeGreaterThan(0);
+  await server.close(60_000);
+  await ended;
+  expect(bytes).toBeGreaterThan(large.length);
+});
+
+test('whatever its method, a request is one for the handler', async () => {
+  const tell = ({ method, headers }: Request) => new Response(`${method} ${headers.get('x-word')}`);
+  const server = await serve({ fetch: tell, port: 0, host: '127.0.0.1' });
+  for (const method of ['TRACE', 'PROPFIND', 'OPTIONS', 'QUERY']) {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(server.url, { method, headers: { 'x-word': 'hello' } }, resolve)
+        .on('error', reject)
+        .end();
+    });
+    expect(await text(answer)).toBe(`${method} hello`);
+  }
+  await server.close(0);
+});
+
+test('a client that drops its connection is told to the handler', async () => {
+  let told: AbortSignal | undefined;
+  const fetchForever = (request: Request) => {
+    told = request.signal;
+    return new Promise<Response>(() => {});
+  };
+  const server = await serve({ fetch: fetchForever, port: 0, host: '127.0.0.1' });
+  const socket = connect(server.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'));
+  await expect.poll(() => told).toBeDefined();
+  socket.destroy();
+  await expect.poll(() => told?.aborted).toBe(true);
+  await server.close(0);
+});
+
+test('a client that sends too much gets its answer all the same', async () => {
+  const refuse = () => new Response('too large', { status: 413 });
+  const server = await serve({ fetch: refuse, port: 0, host: '127.0.0.1' });
+  const response = await fetch(server.url, { method: 'POST', body: new Uint8Array(40 * 1024 * 1024) });
+  expect([response.status, await response.text()]).toEqual([413, 'too large']);
+  await server.close(0);
+});
+
+test('a connection whose body is not whole when its request is answered is closed soon, so that it keeps no memory', async () => {
+  const answer = (asked: Request) => {
+    void asked.arrayBuffer().catch(() => undefined);
+    return new Response('too late', { status: 500 });
+  };
+  const server = await serve({ fetch: answer, port: 0, host: '127.0.0.1' });
+  const socket = connect(server.port, '127.0.0.1');
+  socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nhalf of the body');
+  expect(await text(socket)).toContain('too late');
+  await server.close(0);
+});
+
+test('connections beyond the bound are closed as they come, and taken again when others have gone', async () => {
+  const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1', maxConnections: 2 });
+  const open = async () => {
+    const socket = connect(server.port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    const heard = await new Promise<string>((resolve) => {
+      socket.once('data', (bytes) => resolve(`${bytes}`.slice(0, 15)));
+      socket.once('error', () => resolve('closed')).once('close', () => resolve('closed'));
+    });
+    return { socket, heard };
+  };
+  const [first, second] = [await open(), await open()];
+  expect([first.heard, second.heard, (await open()).heard]).toEqual(['HTTP/1.1 200 OK', 'HTTP/1.1 200 OK', 'closed']);
+  first.socket.destroy();
+  await expect.poll(async () => (await open()).heard).toBe('HTTP/1.1 200 OK');
+  second.socket.destroy();
+  await server.close(0);
+});

@@ -1,0 +1,60 @@
+// A PgBouncer in transaction mode before a PostgreSQL: each transaction may run on another connection of the server.
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { freePort } from '../../infra/platforms/local/state/ports.ts';
+import { startChild } from './child.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+/** `PGBOUNCER` names the program where it is not in the PATH; Debian has it in /usr/sbin. */
+const PROGRAMS = [process.env.PGBOUNCER ?? 'pgbouncer', '/usr/sbin/pgbouncer'];
+
+const programHere = () => PROGRAMS.find((program) => spawnSync(program, ['--version']).status === 0);
+
+/** Why tests behind PgBouncer are skipped here; undefined when they can run. */
+export const whyNoPgBouncer = (): string | undefined =>
+  programHere() === undefined
+    ? 'there is no pgbouncer: `apt-get install pgbouncer`, or name it by PGBOUNCER'
+    : undefined;
+
+export interface TestPgBouncer {
+  /** The same database behind the pooler. */
+  behind(connection: DatabaseConnection): DatabaseConnection;
+  /** All that PgBouncer printed. */
+  log(): string;
+  stop(): Promise<void>;
+}
+
+/** Before the server of this superuser's connection, with at most so many connections to each of its databases. */
+export async function startPgBouncer(
+  { host, port: behind, username, password }: DatabaseConnection,
+  servers: number,
+): Promise<TestPgBouncer> {
+  const program = programHere();
+  if (program === undefined) throw new Error(whyNoPgBouncer());
+  const port = await freePort(0, 'any');
+  const file = join(temporaryFolder(), 'pgbouncer.ini');
+  // Settings are the defaults but for the mode and the numbers of connections.
+  const lines = [
+    '[databases]',
+    `* = host=${host} port=${behind} user=${username} password=${password}`,
+    '[pgbouncer]',
+    'listen_addr = 127.0.0.1',
+    `listen_port = ${port}`,
+    'unix_socket_dir =',
+    'auth_type = any',
+    'pool_mode = transaction',
+    `default_pool_size = ${servers}`,
+    'max_client_conn = 1000',
+  ];
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  // PgBouncer refuses to run as root.
+  const child = startChild(program, [...(process.getuid?.() === 0 ? ['-u', 'nobody'] : []), file]);
+  await child.until(() => /process up/.test(child.printed()));
+  return {
+    behind: (connection) => ({ ...connection, host: '127.0.0.1', port }),
+    log: child.printed,
+    stop: async () => void (await child.end('SIGTERM')),
+  };
+}
