@@ -1,4 +1,5 @@
-// Generated files: CRD manifests, the reference of the fields, the price table, the script of accounts, the chart's values and rendered manifests.
+// Generated files: CRD manifests, the reference of the fields, the price table, the script of accounts, the chart's values, rendered manifests,
+// and the table of source size.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -7,23 +8,26 @@ import { toReference } from '#crds/generators/reference-page.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
 import { CHART, renderManifest, staleManifests, toChartFiles } from './chart.ts';
 import { toPriceTable } from './price-table.ts';
+import { withSourceSize } from './source-size.ts';
 
 const MANIFESTS = 'crds/manifests';
 const PRICES = 'functions/core/money/price-table.json';
 const SCRIPT = 'infra/adapters/redis/account.json';
 const KINDS = 'infra/platforms/kubernetes/crds.yaml';
 const ALERTS = 'infra/platforms/kubernetes/alerts.yaml';
+const MEASUREMENTS = 'docs/bench.md';
 
 const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${PRICES},
 ${SCRIPT}, ${KINDS}, values, CRDs and alerts of the chart in ${CHART},
-and manifests that Helm renders from it (infra/platforms/kubernetes, infra/packaging/quickstart). Only a changed chart needs Helm.
+manifests that Helm renders from it (infra/platforms/kubernetes, infra/packaging/quickstart), and the table of source size
+in ${MEASUREMENTS}. Only a changed chart needs Helm.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
 npm run generate -- --help     this text
 `;
 
-/** Every generated file but those that Helm renders: its path below the root of the repository, and its text. */
+/** Every file that is generated whole and without Helm: its path below the root of the repository, and its text. */
 export function generated(): ReadonlyMap<string, string> {
   const manifests = kinds.map((kind) => [`${MANIFESTS}/${kind.plural}.yaml`, toYaml(toManifest(kind))] as const);
   const others = [
@@ -42,7 +46,7 @@ export function generated(): ReadonlyMap<string, string> {
 export function stale(root: string): readonly string[] {
   const files = generated();
   const changed = [...files].filter(([path, text]) => !hasText(join(root, path), text)).map(([path]) => path);
-  return [...changed, ...orphans(root, files), ...staleManifests(root)];
+  return [...changed, ...orphans(root, files), ...staleManifests(root), ...(isSizeStale(root) ? [MEASUREMENTS] : [])];
 }
 
 /** Makes the files below `root` what they should be, and names those that it touched. */
@@ -58,12 +62,19 @@ export function write(root: string): readonly string[] {
     const text = files.get(path);
     if (text !== undefined) put(path, text);
   }
+  if (isSizeStale(root)) put(MEASUREMENTS, withSourceSize(readFileSync(join(root, MEASUREMENTS), 'utf8')));
   // Rendered from the values that were just written.
   for (const path of staleManifests(root)) {
     put(path, renderManifest(root, path));
     if (!touched.includes(path)) touched.push(path);
   }
   return touched;
+}
+
+/** Whether the page is there and its table differs from the source by more than the tolerance. */
+function isSizeStale(root: string): boolean {
+  const path = join(root, MEASUREMENTS);
+  return existsSync(path) && !hasText(path, withSourceSize(readFileSync(path, 'utf8')));
 }
 
 /** The text of a `.lua` file as a module that every bundler reads, without lines of comments and indentation: servers without the script are sent it. */

@@ -13,7 +13,6 @@ import { benchMemory } from './memory.ts';
 import { benchMillion } from './million.ts';
 import { benchFifty } from './resync/fifty.ts';
 import { benchRealSweep, benchSweep } from './resync.ts';
-import { benchHouse } from './source-size.ts';
 import { benchTenMillion } from './ten-million.ts';
 import { benchHints } from './triggers.ts';
 
@@ -50,7 +49,6 @@ npm run bench -- ten-million   blocks that each statement touches with ten milli
                                only by name
 npm run bench -- deploy        time until each function gives its first answer, against bare Node and a bare Worker; memory and CPU of functions that
                                nobody asks; size of the image; about three minutes; only by name
-npm run bench -- house         lines of source, files and floors (depth of imports) of each room; a second; only by name
 npm run bench -- --help        print this text
 
 Rounds alternate between the compared programs, and tables show medians: on a busy machine, look at the ratios.
@@ -63,7 +61,6 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['gateway', [() => benchGateway()]],
   ['routes', [benchRoutes]],
   ['hostile', [benchHostile]],
-  ['house', [benchHouse]],
   ['ledger', [benchLedger]],
   ['sweep', [benchSweep, benchRealSweep]],
   ['sweep-real', [benchRealSweep]],

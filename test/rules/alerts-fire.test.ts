@@ -9,9 +9,9 @@ import { beginCounters } from '#core/ledger/alert-metrics.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { beginCertificateCounters } from '../../functions/reconcile/certificates/renewal.ts';
 import { metricsOf } from '../../infra/runtime/node/metrics.ts';
+import { ROOT } from '../../infra/tools/imports.ts';
 import { testUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { ROOT } from './imports.ts';
 
 const AGE = 'gateway_operator_ledger_unbooked_age_seconds';
 const EXPIRY = 'gateway_operator_certificate_expiry_timestamp_seconds';

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { importsOf, ROOT as root } from './imports.ts';
+import { importsOf, ROOT as root } from '../../infra/tools/imports.ts';
 
 /** A package, or a part of one. */
 const LIBRARY = /^(?!(?:crds|functions|infra|test|node:)(?:\/|$))[@a-z]/;

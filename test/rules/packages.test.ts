@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { importsOf, ROOT } from './imports.ts';
+import { importsOf, ROOT } from '../../infra/tools/imports.ts';
 
 interface Manifest {
   readonly workspaces?: ReadonlyArray<string>;

@@ -4,10 +4,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { WORKERS } from '../../infra/platforms/cloudflare/workers.ts';
+import { ROOT } from '../../infra/tools/imports.ts';
 import { whyNoControlPlane } from '../support/control-plane.ts';
 import { whyNoRedis } from '../support/redis.ts';
 import { testUnless, whyNotAll } from '../support/skip-unless.ts';
-import { ROOT } from './imports.ts';
 
 const page = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');
 const rows = [...page.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)];

@@ -1,4 +1,4 @@
-// What the files of this repository import, as paths from its root; packages by their names.
+// Imports of this repository's files, as paths from its root; packages by their names.
 import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
