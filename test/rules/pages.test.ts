@@ -1,4 +1,4 @@
-// Pages: every link leads somewhere, every file that is named is there.
+// Pages and the READMEs of packages: every link leads somewhere, every file that is named is there.
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,6 +6,13 @@ import { parseAllDocuments } from 'yaml';
 
 const root = join(import.meta.dirname, '../..');
 const pages = ['README.md', ...globSync('docs/**/*.md', { cwd: root })];
+/** A README for each package of DESIGN 4. `infra/apiserver` is for users of its own. */
+const readmes = [
+  'crds',
+  ...['core', 'core/ledger', 'admission', 'reconcile', 'gateway', 'gateway/wire'].map((name) => `functions/${name}`),
+  ...['adapters', 'runtime', 'platforms', 'packaging', 'tools'].map((name) => `infra/${name}`),
+  'test',
+].map((folder) => `${folder}/README.md`);
 const read = (page: string) => readFileSync(join(root, page), 'utf8');
 
 /** As GitHub makes them of headings. */
@@ -17,7 +24,7 @@ const anchorsOf = (page: string) =>
       .replaceAll(' ', '-'),
   );
 
-test.each(pages)('every link of %s leads somewhere', (page) => {
+test.each([...pages, ...readmes])('every link of %s leads somewhere', (page) => {
   const links = [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)];
   const broken = links.filter(([, file = '', anchor]) => {
     const target = file === '' ? page : normalize(join(dirname(page), file));
@@ -29,6 +36,15 @@ test.each(pages)('every link of %s leads somewhere', (page) => {
 test.each(pages)('every file of ours that %s names is there', (page) => {
   const named = [...read(page).matchAll(/`((?:crds|docs|functions|infra|test)\/[\w./-]+\.\w+)`/g)];
   expect(named.map(([, file = '']) => file).filter((file) => !existsSync(join(root, file)))).toEqual([]);
+});
+
+test.each(readmes)('%s has at most thirty lines, and every file that it names is there', (page) => {
+  const text = read(page);
+  expect(text.split('\n').length - 1).toBeLessThanOrEqual(30);
+  for (const part of ['**Begin with**', '**May import**', '**Tests**']) expect(text).toContain(part);
+  const named = [...text.matchAll(/`([\w./-]+(?:\/|\.(?:ts|lua|md|yaml)))`/g)].map(([, file = '']) => file);
+  const isThere = (file: string) => [dirname(page), '.'].some((folder) => existsSync(join(root, folder, file)));
+  expect(named.filter((file) => !isThere(file))).toEqual([]);
 });
 
 test.each(pages)('%s has no trace of a merge', (page) => {
