@@ -93,8 +93,9 @@ function deploymentSpec(input: PodInput, replicas: number): object {
           { name: 'http', containerPort: PORT },
           { name: 'metrics', containerPort: METRICS_PORT },
         ],
-        readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
-        livenessProbe: { httpGet: { path: '/healthz', port: 'http' } },
+        // Clients may take every connection of the other port.
+        readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+        livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
         // The Service forgets a Pod a moment after the Pod begins to stop.
         lifecycle: { preStop: { sleep: { seconds: 5 } } },
       },

@@ -2,9 +2,12 @@
 import { withLabels } from '#adapters/telemetry/metrics.ts';
 import type { InstanceIdentity } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
+import type { HttpHandler } from '#core/ports/http-exchange.ts';
 
 type Rendered = Pick<Metrics, 'render'>;
 type Fetch<Rest extends readonly unknown[]> = (request: Request, ...rest: Rest) => Response | Promise<Response>;
+
+const TEXT = 'text/plain; version=0.0.4';
 
 /** Metrics of one instance, which they name: `gateway_instance="NAMESPACE/NAME"`. */
 export const metricsOf = (metrics: Metrics, { namespace, name }: Pick<InstanceIdentity, 'namespace' | 'name'>) =>
@@ -15,10 +18,20 @@ export function withMetrics<Rest extends readonly unknown[]>(metrics: Rendered, 
   return (request, ...rest) => {
     const isAsked = request.method === 'GET' && new URL(request.url).pathname.endsWith('/metrics');
     if (!isAsked) return fetch(request, ...rest);
-    return new Response(metrics.render(), { headers: { 'content-type': 'text/plain; version=0.0.4' } });
+    return new Response(metrics.render(), { headers: { 'content-type': TEXT } });
   };
 }
 
-/** The handler of a port for metrics alone. */
-export const metricsOnly = (metrics: Rendered): Fetch<[]> =>
-  withMetrics(metrics, () => new Response('GET /metrics is all there is here\n', { status: 404 }));
+/** Paths of the kubelet's probes. */
+const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
+
+/** The handler of a port for metrics, and for the probes of a function whose clients may take all connections of its own port. */
+export function metricsOnly(metrics: Rendered, probed?: HttpHandler): HttpHandler {
+  return async (client) => {
+    const { method, path } = client;
+    if (probed !== undefined && PROBES.has(path)) return probed(client);
+    const isAsked = method === 'GET' && path === '/metrics';
+    client.begin(isAsked ? 200 : 404, { 'content-type': TEXT });
+    client.end(isAsked ? metrics.render() : 'GET /metrics is all there is here\n');
+  };
+}

@@ -17,6 +17,9 @@ import { openTraces } from './traces.ts';
  */
 const STOP = { drain: 1_000, requests: 18_000, all: 29_000 };
 
+/** Connections of those that scrape or probe. */
+const SCRAPING = 100;
+
 /** Lines of the process on stdout, in order. */
 const lines = createLines((text) => process.stdout.write(text));
 process.on('exit', lines.flush);
@@ -39,15 +42,16 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
 
   /**
    * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal, or a stop that takes too long, ends it
-   * immediately with 1. `close` gets the milliseconds that it has. Metrics are served on a port that no Service has.
+   * immediately with 1. `close` gets the milliseconds that it has. Metrics, and the probes of a gateway, are served on a port that no Service has.
    */
   async function run(
     handler: Handler & Pick<Listening, 'tls' | 'maxConnections'>,
     close: (millis: number) => Promise<unknown>,
     { drain, requests, all } = STOP,
   ): Promise<Served> {
-    const scraped = await serve({ fetch: metricsOnly(metrics), port: METRICS_PORT, host });
     const served = await serve({ ...handler, port, host, traces });
+    const besides = metricsOnly(metrics, 'handle' in handler ? handler.handle : undefined);
+    const scraped = await serve({ handle: besides, port: METRICS_PORT, host, maxConnections: SCRAPING });
     log.info('listening', { metrics: scraped.url, url: served.url });
     let stopping = false;
     const stop = async () => {

@@ -4,6 +4,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createOneATurn, createTurn } from '#adapters/process/event-loop-batch.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
+import { connectionsOf } from './connections.ts';
 import { NodeExchange } from './http-exchange.ts';
 import { type ListenOptions, listen } from './listen.ts';
 import type { Traces } from './otel.ts';
@@ -17,8 +18,10 @@ export type Handler = FetchHandler | { readonly handle: HttpHandler };
 
 export interface Listening extends ListenOptions {
   readonly tls?: Tls;
-  /** Connections that are open at the same time: more are closed as they come. Absent: no bound. */
+  /** Connections that are open at the same time: for each further one, one without a request is closed. Absent: no bound. */
   readonly maxConnections?: number | undefined;
+  /** Milliseconds that a client has for the head of a request, from the moment at which it connects. */
+  readonly headWithin?: number | undefined;
   /** Milliseconds that a client may take nothing of its reply. */
   readonly stalled?: number | undefined;
   /** Absent: nothing is traced. */
@@ -35,10 +38,12 @@ export type Served = Awaited<ReturnType<typeof serve>>;
 
 /** Longer than a load balancer keeps an idle connection, so that the server never closes one that is just being used. */
 const KEEP_ALIVE = 65_000;
+/** Clients send the head when they connect. A process that was starved of CPU for some seconds must not take its own delay for theirs. */
+const HEAD_WITHIN = 10_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
 export async function serve(options: Handler & Listening) {
-  const { port, host, tls, maxConnections, stalled, traces } = options;
+  const { port, host, tls, maxConnections, headWithin = HEAD_WITHIN, stalled, traces } = options;
   const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
   const traced: RequestListener =
     traces === undefined
@@ -53,12 +58,18 @@ export async function serve(options: Handler & Listening) {
   };
   // TLS ends at the ingress, where there is one: a cold start does without the module.
   const https = tls === undefined ? undefined : await import('node:https');
+  const limits = {
+    ...{ headersTimeout: headWithin, connectionsCheckingInterval: headWithin / 10 },
+    handshakeTimeout: headWithin,
+  };
   const server: Server =
-    https === undefined || tls === undefined ? createServer(listener) : https.createServer({ ...tls }, listener);
+    https === undefined || tls === undefined
+      ? createServer(limits, listener)
+      : https.createServer({ ...limits, ...tls }, listener);
   server.keepAliveTimeout = KEEP_ALIVE;
-  if (maxConnections !== undefined) server.maxConnections = maxConnections;
   cutStalled(server, stalled);
-  const sockets = socketsOf(server, https === undefined ? 'connection' : 'secureConnection');
+  const opened = https === undefined ? 'connection' : 'secureConnection';
+  const sockets = connectionsOf(server, { opened, max: maxConnections });
   const { at, port: taken } = await listen(server, { port, host });
   return {
     /** The address with the port that was really taken, without a slash at its end. */
@@ -89,15 +100,6 @@ async function fetchListener(handler: FetchHandler): Promise<RequestListener> {
 function exchangeListener(handle: HttpHandler): RequestListener {
   const large = createOneATurn();
   return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing, large));
-}
-
-function socketsOf(server: Server, opened: 'connection' | 'secureConnection'): ReadonlySet<Socket> {
-  const sockets = new Set<Socket>();
-  server.on(opened, (socket: Socket) => {
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-  });
-  return sockets;
 }
 
 /** A connection that is closed while its client sends a request loses that request: clients close theirs first. */

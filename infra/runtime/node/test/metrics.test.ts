@@ -1,18 +1,20 @@
 // Are metrics told only where they may be: on a port of their own, or at the root of the local stack?
 import { expect, test } from 'vitest';
 import { metricsOnly, withMetrics } from '../metrics.ts';
+import { serve } from '../serve.ts';
 
 const metrics = { render: () => 'gateway_operator_x 1\n' };
 const get = (path: string, method = 'GET') => new Request(`http://127.0.0.1${path}`, { method });
 
 test('a port of their own answers GET /metrics in the text format, and nothing else', async () => {
-  const fetch = metricsOnly(metrics);
-  const answer = await fetch(get('/metrics'));
+  const { url, close } = await serve({ handle: metricsOnly(metrics), port: 0, host: '127.0.0.1' });
+  const answer = await fetch(`${url}/metrics`);
   expect(`${answer.status} ${answer.headers.get('content-type')}`).toBe('200 text/plain; version=0.0.4');
   expect(await answer.text()).toBe('gateway_operator_x 1\n');
   for (const path of ['/', '/metrics/', '/healthz', '/chat/completions'])
-    expect((await fetch(get(path))).status).toBe(404);
-  expect((await fetch(get('/metrics', 'POST'))).status).toBe(404);
+    expect((await fetch(`${url}${path}`)).status).toBe(404);
+  expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(404);
+  await close(0);
 });
 
 test('beside a function they stand at the root, and every other request is the function’s, as it came', async () => {

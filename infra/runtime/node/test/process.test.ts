@@ -20,3 +20,31 @@ test('a stop ends the process when its time is over, whatever does not end', asy
   expect(stdout).toContain('left: true');
   expect(stdout).toContain('the stop did not end within 400 ms');
 });
+
+/** A gateway for one connection, which answers probes alone. */
+const busy = `
+const { openFunction } = await import(${JSON.stringify(join(import.meta.dirname, '../process.ts'))});
+const environment = { PORT: 0, HOST: '127.0.0.1', METRICS_PORT: 0, LOG_LEVEL: 'info' };
+const { run } = await openFunction('gateway', environment);
+const handle = async (client) => {
+  if (client.path === '/') return new Promise(() => console.log('a request waits'));
+  client.begin(client.path === '/healthz' ? 200 : 503, {});
+  client.end(client.path);
+};
+await run({ handle, maxConnections: 1 }, async () => {}, { drain: 1, requests: 1, all: 5000 });
+`;
+
+test('the port of metrics answers the probes of a gateway, also while clients have all connections of its own port', async () => {
+  const child = startChild(process.execPath, ['--input-type=module', '-e', busy]);
+  const url = await child.prints(/"url":"(http[^"]+)"/);
+  const metrics = await child.prints(/"metrics":"(http[^"]+)"/);
+  const asked = fetch(url).catch(() => 'cut');
+  await child.prints(/(a request waits)/);
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+  const probe = async (path: string) => {
+    const answer = await fetch(`${metrics}${path}`);
+    return `${answer.status} ${await answer.text()}`;
+  };
+  expect([await probe('/healthz'), await probe('/readyz')]).toEqual(['200 /healthz', '503 /readyz']);
+  expect([(await child.end()).code, await asked]).toEqual([0, 'cut']);
+});

@@ -1,7 +1,7 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { serve } from '../serve.ts';
 
 const hello = () => new Response('hello');
@@ -140,21 +140,79 @@ test('a connection whose body is not whole when its request is answered is close
   await server.close(0);
 });
 
-test('connections beyond the bound are closed as they come, and taken again when others have gone', async () => {
-  const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1', maxConnections: 2 });
-  const open = async () => {
-    const socket = connect(server.port, '127.0.0.1');
-    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
-    const heard = await new Promise<string>((resolve) => {
-      socket.once('data', (bytes) => resolve(`${bytes}`.slice(0, 15)));
-      socket.once('error', () => resolve('closed')).once('close', () => resolve('closed'));
+describe('connections', () => {
+  const HEAD = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+  /** A client; `heard` is the first line that it gets, or that its connection was closed. */
+  const open = (port: number, sent: string) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(sent));
+    let isClosed = false;
+    const heard = new Promise<string>((resolve) => {
+      socket.once('data', (bytes) => resolve(`${bytes}`.split('\r\n')[0] ?? ''));
+      socket
+        .on('error', () => undefined)
+        .once('close', () => {
+          isClosed = true;
+          resolve('closed');
+        });
     });
-    return { socket, heard };
+    return { socket, heard, isClosed: () => isClosed };
   };
-  const [first, second] = [await open(), await open()];
-  expect([first.heard, second.heard, (await open()).heard]).toEqual(['HTTP/1.1 200 OK', 'HTTP/1.1 200 OK', 'closed']);
-  first.socket.destroy();
-  await expect.poll(async () => (await open()).heard).toBe('HTTP/1.1 200 OK');
-  second.socket.destroy();
-  await server.close(0);
+  /** A server for two connections whose replies to `/wait` wait. */
+  const serveTwo = async () => {
+    const waiting: Array<() => void> = [];
+    const fetch = ({ url }: Request) =>
+      url.endsWith('/wait')
+        ? new Promise<Response>((resolve) => waiting.push(() => resolve(hello())))
+        : Promise.resolve(hello());
+    const server = await serve({ fetch, port: 0, host: '127.0.0.1', maxConnections: 2 });
+    return { ...server, waiting };
+  };
+  const WAIT = HEAD.replace('/', '/wait');
+  const OK = 'HTTP/1.1 200 OK';
+
+  test.each([
+    ['that is kept for the next request', HEAD, OK],
+    ['that sends nothing', '', 'closed'],
+    ['that sends half a head', HEAD.slice(0, 20), 'closed'],
+  ])('at the bound, one %s gives way to a new one', async (_, sent, heard) => {
+    const { port, waiting, close } = await serveTwo();
+    const busy = open(port, WAIT);
+    await expect.poll(() => waiting.length).toBe(1);
+    const idle = open(port, sent);
+    if (heard === OK) expect(await idle.heard).toBe(OK);
+    for (let count = 0; count < 3; count += 1) expect(await open(port, HEAD).heard).toBe(OK);
+    await expect.poll(idle.isClosed).toBe(true);
+    expect([await idle.heard, busy.isClosed()]).toEqual([heard, false]);
+    waiting[0]?.();
+    expect(await busy.heard).toBe(OK);
+    await close(0);
+  });
+
+  test('at the bound, a new one is closed where all others have a request, until one of them ends', async () => {
+    const { port, waiting, close } = await serveTwo();
+    // The first request of the second is answered, the other is not.
+    const [first, second] = [open(port, WAIT), open(port, HEAD + WAIT)];
+    expect(await second.heard).toBe(OK);
+    await expect.poll(() => waiting.length).toBe(2);
+    expect(await open(port, HEAD).heard).toBe('closed');
+    expect([first.isClosed(), second.isClosed()]).toEqual([false, false]);
+    first.socket.destroy();
+    await expect.poll(() => open(port, HEAD).heard).toBe(OK);
+    expect(second.isClosed()).toBe(false);
+    second.socket.destroy();
+    await close(0);
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['half a head', HEAD.slice(0, 20)],
+  ])('that send %s are closed after some seconds, those kept for the next request are not', async (_, sent) => {
+    const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1', headWithin: 100 });
+    const kept = open(server.port, HEAD);
+    expect(await kept.heard).toBe(OK);
+    const late = open(server.port, sent);
+    await expect.poll(late.isClosed, { timeout: 10_000 }).toBe(true);
+    expect(kept.isClosed()).toBe(false);
+    await server.close(0);
+  });
 });
