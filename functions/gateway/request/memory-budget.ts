@@ -17,6 +17,8 @@ const WITH_TEXT = 3;
 /** A share up to this size takes the last eighth of the room, which larger ones leave free. */
 const SMALL = WITH_TEXT * LONG_TEXT;
 const FOR_SMALL = 1 / 8;
+/** Others always find room: a key has at most so many times the requests, and the bytes, that it leaves free. */
+const TO_FREE = 3;
 /** Bodies above this size block other requests while they are read: a key may bring two of the largest, and then so many bytes a second. */
 const LARGE = MIB;
 const MAX_LARGE = 2 * MAX_BODY;
@@ -62,6 +64,7 @@ export function roomOf(bytes: number): number {
 
 /** The part of a key in the room. */
 interface KeyUse {
+  requests: number;
   kept: number;
   /** Bytes of large bodies, less what the key may bring a second; and when that was counted. */
   large: number;
@@ -110,12 +113,14 @@ export class Share {
     return this.#bytes;
   }
 
-  /** Counts as a request of this key. False: the process serves as many as it can. */
+  /** Counts as a request of this key. False: the process serves as many as it can, or as it can of this key. */
   enter(key: string): boolean {
     const { limits, clock, shares, keys } = this.#state;
     this.#since = clock.now();
-    if (shares.size >= limits.requests && !this.#forgetOld()) return false;
-    const use = keys.get(key) ?? { kept: 0, large: 0, at: this.#since };
+    const use = keys.get(key) ?? { requests: 0, kept: 0, large: 0, at: this.#since };
+    const isFree = () => use.requests < TO_FREE * (limits.requests - shares.size);
+    if (!isFree() && !(this.#forgetOld() && isFree())) return false;
+    use.requests += 1;
     keys.set(key, use);
     this.#key = use;
     shares.add(this);
@@ -153,16 +158,15 @@ export class Share {
 
   leave(): void {
     this.give();
-    this.#state.shares.delete(this);
+    if (this.#state.shares.delete(this) && this.#key !== undefined) this.#key.requests -= 1;
   }
 
-  /** Others always find room: a key keeps at most three times what it leaves free. */
   #fits(bytes: number, of: 'mine' | 'all'): boolean {
     const { limits, kept } = this.#state;
     const free = limits.bytes - kept - bytes;
-    if (of === 'all' || this.#bytes + bytes <= SMALL) return free >= 0;
-    const left = free - limits.bytes * FOR_SMALL;
-    return left >= 0 && (this.#key?.kept ?? 0) + bytes <= 3 * left;
+    if (of === 'all') return free >= 0;
+    const left = this.#bytes + bytes <= SMALL ? free : free - limits.bytes * FOR_SMALL;
+    return left >= 0 && (this.#key?.kept ?? 0) + bytes <= TO_FREE * left;
   }
 
   /** Forgets shares whose requests the platform has ended without a word, as Workers do. True: there were some. */

@@ -75,18 +75,42 @@ describe('room', () => {
     const { enter } = open({ requests: 10_000 });
     for (let key = 0; key < 100; key += 1) enter(`key ${key}`)?.take(8 * MIB);
     for (let key = 0; key < 2_000; key += 1) enter(`key ${key}`)?.take(193 * 1024);
-    let small = 0;
-    while (enter('small')?.take(192 * 1024)) small += 1;
-    expect(small).toBeGreaterThanOrEqual(42);
-    expect(enter('small')?.take(192 * 1024)).toBe(false);
+    const fill = (key: string) => {
+      let small = 0;
+      while (enter(key)?.take(192 * 1024)) small += 1;
+      return small;
+    };
+    expect([fill('small'), fill('other'), fill('third')]).toEqual([32, 8, 2]);
+  });
+
+  test('is left to others by a key whose bodies are all small', () => {
+    const { enter } = open({ requests: 10_000 });
+    const fill = (key: string) => {
+      let kept = 0;
+      while (enter(key)?.take(64 * 1024)) kept += 1;
+      return kept;
+    };
+    // Of 1024.
+    expect([fill('greedy'), fill('other')]).toEqual([768, 192]);
   });
 
   test('is for so many requests', () => {
-    const { enter } = open();
-    const shares = Array.from({ length: 100 }, () => enter('a'));
+    const { enter } = open({ requests: 8 });
+    const shares = Array.from({ length: 8 }, (_, key) => enter(`key ${key}`));
     expect([shares.includes(undefined), enter('b')]).toEqual([false, undefined]);
-    shares[50]?.leave();
-    expect([enter('b') === undefined, enter('b')]).toEqual([false, undefined]);
+    shares[5]?.leave();
+    // A request leaves once, whatever is told of it.
+    shares[5]?.leave();
+    expect([enter('b') === undefined, enter('c')]).toEqual([false, undefined]);
+  });
+
+  test('is for so many requests of one key, which leaves some to others', () => {
+    const { enter } = open();
+    const enterAll = (key: string) => Array.from({ length: 100 }, () => enter(key)).filter((share) => share);
+    const [greedy, ...others] = ['greedy', 'a', 'b', 'c', 'd'].map(enterAll);
+    expect([greedy, ...others].map((shares) => shares?.length)).toEqual([75, 19, 5, 1, 0]);
+    for (const share of greedy?.slice(0, 40) ?? []) share?.leave();
+    expect(enterAll('d')).toHaveLength(30);
   });
 
   test('is forgotten where the platform ends requests without a word', () => {

@@ -165,10 +165,14 @@ describe('bodies that are sent at the same time', () => {
   test('are refused beyond the requests that a process can serve, until one of them ends', async () => {
     const replies: Array<() => void> = [];
     const script = () => new Promise<WireReply>((resolve) => replies.push(() => resolve({ body: completion('x') })));
-    const keys = { [KEY]: keyRecord({ limit: '1000' }) };
-    const { chat, app } = stage({ keys, script, deps: { memory: MEMORY } });
-    const ask = () => chat({ model: 'gpt', messages: MESSAGES });
-    const served = Array.from({ length: 128 }, ask);
+    const names = Array.from({ length: 128 }, (_, at) => keyValueOf(`of ${at}`));
+    const keys = Object.fromEntries([...names, KEY].map((key) => [key, keyRecord({ limit: '1000', scopeId: key })]));
+    const { app } = stage({ keys, script, deps: { memory: MEMORY } });
+    const ask = (key = KEY) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      return app.request('/chat/completions', { method: 'POST', headers, body: CHAT });
+    };
+    const served = names.map(ask);
     await settleDown();
     expect(replies).toHaveLength(128);
     expect(await codeOf(await ask())).toEqual([503, 'overloaded']);
@@ -184,5 +188,31 @@ describe('bodies that are sent at the same time', () => {
     void ask();
     await settleDown();
     expect(replies).toHaveLength(128);
+  });
+
+  test('of one key that send nothing leave requests to others', async () => {
+    const { app, chat, keys } = open();
+    keys[KEY] = keyRecord({ limit: '0' });
+    const silent = Array.from({ length: 128 }, () => sending(app, { mebibytes: 0, announced: 100 }));
+    await settleDown();
+    expect((await chat({ model: 'gpt', messages: MESSAGES }, { key: OTHER })).status).toBe(200);
+    for (const { stop } of silent) stop();
+    const statuses = await Promise.all(silent.map(async ({ answer }) => (await answer).status));
+    expect(Object.groupBy(statuses, String)).toMatchObject({ 400: { length: 96 }, 503: { length: 32 } });
+  });
+
+  test('of one key that has all it may leave room for its replies, which are paid', async () => {
+    const replies: Array<() => void> = [];
+    const script = () => new Promise<WireReply>((resolve) => replies.push(() => resolve({ body: completion('x') })));
+    const { chat } = stage({ keys: { [KEY]: keyRecord({ limit: '1000' }) }, script, deps: { memory: MEMORY } });
+    const ask = () => chat({ model: 'gpt', messages: [{ role: 'user', content: 'x'.repeat(60 * 1024) }] });
+    const all = Array.from({ length: 90 }, ask);
+    await settleDown();
+    expect(await codeOf(await ask())).toEqual([503, 'overloaded']);
+    expect(replies.length).toBeLessThan(90);
+    const paid = replies.length;
+    for (const reply of replies) reply();
+    const statuses = (await Promise.all(all)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(paid);
   });
 });

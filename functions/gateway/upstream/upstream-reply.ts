@@ -2,6 +2,7 @@
 
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { concat } from '#core/json/bytes.ts';
+import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -167,9 +168,9 @@ async function read({ body }: UpstreamResponse, max: number, share?: Share): Pro
     for await (const piece of body) {
       pieces.push(piece);
       length += piece.length;
-      // Its pieces are there beside the whole until they are joined.
+      // Its pieces are there beside the whole until they are joined. It is paid already: a short one is never refused for what its key keeps.
       if (length > max) refused = 'too large';
-      else if (share?.take(2 * piece.length) === false) refused = 'no room';
+      else if (share?.take(2 * piece.length, length <= LONG_TEXT ? 'all' : 'mine') === false) refused = 'no room';
       if (refused !== undefined) break;
     }
   } catch (error) {
