@@ -1,4 +1,5 @@
 // The actions of a run, as plain data: decided by plan, done by act, printed by a dry run.
+import { type OtherReason, type Reason, rowOf, type Severity } from '#core/conditions/reasons.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
@@ -7,16 +8,7 @@ import type { KindName } from '#crds/kinds/kinds.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
 import type { PartName } from './workload/object-parts.ts';
-import {
-  aliasOf,
-  type FailureReason,
-  idOf,
-  instancePathOf,
-  type Member,
-  type OwnObject,
-  type Path,
-  type Problem,
-} from './world.ts';
+import { aliasOf, idOf, instancePathOf, type Member, type OwnObject, type Path, type Problem } from './world.ts';
 
 /** The object that an action is about, and why it is done: a sentence that never holds a key. */
 interface About {
@@ -107,8 +99,8 @@ interface Details {
   readonly WriteStatus: { readonly patch: StatusPatch };
   /** With the same `once` an event is recorded once, however often it is planned. */
   readonly RecordEvent: {
-    readonly type: 'Normal' | 'Warning';
-    readonly reason: string;
+    readonly type: Severity;
+    readonly reason: Reason | OtherReason;
     readonly message: string;
     readonly once: string;
   };
@@ -140,7 +132,7 @@ export type Outcome =
   | { readonly ended: 'unchanged' }
   /** The world was not as planned. */
   | { readonly ended: 'conflict' }
-  | { readonly ended: 'failed'; readonly problem: Problem<FailureReason> }
+  | { readonly ended: 'failed'; readonly problem: Problem<Reason> }
   /** No failure: its namespace is being deleted. */
   | { readonly ended: 'skipped'; readonly why: string };
 
@@ -159,8 +151,13 @@ export function aboutClaim(member: Member, why: string): About & OnClaim {
   return { ...about(member, why), instance: instancePathOf(member), scope, alias };
 }
 
-export const event = (object: Pick<OwnObject, 'kind' | 'metadata'>, text: Details['RecordEvent']): Action => ({
+/** Severity is that of the reason, unless it is given. */
+export const event = (
+  object: Pick<OwnObject, 'kind' | 'metadata'>,
+  { type, ...text }: Omit<Details['RecordEvent'], 'type'> & { readonly type?: Severity },
+): Action => ({
   ...{ action: 'RecordEvent', ...about(object, `people are told ${text.reason}`), ...text },
+  type: type ?? rowOf(text.reason)?.event ?? 'Warning',
 });
 
 /** Tells how something is, and changes nothing that anything else waits for. */

@@ -1,4 +1,5 @@
 // The report of a run: the answer to its caller, its log line and metrics, and the rows of a dry run.
+import { rowOf } from '#core/conditions/reasons.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -90,15 +91,12 @@ function isUnderWay(object: OwnObject | Malformed): boolean {
   return workload?.status === 'False' && workload.reason === 'WorkloadNotReady';
 }
 
-/** Reasons that count as converged, although not ready: nothing is left to do. */
-const WANTED: ReadonlySet<string> = new Set(['Blocked', 'Expired', 'BudgetExceeded']);
-
 /** When the object stopped being ready, was deleted, or was made. Undefined: it is as its spec says. */
 function unconvergedSince({ metadata, status }: OwnObject | Malformed): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return metadata.deletionTimestamp;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready === undefined) return metadata.creationTimestamp;
-  return ready.status === 'True' || WANTED.has(ready.reason) ? undefined : ready.lastTransitionTime;
+  return ready.status === 'True' || rowOf(ready.reason)?.isConverged ? undefined : ready.lastTransitionTime;
 }
 
 /** One log line for a run that did something, in the domain's words; metrics always, also gauges of 0: an alert needs a number that comes back. */

@@ -1,5 +1,6 @@
 // The world of a run: what was observed of the cluster, the databases and the stores, and what the run has tried so far.
 
+import type { OtherReason, Reason } from '#core/conditions/reasons.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
@@ -23,20 +24,11 @@ export type Path = string;
 /** `kind/namespace/name`. */
 export type ObjectId = string;
 
-/** A cause why something does not work. `reason` is the CamelCase word of conditions and events. */
-export interface Problem<Reason extends string = string> {
-  readonly reason: Reason;
+/** A cause why something does not work. */
+export interface Problem<Why extends Reason | OtherReason = Reason | OtherReason> {
+  readonly reason: Why;
   readonly message: string;
 }
-
-/** Reasons of an action that failed; the last three of one about an instance. */
-export type FailureReason =
-  | 'ReconcileFailed'
-  | 'DatabaseUnreachable'
-  | 'SecretConflict'
-  | 'DatabaseNotMigrated'
-  | 'LedgerNotAdopted'
-  | 'WorkloadRefused';
 
 /** `message` of what works: where it was reached. */
 export type Reached = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
@@ -57,7 +49,7 @@ export interface World {
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly platform: PlatformView;
   /** Objects of which an action failed in this run: nothing more is tried for them but their status. */
-  readonly failures: ReadonlyMap<ObjectId, Problem<FailureReason>>;
+  readonly failures: ReadonlyMap<ObjectId, Problem<Reason>>;
   /** How often each action was tried in this run, by `identify`. */
   readonly attempts: ReadonlyMap<string, number>;
   /** Plans left in this run, this one included. The last is for statuses. */

@@ -197,7 +197,7 @@ export const BYPASSED: ReadonlyArray<Bypassed> = [
     object: of('GatewayInstance', {
       databaseSecretRef: { ...databaseSecretRef, keys: { ...databaseSecretRef.keys, hostSecret: 'missing' } },
     }),
-    rule: 'SecretEntryMissing',
+    rule: 'SecretKeyMissing',
     condition: 'DatabaseReady',
   },
   {
@@ -211,7 +211,7 @@ export const BYPASSED: ReadonlyArray<Bypassed> = [
     object: of('GatewayInstance', {
       redisSecretRef: { ...redisSecretRef, keys: { ...redisSecretRef.keys, portSecret: 'p', passwordSecret: 'q' } },
     }),
-    rule: 'SecretEntryMissing',
+    rule: 'SecretKeyMissing',
     condition: 'StoreReady',
   },
   {
@@ -228,7 +228,7 @@ export const BYPASSED: ReadonlyArray<Bypassed> = [
         entry('two', 'x', { modelCredentials: { nameRef: 'creds-claude', keys: { apiKey: 'missing' } } }),
       ],
     }),
-    rule: 'SecretEntryMissing',
+    rule: 'SecretKeyMissing',
     condition: 'ModelsReady',
   },
   {

@@ -1,9 +1,13 @@
 // Conditions of an object, evaluated anew: times move only when a status does.
 import type { Condition } from '#crds/kinds/shared-fields.ts';
 import type { Millis } from '../ports/money.ts';
+import type { ConditionType, OtherReason, Reason } from './reasons.ts';
 
-/** The evaluated state of a condition: `status`, a reason of one CamelCase word, and a sentence for people. */
-export type ConditionState = Readonly<Pick<Condition, 'type' | 'status' | 'reason' | 'message'>>;
+/** The evaluated state of a condition: `status`, a reason, and a sentence for people. */
+export interface ConditionState extends Readonly<Pick<Condition, 'status' | 'message'>> {
+  readonly type: ConditionType;
+  readonly reason: Reason | OtherReason;
+}
 
 /** The longest message that the CRDs take. */
 const MAX_MESSAGE = 32_768;

@@ -1,4 +1,5 @@
 // Failures that a client can see: one union, one exhaustive table of what each answers (DESIGN 7).
+import { rowOf } from '../conditions/reasons.ts';
 import { formatMoney } from '../money/money.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopeKind, ScopePolicy } from '../ports/policy.ts';
@@ -7,7 +8,7 @@ import type { RateKind } from '../ports/rates.ts';
 export type Failure =
   | { readonly code: 'invalid_api_key' }
   | { readonly code: 'expired_api_key'; readonly at: Millis }
-  /** `unpaid`: the key was not blocked by hand, but the user or team that it names does not pay (`TeamNotFound`). */
+  /** `unpaid`: the key was not blocked by hand, but for this reason: the user or team that it names does not pay. */
   | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly unpaid?: string }
   | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
   | { readonly code: 'model_not_found'; readonly model: string }
@@ -275,20 +276,12 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
 }
 
-function keyBlocked({ kind, unpaid = '' }: FailureOf<'key_blocked'>): string {
-  const [, who = '', why = ''] = /^(User|Team)(.*)$/.exec(unpaid) ?? [];
-  const state = UNPAID[why];
-  if (state === undefined) return `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`;
-  const whose = who === 'Team' ? 'A team that this API key or its user names' : 'The user that this API key names';
-  return `${whose} ${state}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;
+function keyBlocked({ kind, unpaid }: FailureOf<'key_blocked'>): string {
+  const why = rowOf(unpaid)?.clientText;
+  return why === undefined
+    ? `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`
+    : `${why}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;
 }
-
-/** The problem of the User or Team that a key or its user names, by the suffix of the reason in the key's conditions. */
-const UNPAID: Readonly<Record<string, string>> = {
-  NotFound: 'is gone',
-  OfOtherInstance: 'is not of this gateway',
-  NotReady: 'is not ready',
-};
 
 const ONE: Readonly<Record<RateKind, string>> = {
   requests: 'request per minute',

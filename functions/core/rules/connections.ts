@@ -7,7 +7,7 @@ import { type DatabaseConnection, SSL_MODES, type StoreConnection } from '../por
 
 /** The reason why a Secret's data is not a connection: `entry` names the data entry, `problem` says what is wrong and what to do. */
 export interface ConnectionProblem {
-  readonly reason: 'SecretEntryMissing' | 'SecretEntryInvalid';
+  readonly reason: 'SecretKeyMissing' | 'SecretKeyInvalid';
   readonly entry: string;
   readonly problem: string;
 }
@@ -120,13 +120,13 @@ function toPort(text: string): number | undefined {
 }
 
 const missing = (entry: string): ConnectionProblem => ({
-  reason: 'SecretEntryMissing',
+  reason: 'SecretKeyMissing',
   entry,
   problem: 'is not there; add it to the data of the Secret',
 });
 
 const invalid = (entry: string, problem: string): ConnectionProblem => ({
-  reason: 'SecretEntryInvalid',
+  reason: 'SecretKeyInvalid',
   entry,
   problem,
 });

@@ -1,5 +1,6 @@
 // Findings about an object, and their text: the same in an answer of admission and in a condition.
 import type { Violation } from '#crds/validation/violation.ts';
+import type { OtherReason } from '../conditions/reasons.ts';
 
 /**
  * | effect | on apply | on dry run | in a condition |
@@ -39,10 +40,14 @@ export function toText(findings: ReadonlyArray<Violation>): string {
   return sentences.map((sentence) => `- ${sentence}`).join('\n');
 }
 
+/** A rule whose name is no reason of ours, such as one about a spec. */
+type ReasonOf<Rule extends string> = string extends Rule ? OtherReason : Rule;
+
 /** The reason and message of a condition: the first rule, and all sentences. Undefined: no findings. */
 export function toProblem<Rule extends string>(findings: ReadonlyArray<Violation & { readonly rule: Rule }>) {
   const [first] = findings;
-  return first === undefined ? undefined : { reason: first.rule, message: toText(findings) };
+  // TypeScript does not follow a conditional type of a type parameter.
+  return first === undefined ? undefined : { reason: first.rule as ReasonOf<Rule>, message: toText(findings) };
 }
 
 /** Whether a value is a map or a list, which messages do not quote: its author has it in the file. */

@@ -47,7 +47,7 @@ export const instanceIsDeleted = (instance: InstanceName): Finding<'InstanceNotF
 });
 
 /** An instance without entries is legal: keys may be made before there are models. */
-export function noModels(models: ReadonlyArray<unknown>): Finding[] {
+export function noModels(models: ReadonlyArray<unknown>): Finding<'NoModels'>[] {
   if (models.length > 0) return [];
   const message = 'the instance has no entries and serves no model; add an entry for each model';
   return [{ rule: 'NoModels', path: 'spec.models', value: undefined, message, effect: 'warn' }];
@@ -59,7 +59,10 @@ interface Addressed {
 }
 
 /** Every key has a budget, and a model without a price is closed to it. An input price alone is one of embeddings. */
-export function notPriced({ modelName, gatewayParams: params }: PricedEntry, index: number): Finding[] {
+export function notPriced(
+  { modelName, gatewayParams: params }: PricedEntry,
+  index: number,
+): Finding<'ModelNotPriced'>[] {
   const path = `spec.models[${index}].gatewayParams`;
   return [{ rule: 'ModelNotPriced', path, value: undefined, message: priceAdvice(modelName, params), effect: 'warn' }];
 }
@@ -85,7 +88,7 @@ export function noAddress(
   { modelCredentials, gatewayParams }: Addressed,
   index: number,
   didYouMean: DidYouMean,
-): Finding[] {
+): Finding<'ProviderUnknown' | 'AddressMissing'>[] {
   const given = modelCredentials?.keys ?? {};
   if (gatewayParams.apiBase !== undefined || given.apiBase !== undefined) return [];
   const { provider: name, model } = modelOf(gatewayParams);
@@ -119,7 +122,7 @@ export function sharedCredentials(
   models: ReadonlyArray<Entry>,
   allowed: string | undefined,
   before: ReadonlyArray<Entry> = [],
-): Finding[] {
+): Finding<'SharedCredentials'>[] {
   if (allowed === SHARED_CREDENTIALS_ALLOWED) return [];
   const uses = usesOf(models);
   if (new Set(uses.map(({ secret }) => secret)).size === uses.length) return [];
@@ -127,7 +130,7 @@ export function sharedCredentials(
   const place = (use: Use) => places.get(nameOf(use)) ?? before.length + use.index;
   const owners = new Map<string, string>();
   for (const use of uses.toSorted((left, right) => place(right) - place(left))) owners.set(use.secret, use.identifier);
-  return uses.flatMap(({ identifier, index, secret }): Finding[] => {
+  return uses.flatMap(({ identifier, index, secret }): Finding<'SharedCredentials'>[] => {
     const owner = owners.get(secret);
     if (owner === identifier) return [];
     const message =

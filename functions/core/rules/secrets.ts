@@ -13,24 +13,30 @@ export type SecretData = Readonly<Record<string, string>>;
  */
 export type ReadSecret = { readonly data: SecretData; readonly listed: boolean } | undefined;
 
+export type SecretFinding = Finding<'SecretNotFound' | ConnectionProblem['reason']>;
+
 /** The Secret exists, with every entry that the instance maps, and the entries form an address. */
-export const checkDatabaseSecret = (ref: Spec['databaseSecretRef'], namespace: string, secret: ReadSecret): Finding[] =>
+export const checkDatabaseSecret = (
+  ref: Spec['databaseSecretRef'],
+  namespace: string,
+  secret: ReadSecret,
+): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.databaseSecretRef'), secret, (data) => toDatabaseConnection(ref, data));
 
 /** The same. A store in memory has no port and no password, one at a URL no port: only entries that it needs are required. */
-export const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): Finding[] =>
+export const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.redisSecretRef'), secret, (data) => toStoreConnection(ref, data));
 
 function checkAddress(
   use: Use,
   secret: ReadSecret,
   parse: (data: SecretData) => Result<unknown, ConnectionProblem>,
-): Finding[] {
+): SecretFinding[] {
   if (secret === undefined) return [secretNotFound(use)];
   const connection = parse(secret.data);
   if (connection.ok) return [];
   const { failure } = connection;
-  return failure.reason === 'SecretEntryMissing' ? missingEntries(use, secret) : [invalidEntry(use, failure)];
+  return failure.reason === 'SecretKeyMissing' ? missingEntries(use, secret) : [invalidEntry(use, failure)];
 }
 
 /** The Secret of one model entry exists, with every entry that the model maps. */
@@ -39,7 +45,7 @@ export function checkCredentials(
   { index, identifier }: { readonly index: number; readonly identifier: string },
   namespace: string,
   secret: ReadSecret,
-): Finding[] {
+): SecretFinding[] {
   const use = { ...toUse(ref, namespace, `spec.models[${index}].modelCredentials`), entry: identifier };
   return secret === undefined ? [secretNotFound(use)] : missingEntries(use, secret);
 }
@@ -61,7 +67,7 @@ interface Use extends SecretRef {
 const toUse = ({ nameRef, keys }: SecretRef, namespace: string, at: string): Use => ({ nameRef, keys, namespace, at });
 
 /** The Secret is missing, or the reader may not read it: the message does not tell which. */
-const secretNotFound = ({ namespace, nameRef, at, entry }: Use): Finding => ({
+const secretNotFound = ({ namespace, nameRef, at, entry }: Use): SecretFinding => ({
   rule: 'SecretNotFound',
   type: 'Not found',
   path: `${at}.nameRef`,
@@ -74,21 +80,21 @@ const secretNotFound = ({ namespace, nameRef, at, entry }: Use): Finding => ({
 function missingEntries(
   { nameRef, keys, at, entry: model }: Use,
   { data, listed }: NonNullable<ReadSecret>,
-): Finding[] {
+): SecretFinding[] {
   const there = Object.keys(data).sort().slice(0, 10);
   const has = listed ? ` (it has ${there.length === 0 ? 'none' : there.join(', ')})` : '';
-  return Object.entries(keys).flatMap(([member, entry]): Finding[] => {
+  return Object.entries(keys).flatMap(([member, entry]): SecretFinding[] => {
     if (entry === undefined || Object.hasOwn(data, entry)) return [];
     const message = `Secret ${JSON.stringify(nameRef)} has no entry of this name${forEntry(model)}; add it to the Secret, or correct the name${has}`;
     const path = `${at}.keys${toMember(member)}`;
     return [
-      { rule: 'SecretEntryMissing', type: 'Not found', path, value: entry, message, effect: 'refuse-unless-dry-run' },
+      { rule: 'SecretKeyMissing', type: 'Not found', path, value: entry, message, effect: 'refuse-unless-dry-run' },
     ];
   });
 }
 
 /** Only a warning: a Secret may be corrected at any time, without the instance being applied again. */
-function invalidEntry({ nameRef, keys, at }: Use, { reason, entry, problem }: ConnectionProblem): Finding {
+function invalidEntry({ nameRef, keys, at }: Use, { reason, entry, problem }: ConnectionProblem): SecretFinding {
   const [member] = Object.entries(keys).find(([, mapped]) => mapped === entry) ?? [''];
   const path = `${at}.keys${toMember(member)}`;
   const message = `this entry of Secret ${JSON.stringify(nameRef)} ${problem}`;

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import { toConditions, toTimestamp } from '../conditions/conditions.ts';
+import type { Reason } from '../conditions/reasons.ts';
 
 const NOON = Date.parse('2026-11-21T12:00:00.987Z');
-const ready = (status: 'True' | 'False', reason: string, message = 'm') => ({ type: 'Ready', status, reason, message });
+const ready = (status: 'True' | 'False', reason: Reason, message = 'm') =>
+  ({ type: 'Ready', status, reason, message }) as const;
 
 test('judging the same thing again changes nothing, however late', () => {
   const first = toConditions([ready('True', 'Ready')], [], { generation: 1, now: NOON });
@@ -26,12 +28,12 @@ test('another reason, message or generation keeps the transition time; another s
 });
 
 test('conditions of other types, which somebody else keeps there, stay', () => {
-  const theirs = { ...ready('True', 'Fine'), type: 'Theirs', lastTransitionTime: 'x' };
+  const theirs = { ...ready('True', 'Ready'), reason: 'Fine', type: 'Theirs', lastTransitionTime: 'x' };
   expect(toConditions([ready('True', 'Ready')], [theirs], { generation: 1, now: NOON })[1]).toBe(theirs);
 });
 
 test('a message longer than the CRD takes is cut', () => {
-  const [long] = toConditions([ready('False', 'X', 'm'.repeat(40_000))], [], { generation: 1, now: NOON });
+  const [long] = toConditions([ready('False', 'Blocked', 'm'.repeat(40_000))], [], { generation: 1, now: NOON });
   expect(long?.message.length).toBe(32_768);
 });
 

@@ -33,7 +33,7 @@ test.each(['', 'postgres://db', 'db:', 'db:0', 'db:70000', 'a:b:c'])(
 test('a missing entry is named', () => {
   const { d: _, ...rest } = good;
   const read = toDatabaseConnection(database, encode(rest));
-  expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretEntryMissing', entry: 'd' });
+  expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyMissing', entry: 'd' });
 });
 
 const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----';
@@ -81,7 +81,7 @@ test.each([
   'TLS entries %j of a database secret, which would verify less than they say, are refused at %s',
   (entries, entry) => {
     const read = toDatabaseConnection(database, encode({ ...good, ...entries }));
-    expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretEntryInvalid', entry });
+    expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyInvalid', entry });
   },
 );
 
@@ -133,12 +133,12 @@ test.each([
 test.each(INHERITED_NAMES)('a Secret has no entry %s unless it has one of its own', (name) => {
   for (const key of ['hostSecret', 'usernameSecret', 'passwordSecret', 'dbnameSecret', 'portSecret']) {
     const read = toDatabaseConnection({ ...database, keys: { ...database.keys, [key]: name } }, encode(good));
-    expect(read).toMatchObject({ failure: { reason: 'SecretEntryMissing', entry: name } });
+    expect(read).toMatchObject({ failure: { reason: 'SecretKeyMissing', entry: name } });
   }
   const full = { h: 'kv', n: '6379', p: '' };
   for (const key of ['hostSecret', 'portSecret', 'passwordSecret']) {
     const read = toStoreConnection({ ...store, keys: { ...store.keys, [key]: name } }, encode(full));
-    expect(read).toMatchObject({ failure: { reason: 'SecretEntryMissing', entry: name } });
+    expect(read).toMatchObject({ failure: { reason: 'SecretKeyMissing', entry: name } });
   }
   const own = JSON.parse(JSON.stringify(encode(good)).replace('"h":', `"${name}":`));
   const there = { ...database, keys: { ...database.keys, hostSecret: name } };

@@ -1,4 +1,5 @@
 // The context in which actions are done, and their outcomes.
+import type { Reason } from '#core/conditions/reasons.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { KubeObject, Written } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
@@ -6,7 +7,7 @@ import { kindOf } from '#crds/kinds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
 import type { Link } from '../memory.ts';
 import type { ObserveContext, Observed } from '../observe/context.ts';
-import { type FailureReason, idOf, type Malformed, type OwnObject, objectIn, pathOf } from '../world.ts';
+import { idOf, type Malformed, type OwnObject, objectIn, pathOf } from '../world.ts';
 
 /** The world is as it was planned for. */
 export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now'>, Observed {
@@ -21,7 +22,7 @@ export type Handlers = {
 
 export const done = (object?: KubeObject): Outcome => ({ ended: 'done', ...(object === undefined ? {} : { object }) });
 export const conflict: Outcome = { ended: 'conflict' };
-export const failed = (message: string, reason: FailureReason = 'ReconcileFailed'): Outcome => ({
+export const failed = (message: string, reason: Reason = 'ReconcileFailed'): Outcome => ({
   ...{ ended: 'failed', problem: { reason, message } },
 });
 

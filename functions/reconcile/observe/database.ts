@@ -119,7 +119,7 @@ export async function observeClaims(
       for (const claim of found) claims.set(claimKey(claim.kind, claim.alias), claim);
       for (const [key, sum] of spent) sums.set(key, sum);
     } catch (error) {
-      const problem = { reason: 'DatabaseUnreachable', message: reasonOf(error) };
+      const problem = { reason: 'DatabaseUnreachable', message: reasonOf(error) } as const;
       world.instances.set(path, { ...view, database: { ok: false, ...problem } });
     }
   });

@@ -13,7 +13,7 @@ import {
   toServiceHost,
   toStoreConnection,
 } from '#core/rules/connections.ts';
-import { type Finding, toProblem } from '#core/rules/finding.ts';
+import { toProblem } from '#core/rules/finding.ts';
 import { noAddress, notPriced } from '#core/rules/instance.ts';
 import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import {
@@ -22,6 +22,7 @@ import {
   checkStoreSecret,
   type ReadSecret,
   type SecretData,
+  type SecretFinding,
 } from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { INSTANCE_LABEL } from '#crds/names/group.ts';
@@ -112,7 +113,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
 function checkSecret(
   secrets: Secrets,
   name: string,
-  rule: (secret: ReadSecret) => ReadonlyArray<Finding>,
+  rule: (secret: ReadSecret) => ReadonlyArray<SecretFinding>,
 ): Problem | undefined {
   const { problem, data } = secrets.get(name) ?? {};
   return problem ?? toProblem(rule(data && { data, listed: false }));
@@ -125,7 +126,7 @@ function connectionsOf(
 ): Connections {
   const connection = <Ref extends { readonly nameRef: string }, T>(
     ref: Ref,
-    rule: (ref: Ref, namespace: string, secret: ReadSecret) => ReadonlyArray<Finding>,
+    rule: (ref: Ref, namespace: string, secret: ReadSecret) => ReadonlyArray<SecretFinding>,
     parse: (ref: Ref, data: SecretData) => Result<T, ConnectionProblem>,
   ): Problem | T => {
     const problem = checkSecret(secrets, ref.nameRef, (secret) => rule(ref, namespace, secret));

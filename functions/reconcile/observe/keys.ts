@@ -1,5 +1,6 @@
 // Keys with their Secrets. A run reads the Secrets that may have changed, and a share of the published ones (DESIGN 6).
 
+import { rowOf } from '#core/conditions/reasons.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { decode } from '#core/json/base64.ts';
 import { keySecretName } from '#core/keys/object-names.ts';
@@ -7,7 +8,6 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
-import { isOutsideSecret } from '../key/reasons.ts';
 import { whyRotate } from '../key/rotation.ts';
 import { claimOf, type InstanceAccess } from '../plan/access.ts';
 import { createPlanContext } from '../plan/context.ts';
@@ -61,7 +61,7 @@ function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: 
   return (
     metadata.deletionTimestamp !== undefined ||
     status?.observedGeneration !== metadata.generation ||
-    (ready?.status !== 'True' && !isOutsideSecret(ready?.reason ?? '')) ||
+    (ready?.status !== 'True' && !rowOf(ready?.reason)?.isOutsideSecret) ||
     (at === 'allowed' && instance.database.ok && instance.database.isKnown && !isSettled(deps, key, instance))
   );
 }

@@ -1,10 +1,10 @@
 // A member's access to its instance, and the state of the claim that it makes there.
 
+import type { Reason } from '#core/conditions/reasons.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { admitsNamespace } from '#core/rules/allowed-namespaces.ts';
 import { type Finding, toText } from '#core/rules/finding.ts';
 import { instanceIsDeleted, instanceNotFound, namespaceNotAllowed } from '#core/rules/instance.ts';
-import type { MemberReason } from '../key/reasons.ts';
 import {
   aliasOf,
   type InstanceView,
@@ -26,13 +26,13 @@ export type InstanceAccess =
   | {
       readonly at: 'missing' | 'paused' | 'notAllowed';
       readonly instance: InstanceView | undefined;
-      readonly why: Problem<MemberReason>;
+      readonly why: Problem<Reason>;
     }
   | {
       readonly at: 'unreachable' | 'allowed';
       readonly instance: InstanceView;
       readonly evaluated: InstanceConditions;
-      readonly why: Problem<MemberReason> | undefined;
+      readonly why: Problem<Reason> | undefined;
     };
 
 /** `open`: the alias is free. `orphaned`: its holder is gone, or lives on only in the Secret of a retained key. */
@@ -48,7 +48,7 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   const ref = member.spec.connectionRef.instanceRef;
   const unusable = (how: string) =>
     ({ reason: 'InstanceNotReady', message: `GatewayInstance ${path} is ${how}` }) as const;
-  const no = (finding: Finding<MemberReason>) => ({
+  const no = (finding: Finding<Reason>) => ({
     instance,
     why: { reason: finding.rule, message: toText([finding]) },
   });

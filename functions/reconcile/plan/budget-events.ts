@@ -32,10 +32,15 @@ export function planShareEvent(member: Member, { spend, reset, maxBudget, before
   const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
   const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
   const message = `it has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
-  const type = share === SHARES.at(-1) ? 'Normal' : 'Warning';
+  const severity = share === SHARES.at(-1) ? ({ type: 'Normal' } as const) : {};
   const of = window === undefined ? '' : `${window}/`;
   return [
-    event(member, { type, reason: 'BudgetUsed', message, once: `BudgetUsed/${of}${share}/${maxBudget}/${reset}` }),
+    event(member, {
+      ...severity,
+      reason: 'BudgetUsed',
+      message,
+      once: `BudgetUsed/${of}${share}/${maxBudget}/${reset}`,
+    }),
   ];
 }
 
@@ -51,5 +56,5 @@ export function planSoftBudgetEvent(key: VirtualKey, evaluated: ConditionState |
   const before = key.status?.conditions?.find(({ type }) => type === SOFT);
   if (before?.status === 'True' && before.message === evaluated.message) return [];
   const { message } = evaluated;
-  return [event(key, { type: 'Warning', reason: SOFT, message, once: `${SOFT}/${message}` })];
+  return [event(key, { reason: SOFT, message, once: `${SOFT}/${message}` })];
 }

@@ -1,10 +1,10 @@
 // The users and teams that pay beside a key.
+import type { Reason } from '#core/conditions/reasons.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { type Reference, referenceFound } from '#core/rules/references.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import type { MemberReason } from '../key/reasons.ts';
 import {
   idOf,
   instancePathOf,
@@ -20,7 +20,7 @@ import { claimOf, type InstanceAccess } from './access.ts';
 /** Users and teams that pay beside a key, and those that should and cannot. `isWaiting`: one will have its claim later in this run. */
 export interface Payers {
   readonly paying: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
-  readonly unpaid: ReadonlyArray<Finding<MemberReason>>;
+  readonly unpaid: ReadonlyArray<Finding<Reason>>;
   readonly isWaiting: boolean;
 }
 
@@ -30,7 +30,7 @@ export function createPayers(world: World, access: (member: Member) => InstanceA
   return (key) => {
     const references = referencesOf(key, world, teamsOf);
     const paying: Array<Payers['paying'][number]> = [];
-    const unpaid: Finding<MemberReason>[] = [];
+    const unpaid: Finding<Reason>[] = [];
     for (const reference of references) {
       const object = (reference.kind === 'User' ? world.users : world.teams).get(pathOf(reference));
       const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);

@@ -1,6 +1,7 @@
 // Whether an instance can serve, and if not, why: evaluated from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
 
 import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
+import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
 import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Ledger } from '#core/ports/registry.ts';
@@ -46,7 +47,7 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
   };
 }
 
-const toCondition = (type: string, reached: Reached): ConditionState =>
+const toCondition = (type: ConditionType, reached: Reached): ConditionState =>
   reached.ok
     ? { type, status: 'True', reason: 'Ready', message: reached.message }
     : { type, status: 'False', reason: reached.reason, message: reached.message };
@@ -55,17 +56,14 @@ type Failed = Extract<Reached, { readonly ok: false }>;
 
 const toFailed = (problem: Problem | undefined): Failed | undefined => problem && { ok: false, ...problem };
 
-/** Reasons why an instance could not be opened in its database. */
-const OF_OPENING: ReadonlySet<string> = new Set(['DatabaseUnreachable', 'DatabaseNotMigrated', 'LedgerNotAdopted']);
-
 /** A database that answers and is not open in our schema is not ready. */
 function checkDatabase(view: InstanceView, { failures }: World): Reached {
   const { database, object } = view;
   if (!database.ok || isOpen(view)) return database;
   const failure = failures.get(idOf(object.kind, object.metadata));
   const message = `${database.message} answers, but has not been migrated`;
-  const isItsOwn = failure !== undefined && OF_OPENING.has(failure.reason);
-  return { ok: false, reason: 'DatabaseNotMigrated', message, ...(isItsOwn ? failure : {}) };
+  const isOfDatabase = rowOf(failure?.reason)?.conditions?.DatabaseReady === 'False';
+  return { ok: false, reason: 'DatabaseNotMigrated', message, ...(isOfDatabase ? failure : {}) };
 }
 
 /** `all`: what ModelsReady says. `any`: whether one entry at least can serve, which is all that Ready asks. */

@@ -1,5 +1,6 @@
-// Whether a key, a user or a team works, and if not, the first cause (DESIGN 3: the order of causes).
+// Whether a key, a user or a team works, and if not, the first cause, in the order of the table of reasons (DESIGN 3).
 import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
+import { byOrder, type Reason } from '#core/conditions/reasons.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { aliasTaken, keyConflict, secretConflict } from '#core/rules/conflicts.ts';
@@ -9,7 +10,6 @@ import { referenceFound } from '#core/rules/references.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { budgetOf, type Spend, spendOf, spentBudgets } from '../key/budget.ts';
-import type { MemberReason } from '../key/reasons.ts';
 import { dueAt, expiryOf, isExpired, worksUntil } from '../key/rotation.ts';
 import { isOurs } from '../key/secret-shape.ts';
 import {
@@ -32,9 +32,9 @@ import type { PlanContext } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
-type Why = Problem<MemberReason>;
-type Violated = ReadonlyArray<Finding<MemberReason>>;
-type Cause = Why | Finding<MemberReason> | Violated | undefined;
+type Why = Problem<Reason>;
+type Violated = ReadonlyArray<Finding<Reason>>;
+type Cause = Why | Finding<Reason> | Violated | undefined;
 
 /** Why it does not work: the first cause, and where that is a violation of a rule, all violations; undefined when it works. `view`: of a key. */
 export function whyNot(member: Member, context: PlanContext, view?: KeyView): Why | undefined {
@@ -42,7 +42,9 @@ export function whyNot(member: Member, context: PlanContext, view?: KeyView): Wh
   const own = context.own(member);
   if (why !== undefined || own === undefined) return why;
   const causes = view === undefined ? causesOfOwner(member, own, context) : causesOfKey(view, own, context);
+  const reasonOf = (cause: Why | Finding<Reason>) => ('rule' in cause ? cause.rule : cause.reason);
   const found = causes.flat().filter((cause) => cause !== undefined);
+  found.sort((one, other) => byOrder(reasonOf(one), reasonOf(other)));
   const [first] = found;
   return first !== undefined && 'rule' in first ? toProblem(found.filter((cause) => 'rule' in cause)) : first;
 }
@@ -56,7 +58,6 @@ function whyNotAccess(member: Member, context: PlanContext): Why | undefined {
   return { reason: 'Pending', message: 'its alias is not claimed yet' };
 }
 
-/** In this order. */
 function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> {
   const key = view.object;
   const { now } = context;
@@ -174,7 +175,7 @@ function whyNoKey(user: User, context: PlanContext): Cause {
 
 /** `ModelsReady`: the instance serves all of its models, and each has some of its own budget left. Unknown while the instance is not evaluated. */
 export function toModelsCondition(member: Member, context: PlanContext): ConditionState {
-  const type = 'ModelsReady';
+  const type = 'ModelsReady' as const;
   const access = context.access(member);
   if (!('evaluated' in access)) return { type, status: 'Unknown', ...(whyNotAccess(member, context) ?? access.why) };
   const own = context.own(member);
@@ -195,7 +196,7 @@ export function toRotationCondition(
   published: string | undefined,
   time: number,
 ): ConditionState | undefined {
-  const type = 'Rotation';
+  const type = 'Rotation' as const;
   const value = claim.values.find(({ hash }) => hash === published);
   const until = worksUntil(claim, time);
   if (value === undefined || (key.spec.rotation === undefined && until === undefined)) return undefined;
@@ -213,7 +214,7 @@ export function toRotationCondition(
   return { type, status: 'True', reason, message: sentences.join('; ') };
 }
 
-export const SOFT = 'SoftBudgetReached';
+export const SOFT = 'SoftBudgetReached' as const;
 
 /** A `softBudget` is reported, and the key goes on working until its window's `maxBudget` is spent. */
 export function toSoftBudgetCondition({ spec }: VirtualKey, spend: Spend | undefined): ConditionState | undefined {

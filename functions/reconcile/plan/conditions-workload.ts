@@ -1,5 +1,6 @@
 // Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers write.
 import * as z from 'zod';
+import { type Reason, toOtherReason } from '#core/conditions/reasons.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
 import { isOwnedBy } from '#crds/names/object-meta.ts';
 import { scaleOf, serviceUrl } from '../workload/desired-objects.ts';
@@ -19,7 +20,7 @@ export interface WorkloadConditions {
   readonly isRolling: boolean;
 }
 
-const FOREIGN = 'WorkloadConflict';
+const FOREIGN = 'WorkloadConflict' as const;
 const TYPES = ['Deployment', 'Knative'] as const;
 
 /** While a new type comes up, the one before goes on serving where it was. */
@@ -214,7 +215,7 @@ function readDeployment({ metadata, spec, status }: Live, { object }: InstanceVi
   const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');
   const late = conditions.find((one) => one.type === 'Progressing' && one.status === 'False');
   const look = `kubectl -n ${metadata.namespace} get pods -l app.kubernetes.io/instance=${object.metadata.name} says why (an image that cannot be pulled, a Secret that is missing, no room)`;
-  const reason = failed === undefined ? late?.reason || 'ProgressDeadlineExceeded' : 'ReplicaFailure';
+  const reason = failed === undefined ? toReason(late?.reason, 'ProgressDeadlineExceeded') : 'ReplicaFailure';
   const message = failed?.message ?? (late && `${late.message} ${look}`);
   const isUp = conditions.some((one) => one.type === 'Available' && one.status === 'True');
   const hasArrived = conditions.some((one) => one.type === 'Progressing' && one.reason === 'NewReplicaSetAvailable');
@@ -228,6 +229,9 @@ function readDeployment({ metadata, spec, status }: Live, { object }: InstanceVi
   };
 }
 
+/** The word of the controller, or ours where it has none. */
+const toReason = (word: string | undefined, ours: Reason) => (word ? toOtherReason(word) : ours);
+
 /** The route of a Knative Service serves while any revision does; its `Ready` also demands the newest. */
 function readKnative({ status }: Live): Seen {
   const { conditions, url, latestCreatedRevisionName, latestReadyRevisionName, traffic } = status;
@@ -240,7 +244,7 @@ function readKnative({ status }: Live): Seen {
       isTrue('Ready') &&
       latestCreatedRevisionName === latestReadyRevisionName &&
       traffic.every(({ latestRevision }) => latestRevision),
-    stuck: cause && { reason: cause.reason || 'WorkloadNotReady', message: cause.message },
+    stuck: cause && { reason: toReason(cause.reason, 'WorkloadNotReady'), message: cause.message },
     // The revision before serves meanwhile.
     isRolling: false,
     starting: 'Knative has not said that it is ready',

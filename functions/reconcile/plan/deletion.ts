@@ -116,7 +116,7 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   const message =
     `its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias ${JSON.stringify(on.alias)} adopts it; ` +
     `its value is in Secret "${secret.name}": delete that to end it`;
-  const told = event(key, { type: 'Normal', reason: 'KeyRetained', message, once: 'KeyRetained' });
+  const told = event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
   return [told, removeFinalizer(key)];
 }
 

@@ -36,7 +36,7 @@ function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
   if (what !== undefined) {
     const { name, uid } = key.metadata;
     const message = `VirtualKey "${name}" is replaced because ${what} changed: clients need the new value`;
-    const told = { type: 'Normal', reason: 'KeyReplaced', message, once: `KeyReplaced/${uid}` } as const;
+    const told = { reason: 'KeyReplaced', message, once: `KeyReplaced/${uid}` } as const;
     return [event(user, told), deleteKey(user, key, `goes: its ${what} changed, and a new key takes its place`)];
   }
   const differing = Object.entries(spec).filter(

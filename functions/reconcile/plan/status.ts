@@ -1,5 +1,6 @@
 // The status that each object should have, and what of it is not written yet. Status describes what was observed (DESIGN 6, law 2).
 import { type ConditionState, toConditions, toTimestamp } from '#core/conditions/conditions.ts';
+import { CONDITION_TYPES, REASONS, type Reason, toOtherReason } from '#core/conditions/reasons.ts';
 import { formatMoney } from '#core/money/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { toProblem, toText } from '#core/rules/finding.ts';
@@ -12,7 +13,6 @@ import type { Violation } from '#crds/validation/violation.ts';
 import { type Action, about, event, type Guarded, type StatusPatch } from '../action.ts';
 import { differingMembers } from '../json.ts';
 import { type Spend, spendOf, type WindowSpend, windowSpends } from '../key/budget.ts';
-import type { MemberReason } from '../key/reasons.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { displayOf, isOurs, leftoverOf } from '../key/secret-shape.ts';
 import {
@@ -59,9 +59,9 @@ export function planInstanceStatus(
   const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));
   const tooMany = own.map(({ message }) => message).join('; ');
   const isGuarded: ConditionState = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany };
-  const deleting = { reason: 'Deleting', message: toWaiting(object, instanceBlockedBy(view, context.world)) };
+  const message = toWaiting(object, instanceBlockedBy(view, context.world));
   const evaluated = isDeleted(object)
-    ? [toReady(deleting)]
+    ? [toReady({ reason: 'Deleting', message })]
     : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [isGuarded] : [])];
   const before = object.status;
   const after: GatewayInstanceStatus = {
@@ -78,7 +78,7 @@ export function planInstanceStatus(
   const events = own.map((one) => {
     // One event for the same plan.
     const once = `${TOO_MANY}/${one.action}/${one.count}/${one.of}`;
-    return event(object, { type: 'Warning', reason: TOO_MANY, message: one.message, once });
+    return event(object, { reason: TOO_MANY, message: one.message, once });
   });
   return [...planWrite(object, after, context), ...events];
 }
@@ -102,7 +102,7 @@ function countKeys({ object }: InstanceView, { keysOf }: PlanContext, inactive: 
 export function planMemberStatus(
   member: Member,
   context: PlanContext,
-  problem: Problem<MemberReason> | undefined,
+  problem: Problem<Reason> | undefined,
   view?: KeyView,
 ): Action[] {
   const access = context.access(member);
@@ -174,7 +174,7 @@ function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStat
   const old = isRotated ? `the one before works until ${toTimestamp(end)}` : 'the one before works no more';
   const message =
     shown === undefined ? `the key is in Secret "${keySecretRef}"` : `a new key is in Secret "${keySecretRef}": ${old}`;
-  return [event(key, { type: 'Normal', reason, message, once: `${reason}/${keyID}` })];
+  return [event(key, { reason, message, once: `${reason}/${keyID}` })];
 }
 
 /** A value is shown once it works. The shown value stays while nothing can be known of it. */
@@ -205,10 +205,13 @@ function modeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
 /** An object whose spec an older CRD let in: nothing can be done for it but to say so, and to let it go. */
 export function planMalformedStatus(malformed: Malformed, context: PlanContext): Action[] {
   const { kind, status } = malformed;
-  const problem: Problem<MemberReason> = { reason: 'InvalidSpec', message: toText(malformed.violations) };
+  const problem: Problem<Reason> = { reason: 'InvalidSpec', message: toText(malformed.violations) };
   // The other conditions are unknown while a spec cannot be read.
-  const stale = (status?.conditions ?? []).filter(({ type }) => type !== 'Ready' && type.endsWith('Ready'));
-  const unknown = stale.map(({ type }): ConditionState => ({ type, status: 'Unknown', ...problem }));
+  const types = new Set(status?.conditions?.map(({ type }) => type));
+  const stale = CONDITION_TYPES.filter(
+    (type) => REASONS.InvalidSpec.conditions?.[type] === 'Unknown' && types.has(type),
+  );
+  const unknown = stale.map((type): ConditionState => ({ type, status: 'Unknown', ...problem }));
   const observed = toObserved(malformed, [toReady(problem), ...unknown], context, PASSING);
   const after = { ...status, ...observed, ...(kind === 'VirtualKey' ? { isActive: false } : {}) };
   return planWrite(malformed, after, context);
@@ -281,8 +284,7 @@ function planReadyEvent(object: Reported, conditions: ReadonlyArray<Condition> |
   const [was, is] = [object.status?.conditions, conditions].map((all) => all?.find(({ type }) => type === 'Ready'));
   if (is === undefined || (was?.status === is.status && was.reason === is.reason)) return [];
   const once = `${is.reason}/${was?.reason ?? ''}/${was?.lastTransitionTime ?? ''}/${object.metadata.generation}`;
-  const type = is.status === 'True' ? 'Normal' : 'Warning';
-  return [event(object, { type, reason: is.reason, message: inOneLine(is.message), once })];
+  return [event(object, { reason: toOtherReason(is.reason), message: inOneLine(is.message), once })];
 }
 
 /** Lists of events are tables: `- a`, `- b` below each other in a condition is `(1) a (2) b` in a row. */

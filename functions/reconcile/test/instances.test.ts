@@ -60,7 +60,7 @@ describe('an instance', () => {
       'db',
       { host: 'db', username: 'u', password: '' },
       'DatabaseReady',
-      'SecretEntryMissing',
+      'SecretKeyMissing',
       '"dbname"',
     ],
     ['a store Secret that is not there', 'store', undefined, 'StoreReady', 'SecretNotFound', '"store"'],
@@ -69,7 +69,7 @@ describe('an instance', () => {
       'store',
       { port: '1', password: '' },
       'StoreReady',
-      'SecretEntryMissing',
+      'SecretKeyMissing',
       '"host"',
     ],
     [
@@ -77,7 +77,7 @@ describe('an instance', () => {
       'store',
       { host: 'redis', port: 'x', password: '' },
       'StoreReady',
-      'SecretEntryInvalid',
+      'SecretKeyInvalid',
       '"port"',
     ],
   ])('with %s is not ready, and says which', async (_, name, data, type, reason, named) => {
@@ -161,12 +161,12 @@ describe('an instance', () => {
     await harness.edit(RESOURCES.secrets, 'openai', { data: { apiBase: null } });
     await harness.sweep();
     expect(await ready()).toBe('True Ready');
-    expect(await condition('ModelsReady')).toBe('False SecretEntryMissing');
+    expect(await condition('ModelsReady')).toBe('False SecretKeyMissing');
     expect(await message('ModelsReady')).toMatch(
       /"apiBase": Secret "openai" has no entry of this name, for model "small"; add/,
     );
     expect((await main()).models).toMatchObject([
-      { identifier: 'small', ready: false, reason: 'SecretEntryMissing' },
+      { identifier: 'small', ready: false, reason: 'SecretKeyMissing' },
       { ready: true },
     ]);
     expect((await main()).snapshotHash).toBe(before);
@@ -174,7 +174,7 @@ describe('an instance', () => {
       spec: { models: [(makeInstance().spec as { models: object[] }).models[0]] },
     });
     await harness.sweep();
-    expect(await ready()).toBe('False SecretEntryMissing');
+    expect(await ready()).toBe('False SecretKeyMissing');
   });
 
   test('without models is legal, and not ready', async () => {

@@ -1,5 +1,6 @@
 // Law 8 of DESIGN 6, for keys that do not work: a resync reads the Secrets of those alone whose cause may be in the Secret.
 import { expect, test } from 'vitest';
+import { REASONS, type Reason, rowOf } from '#core/conditions/reasons.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -12,7 +13,6 @@ import {
   makeTeam,
   makeUser,
 } from '../../../../test/reconcile/objects.ts';
-import { isOutsideSecret, type MemberReason } from '../../key/reasons.ts';
 
 const COUNT = 12;
 const MINUTE = 60_000;
@@ -22,10 +22,8 @@ const OTHER = { connectionRef: { instanceRef: { name: 'other', namespace: 'defau
 
 type Prepare = (harness: Harness) => Promise<void>;
 
-/** Brings twelve keys into the state of each reason; undefined: no VirtualKey has it for more than a run. */
-const SCENARIOS: Readonly<Record<MemberReason, Prepare | undefined>> = {
-  Deleting: undefined,
-  Pending: undefined,
+/** Brings twelve keys into the state of each reason; undefined: no VirtualKey has it. */
+const SCENARIOS: Readonly<Partial<Record<Reason, Prepare | undefined>>> = {
   KeyConflict: undefined,
   DatabaseNotMigrated: undefined,
   LedgerNotAdopted: undefined,
@@ -41,7 +39,6 @@ const SCENARIOS: Readonly<Record<MemberReason, Prepare | undefined>> = {
       return undefined;
     });
   },
-  SecretNotFound: undefined,
   SecretConflict: async (harness) => {
     await harness.apply(...names.map((name) => makeSecret(`${name}-key`, { key: 'of somebody else' })));
     await harness.apply(...keysWith({}));
@@ -101,6 +98,11 @@ const scenarios = Object.entries(SCENARIOS).flatMap(([reason, prepare]) =>
   prepare === undefined ? [] : [[reason, prepare] as const],
 );
 
+test('each reason whose cause is outside the Secret of a VirtualKey has a scenario', () => {
+  const outside = Object.entries(REASONS).flatMap(([reason, row]) => (row.isOutsideSecret ? [reason] : []));
+  expect(outside.filter((reason) => !Object.hasOwn(SCENARIOS, reason))).toEqual([]);
+});
+
 test.each(scenarios)('keys that are not ready for the reason %s', async (reason, prepare) => {
   const harness = createHarness({ limits: { parts: 1000, changedKeys: 100, secrets: 5, hints: 1, resyncs: 1 } });
   await harness.apply(...makeSecrets(), makeInstance(), makeInstance({}, 'other'));
@@ -125,7 +127,7 @@ test.each(scenarios)('keys that are not ready for the reason %s', async (reason,
   if (reason === 'InvalidSpec') return expect(reads.size).toBe(0);
   expect(reads.size).toBe(COUNT);
   const times = [...new Set(reads.values())];
-  if (!isOutsideSecret(reason)) return expect(Math.min(...times)).toBeGreaterThanOrEqual(60);
+  if (!rowOf(reason)?.isOutsideSecret) return expect(Math.min(...times)).toBeGreaterThanOrEqual(60);
   // A run that tries to act on a key looks at it again afterwards.
   return expect(times).toEqual([reason === 'DatabaseUnreachable' ? 61 : 1]);
 });

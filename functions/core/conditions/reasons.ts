@@ -1,0 +1,404 @@
+// Reasons of conditions and events: one union, one table. docs/conditions.md is generated from it.
+
+/** Condition types, in the order in which objects show them. */
+export const CONDITION_TYPES = [
+  'Ready',
+  'DatabaseReady',
+  'StoreReady',
+  'WorkloadReady',
+  'ModelsReady',
+  'LedgerAdopted',
+  'DeletionsGuarded',
+  'Paused',
+  'SpecValid',
+  'Rotation',
+  'SoftBudgetReached',
+] as const;
+
+export type ConditionType = (typeof CONDITION_TYPES)[number];
+export type Severity = 'Normal' | 'Warning';
+
+interface ReasonRow {
+  /** The conditions that can have the reason, and their status then. Absent: none, only an event has it. */
+  readonly conditions?: Readonly<Partial<Record<ConditionType, 'True' | 'False' | 'Unknown'>>>;
+  /** The severity of its event. Absent: there is no event. */
+  readonly event?: Severity;
+  /** The meaning of the reason, and the next step. The message of a condition adds names, amounts and times. */
+  readonly text: string;
+  /** The object is not ready, and the reconciler has nothing left to do for it. */
+  readonly isConverged?: true;
+  /**
+   * The cause is in the spec, the instance, its database, the User or the Teams. A Secret that was read is not read again until its turn, or
+   * until something of the VirtualKey changes (DESIGN 6, law 8). Absent: the cause may be in the Secret of the VirtualKey, so each resync reads it.
+   */
+  readonly isOutsideSecret?: true;
+  /** The text for clients of the gateway, whose VirtualKey is blocked for this reason. Absent: they get the text of an error code (docs/errors.md). */
+  readonly clientText?: string;
+  /** The page that explains the reason, below docs/. */
+  readonly page: string;
+}
+
+const CAUSE = { conditions: { Ready: 'False' }, event: 'Warning' } as const;
+const OUTSIDE_SECRET = { ...CAUSE, isOutsideSecret: true } as const;
+/** Causes without which nothing is known of the models of a VirtualKey, User or Team. */
+const ACCESS = { ...OUTSIDE_SECRET, conditions: { Ready: 'False', ModelsReady: 'Unknown' } } as const;
+/** Causes in the database or the counter store. No workload is made while one is there. */
+const DATABASE = { ...CAUSE, conditions: { Ready: 'False', DatabaseReady: 'False', WorkloadReady: 'False' } } as const;
+const STORE = { ...CAUSE, conditions: { Ready: 'False', StoreReady: 'False', WorkloadReady: 'False' } } as const;
+const SECRETS = {
+  ...CAUSE,
+  conditions: { ...DATABASE.conditions, StoreReady: 'False', ModelsReady: 'False' },
+} as const;
+const WORKLOAD = { ...CAUSE, conditions: { Ready: 'False', WorkloadReady: 'False' } } as const;
+const MODELS = { ...CAUSE, conditions: { Ready: 'False', ModelsReady: 'False' } } as const;
+
+/** The table. A VirtualKey, User or Team is not ready for the first of its causes in this order. A reason without a row does not compile. */
+const TABLE = {
+  Ready: {
+    conditions: {
+      Ready: 'True',
+      DatabaseReady: 'True',
+      StoreReady: 'True',
+      WorkloadReady: 'True',
+      ModelsReady: 'True',
+    },
+    event: 'Normal',
+    text: 'It works.',
+    page: 'quickstart.md',
+  },
+  Deleting: {
+    ...{ ...CAUSE, conditions: ACCESS.conditions },
+    text: 'The object is being deleted, and the message shows what the deletion waits for.',
+    page: 'operations.md#removing-the-operator',
+  },
+  InvalidSpec: {
+    ...CAUSE,
+    conditions: {
+      ...{ Ready: 'False', DatabaseReady: 'Unknown', StoreReady: 'Unknown' },
+      ...{ WorkloadReady: 'Unknown', ModelsReady: 'Unknown' },
+    },
+    text: 'The spec cannot be read; an older CRD accepted it. Correct the fields that the message names.',
+    page: 'admission.md#while-the-function-is-down',
+  },
+  InstanceNotFound: {
+    ...ACCESS,
+    text: 'No GatewayInstance of this name admits the namespace. Create it, correct the reference, or ask its owner.',
+    page: 'admission.md#while-the-function-is-down',
+  },
+  NamespaceNotAllowed: {
+    ...ACCESS,
+    text: 'The GatewayInstance no longer admits the namespace. Ask its owner to change `spec.allowedNamespaces`.',
+    page: 'admission.md#while-the-function-is-down',
+  },
+  InstanceNotReady: {
+    ...ACCESS,
+    text: 'The GatewayInstance is not ready or is paused. Look at its conditions.',
+    page: 'operations.md#gateways',
+  },
+  AliasTaken: {
+    ...ACCESS,
+    text: 'Another object has the alias or e-mail address on this instance. Choose another, or delete that object.',
+    page: 'keys.md#retained-keys',
+  },
+  ReconcileFailed: {
+    ...{ ...CAUSE, conditions: ACCESS.conditions },
+    text: 'An action of the reconciler failed; the message has the cause. The next resync tries again.',
+    page: 'operations.md',
+  },
+  DatabaseUnreachable: {
+    ...{ ...DATABASE, conditions: { ...DATABASE.conditions, ModelsReady: 'Unknown' }, isOutsideSecret: true },
+    text: 'PostgreSQL refused or did not answer. The message says what to check.',
+    page: 'operations.md#the-database',
+  },
+  DatabaseNotMigrated: {
+    ...{ ...DATABASE, isOutsideSecret: true },
+    text: 'PostgreSQL answers, but the schema or the instance could not be created in it.',
+    page: 'operations.md#the-database',
+  },
+  LedgerNotAdopted: {
+    ...{ ...DATABASE, isOutsideSecret: true },
+    text: 'The annotation `adopt-ledger` names a ledger that cannot be adopted. Correct it, or remove it.',
+    page: 'keys.md#an-instance-that-is-created-again',
+  },
+  Pending: {
+    ...{ ...CAUSE, conditions: ACCESS.conditions },
+    text: 'The reconciler has not finished yet; the next resync continues.',
+    page: 'operations.md',
+  },
+  SecretUnreadable: {
+    ...SECRETS,
+    text: 'A Secret of the instance could not be read. Look at the rights of the reconciler.',
+    page: 'kubernetes.md',
+  },
+  SecretNotFound: {
+    ...SECRETS,
+    text: 'A Secret that the instance names does not exist, or the Secret of a VirtualKey could not be made.',
+    page: 'providers.md#addresses-and-credentials',
+  },
+  SecretKeyMissing: {
+    ...SECRETS,
+    text: 'A Secret lacks a key that the instance names. Add it to the Secret, or correct the name.',
+    page: 'providers.md#addresses-and-credentials',
+  },
+  SecretKeyInvalid: {
+    ...SECRETS,
+    text: "A value of the database's or the store's Secret cannot be used. The message says what to write.",
+    page: 'reference.md#gatewayinstance',
+  },
+  SecretConflict: {
+    ...CAUSE,
+    text: 'Another Secret has the name that the Secret of the VirtualKey would get. Delete it, or choose another name.',
+    page: 'keys.md',
+  },
+  StoreUnreachable: {
+    ...STORE,
+    text: 'Redis refused or did not answer. The message says what to check.',
+    page: 'operations.md#the-store',
+  },
+  StoreEvicts: {
+    ...STORE,
+    text: 'Redis may delete counters when its memory is full. Set `maxmemory-policy noeviction`.',
+    page: 'operations.md#the-store',
+  },
+  StoreNotShared: {
+    ...STORE,
+    text: 'Several gateway processes would each have a `memory` store of their own. Name a Redis, or scale to 1.',
+    page: 'operations.md#the-store',
+  },
+  KeyConflict: {
+    ...OUTSIDE_SECRET,
+    text: "Another VirtualKey has the User's name, so the User gets none. Delete it, or set `autoCreateKey: false`.",
+    page: 'keys.md',
+  },
+  UserNotFound: {
+    ...OUTSIDE_SECRET,
+    text: 'The User that the VirtualKey names does not exist or is being deleted. Create it, or correct the name.',
+    clientText: 'The user that this API key names is gone',
+    page: 'keys.md#keys-of-deleted-users-and-teams',
+  },
+  UserOfOtherInstance: {
+    ...OUTSIDE_SECRET,
+    text: 'The User that the VirtualKey names is of another instance. Choose one of the same instance.',
+    clientText: 'The user that this API key names is not of this gateway',
+    page: 'admission.md#while-the-function-is-down',
+  },
+  UserNotReady: {
+    ...OUTSIDE_SECRET,
+    text: 'The User that the VirtualKey names cannot be charged. Look at its conditions.',
+    clientText: 'The user that this API key names is not ready',
+    page: 'keys.md',
+  },
+  TeamNotFound: {
+    ...OUTSIDE_SECRET,
+    text: 'A Team that the VirtualKey or its User names does not exist or is being deleted. Create it, or correct the name.',
+    clientText: 'A team that this API key or its user names is gone',
+    page: 'keys.md#keys-of-deleted-users-and-teams',
+  },
+  TeamOfOtherInstance: {
+    ...OUTSIDE_SECRET,
+    text: 'A Team that the VirtualKey or its User names is of another instance. Choose one of the same instance.',
+    clientText: 'A team that this API key or its user names is not of this gateway',
+    page: 'admission.md#while-the-function-is-down',
+  },
+  TeamNotReady: {
+    ...OUTSIDE_SECRET,
+    text: 'A Team that the VirtualKey or its User names cannot be charged. Look at its conditions.',
+    clientText: 'A team that this API key or its user names is not ready',
+    page: 'keys.md',
+  },
+  Blocked: {
+    ...{ ...OUTSIDE_SECRET, isConverged: true },
+    text: '`spec.blocked` is true on the VirtualKey, its User or one of its Teams.',
+    page: 'errors.md',
+  },
+  Expired: {
+    ...{ ...OUTSIDE_SECRET, conditions: { Ready: 'False', Rotation: 'False' }, isConverged: true },
+    text: 'The lifetime of the VirtualKey is over. Lengthen or clear `spec.duration`.',
+    page: 'keys.md#rotation',
+  },
+  BudgetExceeded: {
+    ...{ ...OUTSIDE_SECRET, conditions: MODELS.conditions, isConverged: true },
+    text: 'A budget is spent. Raise `spec.maxBudget`, or wait for the end of its window.',
+    page: 'errors.md#budgets',
+  },
+  ModelNotServed: {
+    ...{ ...OUTSIDE_SECRET, conditions: MODELS.conditions },
+    text: 'The instance has no model entry for a model of the list. Correct the name, or add a model entry.',
+    page: 'admission.md#while-the-function-is-down',
+  },
+  NoModels: {
+    ...MODELS,
+    text: 'The instance has no model entries, so it serves no model. Add a model entry for each model.',
+    page: 'providers.md',
+  },
+  ModelNotPriced: {
+    ...MODELS,
+    text: 'A model entry has no price, so no VirtualKey can use it. Set its prices; `"0"` is free.',
+    page: 'providers.md#prices',
+  },
+  ProviderUnknown: {
+    ...MODELS,
+    text: 'The provider of a model entry is unknown, and it has no `apiBase`. Correct the provider, or set `apiBase`.',
+    page: 'providers.md#addresses-and-credentials',
+  },
+  AddressMissing: {
+    ...MODELS,
+    text: 'The provider of a model entry has no address of its own. Set `apiBase`.',
+    page: 'providers.md#addresses-and-credentials',
+  },
+  SharedCredentials: {
+    conditions: { ModelsReady: 'False' },
+    text: 'Two model entries use one Secret; both work. Give each its own, or allow sharing with the annotation.',
+    page: 'providers.md#addresses-and-credentials',
+  },
+  SnapshotTooLarge: {
+    ...MODELS,
+    text: 'The compiled models do not fit a ConfigMap, so the previous ones stay in use. Shorten the list of models.',
+    page: 'operations.md#gateways',
+  },
+  SnapshotNotPublished: {
+    ...CAUSE,
+    text: 'The compiled models are not where the gateway reads them yet.',
+    page: 'operations.md#gateways',
+  },
+  DiscoveryFailed: {
+    ...WORKLOAD,
+    text: 'The API server did not say whether Knative is installed. The next resync asks again, or set `spec.workload.type`.',
+    page: 'knative.md',
+  },
+  KnativeNotInstalled: {
+    ...WORKLOAD,
+    text: 'Knative Serving is not installed. Install it, or set `spec.workload.type: Deployment`.',
+    page: 'knative.md',
+  },
+  WorkloadUnreadable: {
+    ...WORKLOAD,
+    text: 'The reconciler may not read the workload. Apply `access.yaml` of this version.',
+    page: 'kubernetes.md',
+  },
+  WorkloadRefused: {
+    ...{ ...WORKLOAD, isOutsideSecret: true },
+    text: 'The API server refused an object of the workload; the message has its words.',
+    page: 'operations.md#gateways',
+  },
+  WorkloadConflict: {
+    ...WORKLOAD,
+    text: 'An object of another owner has a name that the workload needs. Delete it, or rename the instance.',
+    page: 'operations.md#gateways',
+  },
+  WrittenByLaterVersion: {
+    ...WORKLOAD,
+    text: 'A later version of the operator wrote an object of the workload. Update the operator.',
+    page: 'operations.md#updates',
+  },
+  ReplicaFailure: {
+    ...WORKLOAD,
+    text: 'The Deployment cannot create Pods; the message has the words of its controller.',
+    page: 'operations.md#gateways',
+  },
+  ProgressDeadlineExceeded: {
+    ...WORKLOAD,
+    text: 'The Pods of the Deployment did not become available in time. The message has the command that shows why.',
+    page: 'operations.md#gateways',
+  },
+  WorkloadNotReady: {
+    ...WORKLOAD,
+    text: 'The workload is starting.',
+    page: 'operations.md#gateways',
+  },
+  Adopted: {
+    conditions: { LedgerAdopted: 'True' },
+    text: 'The instance continues the ledger of a deleted instance.',
+    page: 'keys.md#an-instance-that-is-created-again',
+  },
+  LedgerInUse: {
+    conditions: { LedgerAdopted: 'False' },
+    text: 'The instance already has a ledger and keeps it. Remove the annotation, or create the instance anew.',
+    page: 'keys.md#an-instance-that-is-created-again',
+  },
+  LedgerEmpty: {
+    event: 'Warning',
+    text: 'The database has nothing of an instance that was open in it, so every budget is whole. Restore a backup if data was lost.',
+    page: 'operations.md#the-database',
+  },
+  TooManyDeletions: {
+    ...{ conditions: { DeletionsGuarded: 'True' }, event: 'Warning' },
+    text: 'A resync would remove more than is plausible, so it removes nothing.',
+    page: 'keys.md#the-deletion-guard',
+  },
+  Paused: {
+    conditions: { Paused: 'True' },
+    text: '`spec.paused` is true: only deletion is acted on, and what runs continues.',
+    page: 'operations.md#gitops',
+  },
+  SecretMetadataNotAllowed: {
+    conditions: { SpecValid: 'False' },
+    text: 'The Secret does not get a label or annotation whose prefix the operator does not allow.',
+    page: 'admission.md#while-the-function-is-down',
+  },
+  Scheduled: {
+    conditions: { Rotation: 'True' },
+    text: 'One value of the VirtualKey works; the message has the time of the next.',
+    page: 'keys.md#rotation',
+  },
+  Overlap: {
+    conditions: { Rotation: 'True' },
+    text: 'The previous value of the VirtualKey still works, until the time in the message.',
+    page: 'keys.md#rotation',
+  },
+  BelowSoftBudget: {
+    conditions: { SoftBudgetReached: 'False' },
+    text: 'The spend is below `spec.softBudget`.',
+    page: 'keys.md#soft-budgets-tags-and-reports',
+  },
+  SoftBudgetReached: {
+    ...{ conditions: { SoftBudgetReached: 'True' }, event: 'Warning' },
+    text: '`spec.softBudget` is spent. The VirtualKey works until `spec.maxBudget` is spent.',
+    page: 'keys.md#soft-budgets-tags-and-reports',
+  },
+  BudgetUsed: {
+    event: 'Warning',
+    text: 'The spend has passed 50 (severity Normal), 80 or 95 per cent of a budget.',
+    page: 'keys.md#soft-budgets-tags-and-reports',
+  },
+  KeyCreated: {
+    event: 'Normal',
+    text: 'A key value is in the Secret of the VirtualKey, and no earlier value works.',
+    page: 'keys.md',
+  },
+  KeyRotated: {
+    event: 'Normal',
+    text: 'A new key value is in the Secret of the VirtualKey; the previous one works until the time in the message.',
+    page: 'keys.md#rotation',
+  },
+  KeyReplaced: {
+    event: 'Normal',
+    text: 'The VirtualKey of a User is replaced, because its alias or instance changed. Clients need the new value.',
+    page: 'keys.md',
+  },
+  KeyRetained: {
+    event: 'Normal',
+    text: 'The VirtualKey is deleted, and its key value works until it is adopted or its Secret is deleted.',
+    page: 'keys.md#retained-keys',
+  },
+} as const satisfies Readonly<Record<string, ReasonRow>>;
+
+export type Reason = keyof typeof TABLE;
+
+export const REASONS: Readonly<Record<Reason, ReasonRow>> = TABLE;
+
+/** A reason without a row: the name of a rule about a spec, the word of the controller of a workload, or a reason read from a status. */
+export type OtherReason = string & { readonly [OTHER]: true };
+declare const OTHER: unique symbol;
+
+// The brand exists in types only.
+export const toOtherReason = (text: string): OtherReason => text as OtherReason;
+
+/** The row of a reason that may be of another version. */
+export const rowOf = (reason: string | undefined): ReasonRow | undefined =>
+  reason !== undefined && Object.hasOwn(REASONS, reason) ? REASONS[reason as Reason] : undefined;
+
+const ORDER: ReadonlyMap<string, number> = new Map(Object.keys(REASONS).map((reason, index) => [reason, index]));
+
+/** Compares two reasons by their places in the table. */
+export const byOrder = (one: Reason, other: Reason): number => (ORDER.get(one) ?? 0) - (ORDER.get(other) ?? 0);
