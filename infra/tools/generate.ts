@@ -1,4 +1,4 @@
-// Generated files: CRD manifests, the reference of the fields, the price table, the script of accounts, the chart's values, rendered manifests,
+// Generated files: CRD manifests, the references of fields and of conditions, the price table, the script of accounts, the chart's values, rendered manifests,
 // and the table of source size.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -7,6 +7,7 @@ import { toManifest } from '#crds/generators/crd.ts';
 import { toReference } from '#crds/generators/reference-page.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
 import { CHART, renderManifest, staleManifests, toChartFiles } from './chart.ts';
+import { toConditionsPage } from './conditions-page.ts';
 import { toPriceTable } from './price-table.ts';
 import { withSourceSize } from './source-size.ts';
 
@@ -17,7 +18,7 @@ const KINDS = 'infra/platforms/kubernetes/crds.yaml';
 const ALERTS = 'infra/platforms/kubernetes/alerts.yaml';
 const MEASUREMENTS = 'docs/bench.md';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${PRICES},
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/conditions.md, ${PRICES},
 ${SCRIPT}, ${KINDS}, values, CRDs and alerts of the chart in ${CHART},
 manifests that Helm renders from it (infra/platforms/kubernetes, infra/packaging/quickstart), and the table of source size
 in ${MEASUREMENTS}. Only a changed chart needs Helm.
@@ -32,6 +33,7 @@ export function generated(): ReadonlyMap<string, string> {
   const manifests = kinds.map((kind) => [`${MANIFESTS}/${kind.plural}.yaml`, toYaml(toManifest(kind))] as const);
   const others = [
     ['docs/reference.md', toReference()],
+    ['docs/conditions.md', toConditionsPage()],
     [PRICES, toPriceTable()],
     [SCRIPT, toScript()],
     [KINDS, manifests.map(([, text]) => text).join('---\n')],

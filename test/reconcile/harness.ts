@@ -2,12 +2,13 @@
 import { createHash } from 'node:crypto';
 import type { Hono } from 'hono';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
+import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
 import type { StoreHealth } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
-import { gatewayInstances } from '#crds/kinds/kinds.ts';
+import { gatewayInstances, kinds } from '#crds/kinds/kinds.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
 import { backendsOf } from '../doubles/backends.ts';
@@ -224,7 +225,11 @@ export function createHarness({
     restart: () => {
       app = makeApp();
     },
-    sweep: () => post() as Promise<Report>,
+    sweep: async () => {
+      const report = (await post()) as Report;
+      checkReasons(memory.objects());
+      return report;
+    },
     hint: (kind, name, namespace = 'default') =>
       post({
         headers: {
@@ -328,3 +333,24 @@ function counter() {
     },
   };
 }
+
+/** Fails if a condition or an event is not as the table of reasons has it. Reasons without a row are names of rules, and words of controllers. */
+function checkReasons(objects: ReadonlyArray<KubeObject>): void {
+  for (const { kind, metadata, status, ...event } of objects) {
+    const conditions =
+      kind === 'Event' || !isOurs(kind) ? [] : ((status as Partial<Status> | undefined)?.conditions ?? []);
+    for (const { type, status: is, reason } of conditions) {
+      const row = rowOf(reason);
+      if (row !== undefined && row.conditions?.[type as ConditionType] !== is)
+        throw new Error(
+          `${kind} ${metadata.name}: ${type} is ${is} with reason ${reason}, which the table of reasons does not have`,
+        );
+    }
+    const { reason, type } = event as { readonly reason?: string; readonly type?: string };
+    const severity = kind === 'Event' && reason !== 'BudgetUsed' ? rowOf(reason)?.event : undefined;
+    if (severity !== undefined && severity !== type)
+      throw new Error(`an event has reason ${reason} and severity ${type}, which the table of reasons does not have`);
+  }
+}
+
+const isOurs = (kind: string | undefined): boolean => kinds.some((one) => one.kind === kind);

@@ -64,14 +64,7 @@ describe('an instance', () => {
       '"dbname"',
     ],
     ['a store Secret that is not there', 'store', undefined, 'StoreReady', 'SecretNotFound', '"store"'],
-    [
-      'a store entry that is missing',
-      'store',
-      { port: '1', password: '' },
-      'StoreReady',
-      'SecretKeyMissing',
-      '"host"',
-    ],
+    ['a store entry that is missing', 'store', { port: '1', password: '' }, 'StoreReady', 'SecretKeyMissing', '"host"'],
     [
       'a port that is none',
       'store',
