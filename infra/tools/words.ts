@@ -1,0 +1,207 @@
+// Words and names that must not come back (LANGUAGE 2, STYLE "Names"): where each is forbidden, and what to write instead.
+// `npm run check` counts them (test/rules/words.test.ts). `node infra/tools/words.ts [PATTERN]` prints every occurrence.
+import { globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { ROOT } from './imports.ts';
+
+/** Prose: comments and pages. Message: strings, SQL, manifests. Type: names of declared types. */
+export type Place = 'identifier' | 'type' | 'prose' | 'message' | 'file name';
+
+export interface ForbiddenWord {
+  /** In texts without camelCase, underscores and hyphens: `createJournal` and `create_journal` are read as `create journal`. */
+  readonly pattern: RegExp;
+  readonly places: ReadonlyArray<Place>;
+  readonly use: string;
+  /** Lines in which the word is right. */
+  readonly allowed?: RegExp;
+  /** Occurrences that have not been replaced yet. The number may only fall; without it there may be none. */
+  readonly pending?: number;
+}
+
+const EVERYWHERE: ReadonlyArray<Place> = ['identifier', 'prose', 'message', 'file name'];
+const TEXT: ReadonlyArray<Place> = ['prose', 'message'];
+const NAMES: ReadonlyArray<Place> = ['identifier', 'file name'];
+
+export const WORDS: ReadonlyArray<ForbiddenWord> = [
+  // Terms (LANGUAGE 2).
+  { pattern: /\boutbox(es)?\b/i, places: EVERYWHERE, use: 'journal', pending: 561 },
+  { pattern: /\bsweep(s|ing)?\b/i, places: EVERYWHERE, use: 'resync; in pages "full reconciliation"', pending: 1026 },
+  { pattern: /\bhint(s|ed)?\b/i, places: EVERYWHERE, use: 'trigger', pending: 303 },
+  { pattern: /\bpayers?\b/i, places: EVERYWHERE, use: 'charged scope', pending: 46 },
+  {
+    pattern: /\bbooks\b/i,
+    places: EVERYWHERE,
+    use: 'ledger, ledger rows',
+    pending: 557,
+    allowed: /runbooks|(that|and|it|process|gateway) books/i,
+  },
+  { pattern: /\bholds?\b/i, places: NAMES, use: 'reservation, reserve', pending: 1047 },
+  { pattern: /\bsecret entr(y|ies)\b/i, places: EVERYWHERE, use: "Secret key, the Secret's key `host`", pending: 32 },
+  // Tests and packages.
+  { pattern: /\bfloors?\b/i, places: EVERYWHERE, use: 'layer', pending: 12, allowed: /[Mm]ath\.floor|floor\(/ },
+  { pattern: /(?<!test )\bkits?\b/i, places: EVERYWHERE, use: 'test kit', pending: 32 },
+  { pattern: /\bscenes?\b/i, places: EVERYWHERE, use: 'scenario', pending: 2342 },
+  { pattern: /\b(weather|adversity|mood|storm)\b/i, places: EVERYWHERE, use: 'fault', pending: 23 },
+  // Names of STYLE's table.
+  { pattern: /\bpatience\b/i, places: EVERYWHERE, use: 'request deadline', pending: 22 },
+  { pattern: /\bleftovers?\b/i, places: EVERYWHERE, use: 'journal replay', pending: 26 },
+  { pattern: /\bdearest\b/i, places: EVERYWHERE, use: 'maximum cost', pending: 10 },
+  { pattern: /^(most|longest|least)\b/i, places: ['identifier'], use: 'max, min', pending: 190 },
+  {
+    pattern: /^(told|said|silence|signs|lives|lent|visit|hands|gone|put aside)$/i,
+    places: NAMES,
+    use: 'the noun that STYLE.md lists for it',
+    pending: 640,
+  },
+  {
+    pattern:
+      /\b(attendance|last words|crowding|performers|outlook|strays?|farewell|let go|judgement|shelf|drawer|act as|bed|witness|slipped in|tending|direct (body|reply))\b/i,
+    places: NAMES,
+    use: 'a term of the field (STYLE.md lists these words)',
+    pending: 6,
+  },
+  {
+    pattern:
+      /^([A-Z][a-z]*(?<!Fe|Se|Ne)ed|[A-Z][a-z]+ing|Told|Said|Paid|Held|Lent|Sent|Kept|Made|Done|Shown|Grown|Known|Seen|Read|Left|Gone|Lost|Found|Given|Taken|Written|Broken|Own|Spent|Who|Whom|One|Aside)$/,
+    places: ['type'],
+    use: 'a domain noun, such as StatusReport for Told',
+    pending: 171,
+    allowed: /\b(Booking|Finding|Closing|Signing)\b/,
+  },
+  // Prose (LANGUAGE 1.5).
+  { pattern: /\bof ours\b/i, places: TEXT, use: 'our …', pending: 55 },
+  {
+    pattern: /\b(stands?|standing|stood) (in(?! for)|beside|at|there)\b/i,
+    places: TEXT,
+    use: 'is in, is beside',
+    pending: 48,
+  },
+  { pattern: /\b(go|goes|going|went) on\b/i, places: EVERYWHERE, use: 'continue', pending: 142 },
+  {
+    pattern: /\b(works?|serves?|served|counts?|exists?|may be|is|are|writes there) no more\b(?! than)/i,
+    places: TEXT,
+    use: 'no longer works',
+    pending: 12,
+  },
+  { pattern: /\bbesides\b/i, places: TEXT, use: 'also', pending: 13 },
+  { pattern: /\bthe (one|ones) before\b/i, places: TEXT, use: 'the previous …', pending: 37 },
+  { pattern: /\bat once\b/i, places: TEXT, use: 'immediately, concurrently', pending: 73 },
+  { pattern: /\bmend(s|ed|ing)?\b/i, places: EVERYWHERE, use: 'fix, repair', pending: 10 },
+  {
+    pattern: /\b(away with|met by|so long as|ere)\b/i,
+    places: TEXT,
+    use: 'clean up, fails with, while, before',
+    pending: 5,
+  },
+];
+
+export interface Occurrence {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+/** Text of one place, with the line on which it begins. */
+interface Fragment {
+  readonly place: Place;
+  readonly text: string;
+  readonly line: number;
+}
+
+const FILES = '{README.md,{crds,functions,infra,test,docs}/**/*.{ts,lua,md,yaml,yml,tpl,sh}}';
+/** This list, and data that others have written. */
+const EXCEPT =
+  /node_modules|^infra\/tools\/words\.ts$|^test\/rules\/words\.test\.ts$|\/manifests\/.*\.yaml$|files\/crds\//;
+
+/** Every occurrence of each word in the source, the pages and the manifests. */
+export function findWords(
+  words: ReadonlyArray<ForbiddenWord> = WORDS,
+): ReadonlyMap<ForbiddenWord, ReadonlyArray<Occurrence>> {
+  const found = new Map<ForbiddenWord, Occurrence[]>(words.map((word) => [word, []]));
+  for (const path of globSync(FILES, { cwd: ROOT }).sort()) {
+    if (EXCEPT.test(path)) continue;
+    for (const [word, occurrences] of occurrencesIn(path, readFileSync(join(ROOT, path), 'utf8'), words))
+      found.get(word)?.push(...occurrences);
+  }
+  return found;
+}
+
+/** The occurrences of each word in the text of one file. */
+export function occurrencesIn(
+  path: string,
+  text: string,
+  words: ReadonlyArray<ForbiddenWord> = WORDS,
+): ReadonlyArray<readonly [ForbiddenWord, ReadonlyArray<Occurrence>]> {
+  const lines = text.split('\n');
+  const name: Fragment = { place: 'file name', text: toWords(basename(path)), line: 0 };
+  const fragments = [name, ...fragmentsOf(path, text)];
+  return words.map((word) => {
+    const isRight = (line: number) => word.allowed?.test(lines[line - 1] ?? '') === true;
+    const found = fragments
+      .filter(({ place, text }) => word.places.includes(place) && word.pattern.test(text))
+      .filter(({ line }) => !isRight(line))
+      .map((fragment) => ({ path, line: fragment.line, text: (lines[fragment.line - 1] ?? path).trim() }));
+    return [word, found];
+  });
+}
+
+function fragmentsOf(path: string, text: string): ReadonlyArray<Fragment> {
+  if (path.endsWith('.md')) return linesOf('prose', text, 1);
+  if (path.endsWith('.ts')) return partsOf(text, TYPESCRIPT);
+  if (path.endsWith('.lua')) return partsOf(text, LUA);
+  return linesOf('message', text, 1);
+}
+
+/** Comments, strings and templates. A quote in a regular expression may be read as the begin of a string. */
+const TYPESCRIPT =
+  /(?<prose>\/\/.*|\/\*[\s\S]*?\*\/)|(?<message>'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)/g;
+const LUA = /(?<prose>--.*)|(?<message>'[^'\n]*'|"[^"\n]*")/g;
+const IMPORT = /(?:from|import) $|import\($/;
+
+function partsOf(text: string, pattern: RegExp): ReadonlyArray<Fragment> {
+  const fragments: Fragment[] = [];
+  let [end, line] = [0, 1];
+  const code = (until: number) => {
+    const part = text.slice(end, until);
+    fragments.push(...namesOf(part, line));
+    line += part.split('\n').length - 1;
+  };
+  for (const match of text.matchAll(pattern)) {
+    code(match.index);
+    const isImport = IMPORT.test(text.slice(Math.max(0, match.index - 8), match.index));
+    const place = match.groups?.prose === undefined ? 'message' : 'prose';
+    if (!isImport) fragments.push(...linesOf(place, match[0], line));
+    line += match[0].split('\n').length - 1;
+    end = match.index + match[0].length;
+  }
+  code(text.length);
+  return fragments;
+}
+
+function namesOf(code: string, first: number): ReadonlyArray<Fragment> {
+  return code.split('\n').flatMap((text, at) => {
+    const identifiers = text.match(/[A-Za-z_$][\w$]*/g) ?? [];
+    const [, type] = /\b(?:interface|type|class) ([A-Z]\w*)\s*(?:<.*>\s*)?(?:=|\{|extends|$)/.exec(text) ?? [];
+    return [
+      ...identifiers.map((name) => ({ place: 'identifier' as const, text: toWords(name), line: first + at })),
+      ...(type === undefined ? [] : [{ place: 'type' as const, text: type, line: first + at }]),
+    ];
+  });
+}
+
+const linesOf = (place: Place, text: string, first: number): ReadonlyArray<Fragment> =>
+  text.split('\n').map((line, at) => ({ place, text: toWords(line), line: first + at }));
+
+/** The words of a name or text: `createJournal`, `create_journal` and `create-journal` are `create Journal` and so on. */
+const toWords = (text: string): string => text.replaceAll(/(?<=[a-z\d])(?=[A-Z])|[_-]+/g, ' ');
+
+function main([wanted]: ReadonlyArray<string>): void {
+  for (const [word, occurrences] of findWords()) {
+    if (wanted !== undefined && !word.pattern.test(wanted)) continue;
+    if (wanted !== undefined)
+      for (const { path, line, text } of occurrences) process.stdout.write(`${path}:${line}: ${text.slice(0, 160)}\n`);
+    process.stdout.write(`${occurrences.length} of ${word.pattern}: ${word.use} (pending: ${word.pending ?? 0})\n`);
+  }
+}
+
+if (import.meta.main) main(process.argv.slice(2));
