@@ -7,12 +7,20 @@ import { isCurrent, withSourceSize } from '../source-size.ts';
 const page = readFileSync(join(import.meta.dirname, '../../../docs/bench.md'), 'utf8');
 
 test.each([
-  ['a count within 2 per cent', '| crds | 1,020 | 20 | 4 |', true],
-  ['a count that differs by more', '| crds | 1,021 | 20 | 4 |', false],
-  ['another number of layers', '| crds | 1,000 | 20 | 5 |', false],
-  ['another package', '| cards | 1,000 | 20 | 4 |', false],
+  ['lines within 2 per cent', '| crds | 10,200 | 20 | 4 |', true],
+  ['lines that differ by more', '| crds | 10,201 | 20 | 4 |', false],
+  ['3 more files', '| crds | 10,000 | 23 | 4 |', true],
+  ['4 more files', '| crds | 10,000 | 24 | 4 |', false],
+  ['another number of layers', '| crds | 10,000 | 20 | 5 |', false],
+  ['another package', '| cards | 10,000 | 20 | 4 |', false],
+  ['one more package', '| crds | 10,000 | 20 | 4 |\n| cards | 1 | 1 | 1 |', false],
 ])('a table with %s: current is %s', (_, shown, current) => {
-  expect(isCurrent(shown, '| crds | 1,000 | 20 | 4 |')).toBe(current);
+  expect(isCurrent(shown, '| crds | 10,000 | 20 | 4 |')).toBe(current);
+});
+
+test('of a small package 50 lines may differ', () => {
+  expect(isCurrent('| crds | 150 | 2 | |', '| crds | 100 | 2 | |')).toBe(true);
+  expect(isCurrent('| crds | 151 | 2 | |', '| crds | 100 | 2 | |')).toBe(false);
 });
 
 test('an outdated page is written anew once; its other text stays', () => {
