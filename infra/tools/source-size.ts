@@ -60,7 +60,7 @@ export function isCurrent(shown: string, table: string): boolean {
       const { share, min } = Object.values(TOLERANCE)[column] ?? TOLERANCE.layers;
       return (
         cell === oldCells[column] ||
-        Math.abs(valueOf(cell) - valueOf(oldCells[column])) <= Math.max(min, share * valueOf(cell))
+        Math.abs(numberOf(cell) - numberOf(oldCells[column])) <= Math.max(min, share * numberOf(cell))
       );
     };
     return name === oldName && cells.every(isNear);
@@ -77,7 +77,7 @@ const rowsOf = (table: string): ReadonlyArray<ReadonlyArray<string>> =>
         .slice(1, -1)
         .map((cell) => cell.trim()),
     );
-const valueOf = (cell = ''): number => Number.parseInt(cell.replaceAll(',', ''), 10);
+const numberOf = (cell = ''): number => Number.parseInt(cell.replaceAll(',', ''), 10);
 
 function toSourceSize(): string {
   const files = globSync('{crds,functions,infra,test}/**/*.{ts,lua}', { cwd: ROOT }).filter(
