@@ -92,14 +92,14 @@ function annotations(kind: Kind): string[] {
   return ['### annotations', '', '| annotation | value | meaning |', '|---|---|---|', ...rows, ''];
 }
 
-/** Rules that a schema cannot express, by field. The bounds of durations stand at the top of the page. */
+/** Rules that a schema cannot express, by field. The bounds of durations are at the top of the page. */
 function rules(kind: Kind): string[] {
   const found = schemasOf(kind, 'spec').flatMap(({ path, schema }) =>
     (schema['x-kubernetes-validations'] ?? [])
       .filter(({ message }) => !message.includes('36525'))
       .map(({ fieldPath = '', message }) => `- \`${path}${fieldPath}\`: ${message}`),
   );
-  return found.length === 0 ? [] : ['Refused besides:', '', ...found, ''];
+  return found.length === 0 ? [] : ['Also refused:', '', ...found, ''];
 }
 
 function typeOf(schema: StructuralSchema): string {

@@ -101,7 +101,7 @@ export const GatewayInstanceSpec = z.object({
     .describe(
       'A line for people, at the end of each refusal of the gateway that a key or its budget causes, e.g. `Ask in #ai-platform.`',
     ),
-  paused: z.boolean().default(false).describe('While true only deletion is acted on; what runs goes on.'),
+  paused: z.boolean().default(false).describe('While true only deletion is acted on; what runs continues.'),
 });
 export type GatewayInstanceSpec = z.output<typeof GatewayInstanceSpec>;
 

@@ -112,7 +112,7 @@ export const VirtualKeySpec = withRule(
     }).describe('The instance that the key belongs to. Never changes.'),
     duration: Duration.optional().describe('How long the key lives; sets `status.expiryDate`. Default: for ever.'),
     softBudget: Money.optional().describe(
-      'Dollars from which the key is reported and goes on working; at most `maxBudget`.',
+      'Dollars from which the key is reported and continues working; at most `maxBudget`.',
     ),
     blocked: z.boolean().default(false).describe('While true the key does not work.'),
     ...limits,
@@ -142,7 +142,7 @@ export const VirtualKeySpec = withRule(
     secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
     rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),
     deletionPolicy: choice('Delete', 'Retain').describe(
-      'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
+      'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it continues working until a VirtualKey adopts it.',
     ),
   }),
   {

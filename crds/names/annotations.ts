@@ -39,7 +39,7 @@ export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> 
     {
       name: ADOPT_LEDGER_ANNOTATION,
       value: 'a uid, with ` lost` after it where its whole cluster is gone',
-      meaning: 'The closed instance whose keys and spend this one goes on with. It happens once.',
+      meaning: 'The closed instance whose keys and spend this one continues with. It happens once.',
       rule: {
         holds: (text) => /^[-0-9A-Za-z]{1,64}( lost)?$/.test(text),
         message:

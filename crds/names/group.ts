@@ -7,7 +7,7 @@ export const VERSION = 'v1alpha1';
 export const INSTANCE_API_VERSION = `${INSTANCE_GROUP}/${VERSION}` as const;
 export const AUTH_API_VERSION = `${AUTH_GROUP}/${VERSION}` as const;
 
-/** The field manager of every write of ours, server-side apply included. */
+/** The field manager of each of our writes, server-side apply included. */
 export const FIELD_MANAGER = 'gateway-operator';
 
 /** The one finalizer: on all four kinds, before anything exists that needs cleaning. */

@@ -64,7 +64,7 @@ function ofChanges({ spec: { shape } }: Validatable, spec: unknown, old: unknown
   });
 }
 
-/** More entries than any list or map of ours allows, and a greater depth than any field of ours has. */
+/** More entries than any list or map of ours allows, and a greater depth than any of our fields has. */
 const MAX_ENTRIES = 1024;
 const MAX_DEPTH = 32;
 

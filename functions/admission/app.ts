@@ -8,7 +8,7 @@ import { createDeadline } from './deadline.ts';
 import type { HandleDeps, Handled } from './handle.ts';
 import type { Verb } from './review.ts';
 
-export type { Hint } from './subject.ts';
+export type { Trigger } from './subject.ts';
 
 /** A review that was answered, for the log, the metrics and reconcile. */
 export interface Answered extends Handled {

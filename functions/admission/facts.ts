@@ -37,7 +37,7 @@ export interface Ask {
   readonly secretPrefixes: ReadonlyArray<string>;
 }
 
-/** No list of ours may cost more than one page, however many keys there are. */
+/** None of our lists may cost more than one page, however many keys there are. */
 export const MAX_KEYS = 500;
 const INSTANCE_FIELD = 'spec.connectionRef.instanceRef.name';
 
@@ -212,7 +212,7 @@ async function findForeignSecret({ namespace, name: key }: Metadata, template: s
   if (secret === undefined) return undefined;
   const { labels, ownerReferences = [] } = secret.metadata;
   const owners = ownerReferences.filter(({ kind }) => kind === 'VirtualKey');
-  // A Secret of ours has our label and no other owner. One without an owner was retained: its value decides, at reconcile.
+  // One of our Secrets has our label and no other owner. One without an owner was retained: its value decides, at reconcile.
   const isOurs = labels?.[OWNED_LABEL] === OWNED && (owners.length === 0 || owners.some(({ name }) => name === key));
   return isOurs ? undefined : wanted;
 }

@@ -9,7 +9,7 @@ import { inTime } from './deadline.ts';
 import { type Decision, decide, refusalOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
 import { type Answer, type ReviewRequest, readReview, toReview, type Verb } from './review.ts';
-import { type Hint, hintOf, readSubject, type Subject, withObject } from './subject.ts';
+import { readSubject, type Subject, type Trigger, triggerOf, withObject } from './subject.ts';
 
 export interface HandleDeps {
   readonly cluster: Cluster;
@@ -30,7 +30,7 @@ export interface Handled {
   /** The decision; absent for an object of others, a deletion, a status, a write of our own. */
   readonly decision?: Decision;
   /** The object that reconcile should look at: one that was let in (not as a dry run), or is about to be deleted. */
-  readonly hint?: Hint | undefined;
+  readonly trigger?: Trigger | undefined;
   /** Why the review failed. */
   readonly error?: string;
 }
@@ -38,7 +38,7 @@ export interface Handled {
 /**
  * | what came | answer |
  * |---|---|
- * | a review of an object of ours | 200, `allowed` or not |
+ * | a review of one of our objects | 200, `allowed` or not |
  * | a review of anything else, a deletion, a status, our own write | 200, allowed |
  * | no review | 400, what is wrong with the envelope |
  * | more than 7 MiB | 413 |
@@ -53,7 +53,7 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
     if (!read.ok) return problem(read.failure.status, 'malformed', read.failure.problem);
     const request = read.value;
     const found = readSubject(request, ours);
-    if (found.subject === undefined) return { ...answered(request, found), hint: found.hint };
+    if (found.subject === undefined) return { ...answered(request, found), trigger: found.trigger };
     try {
       return await (verb === 'mutate' ? mutate(request, found.subject) : check(request, found.subject, signal));
     } catch (error) {
@@ -72,8 +72,8 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   async function check(request: ReviewRequest, subject: Subject, signal: AbortSignal): Promise<Handled> {
     const decision = await inTime(signal, decide(subject, { cluster, hash, user: subject.user, secretPrefixes }));
     const refusal = refusalOf(decision, subject);
-    const hint = refusal === undefined ? hintOf(subject) : undefined;
-    return { ...answered(request, { refusal, warnings: toSentences(decision.warned) }), decision, hint };
+    const trigger = refusal === undefined ? triggerOf(subject) : undefined;
+    return { ...answered(request, { refusal, warnings: toSentences(decision.warned) }), decision, trigger };
   }
 
   return async (verb: Verb, request: Request, signal: AbortSignal): Promise<Handled> => {

@@ -28,19 +28,19 @@ export interface Subject {
   readonly dryRun: boolean;
 }
 
-/** A hint for reconcile: the object that was let in, or is about to be deleted. */
-export interface Hint {
+/** A trigger for reconcile: the object that was let in, or is about to be deleted. */
+export interface Trigger {
   readonly apiVersion: string;
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** A review without a subject is allowed, or refused immediately. `hint`: an object of ours is about to be deleted. */
+/** A review without a subject is allowed, or refused immediately. `trigger`: one of our objects is about to be deleted. */
 export interface ReadSubject {
   readonly subject?: Subject;
   readonly refusal?: string;
-  readonly hint?: Hint | undefined;
+  readonly trigger?: Trigger | undefined;
 }
 
 /** `own` are the users whose writes are ours: reconcile never has to ask admission. */
@@ -51,7 +51,7 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
   const { object, oldObject, operation } = request;
   const dryRun = request.dryRun === true;
   // A deletion is always allowed.
-  if (operation === 'DELETE') return { hint: toHint(kind, request, dryRun) };
+  if (operation === 'DELETE') return { trigger: toTrigger(kind, request, dryRun) };
   if (operation === 'CONNECT') return {};
   if (isMap(object) && isMap(object.metadata) && typeof object.metadata.deletionTimestamp === 'string') return {};
   const refusal = wrongShape(object, kind);
@@ -72,11 +72,16 @@ export const withObject = (subject: Subject, json: Json): Subject => ({
   object: toDraft(json, subject.object.metadata),
 });
 
-/** The hint about an object that was let in; none on a dry run. */
-export const hintOf = ({ kind, object, dryRun }: Subject): Hint | undefined => toHint(kind, object.metadata, dryRun);
+/** The trigger about an object that was let in; none on a dry run. */
+export const triggerOf = ({ kind, object, dryRun }: Subject): Trigger | undefined =>
+  toTrigger(kind, object.metadata, dryRun);
 
 /** A collection that is deleted has no name; its objects are reviewed one by one. */
-function toHint({ apiVersion, kind }: KindResource, { namespace, name }: Around, dryRun: boolean): Hint | undefined {
+function toTrigger(
+  { apiVersion, kind }: KindResource,
+  { namespace, name }: Around,
+  dryRun: boolean,
+): Trigger | undefined {
   return dryRun || !namespace || !name ? undefined : { apiVersion, kind, namespace, name };
 }
 

@@ -70,7 +70,7 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
     } catch (error) {
       const { requestId } = context;
       const stack = error instanceof Error ? error.stack : undefined;
-      deps.log.error('a request failed for a reason of ours', { requestId, why: reasonAndCausesOf(error), stack });
+      deps.log.error('a request failed with an internal error', { requestId, why: reasonAndCausesOf(error), stack });
       // A reply that has begun cannot become a refusal any more.
       if (client.hasBegun()) client.destroy();
       else refuse(client, { code: 'internal_error' }, context);

@@ -49,7 +49,7 @@ interface Details {
   readonly AddFinalizer: object;
   /** `left`: what could not be cleaned, and is left behind. */
   readonly RemoveFinalizer: { readonly left?: string | undefined };
-  /** `ledger`: of a closed instance, which it is to go on with. */
+  /** `ledger`: of a closed instance, which it is to continue with. */
   readonly OpenInstance: { readonly ledger: Ledger | undefined };
   readonly CloseInstance: object;
   /** Another instance of the same database, which is gone. */
@@ -74,7 +74,7 @@ interface Details {
     readonly value?: ScopeValue | undefined;
   };
   readonly RetireScope: OnClaim & { readonly scopeId: ScopeId };
-  /** `overlap`: so long they work on. Absent: they work no more. */
+  /** `overlap`: so long they work on. Absent: they no longer work. */
   readonly RetireValues: OnClaim & {
     readonly scopeId: ScopeId;
     readonly hashes: ReadonlyArray<string>;

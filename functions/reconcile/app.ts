@@ -1,4 +1,4 @@
-// Reconcile as an HTTP function: an empty POST sweeps, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
+// Reconcile as an HTTP function: an empty POST resyncs, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
 import { Hono } from 'hono';
 import { readText } from './body.ts';
 import { beginCertificateCounters } from './certificates/renewal.ts';
@@ -12,12 +12,12 @@ import { toScope } from './scope.ts';
 
 export type { ReconcileDeps } from './deps.ts';
 
-/** Runs of hints may overlap: each observes for itself, and writes of the slower are refused by what the faster wrote. */
+/** Runs of triggers may overlap: each observes for itself, and writes of the slower are refused by what the faster wrote. */
 export function createReconcile(deps: ReconcileDeps): Hono {
   const memory = createMemory();
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
-  const { hints, resyncs } = deps.limits ?? PROCESS_LIMITS;
-  const [hintsInTurn, resyncsInTurn] = [createQueue(hints), createQueue(resyncs)];
+  const { triggers, resyncs } = deps.limits ?? PROCESS_LIMITS;
+  const [triggersInTurn, resyncsInTurn] = [createQueue(triggers), createQueue(resyncs)];
   const app = new Hono();
   app.post('/', async (context) => {
     const { req } = context;
@@ -30,7 +30,7 @@ export function createReconcile(deps: ReconcileDeps): Hono {
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
     const act = () => run(deps, memory, scope.value);
-    const inTurn = scope.value.look === 'everywhere' ? resyncsInTurn : hintsInTurn;
+    const inTurn = scope.value.look === 'everywhere' ? resyncsInTurn : triggersInTurn;
     if (dry !== 'true') return context.json(await inTurn(act));
     const plan = await dryRun(deps, memory, scope.value);
     if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));

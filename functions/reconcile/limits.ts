@@ -7,8 +7,8 @@ export interface Limits {
   readonly changedKeys: number;
   /** Secrets of keys that have not changed: up to so many keys a run reads all of them. */
   readonly secrets: number;
-  /** Hints that are followed at the same time. */
-  readonly hints: number;
+  /** Triggers that are followed at the same time. */
+  readonly triggers: number;
   /** Resyncs that run at the same time. */
   readonly resyncs: number;
 }
@@ -16,13 +16,13 @@ export interface Limits {
 /**
  * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at once, the first are ready while the last wait, and
  * memory stays small. A database that hangs keeps a place for the time limit of its calls. One resync runs at a time: the memory of a process is that of
- * one. It waits for no hint.
+ * one. It waits for no trigger.
  */
 export const PROCESS_LIMITS: Limits = {
   parts: Number.POSITIVE_INFINITY,
   changedKeys: 5000,
   secrets: 500,
-  hints: 32,
+  triggers: 32,
   resyncs: 1,
 };
 
@@ -34,6 +34,6 @@ export const limitsFor = (requests: number): Limits => ({
   parts: Math.max(1, Math.floor(requests / 100)),
   changedKeys: Math.max(1, Math.floor(requests / 40)),
   secrets: Math.max(1, Math.floor(requests / 5)),
-  hints: Number.POSITIVE_INFINITY,
+  triggers: Number.POSITIVE_INFINITY,
   resyncs: Number.POSITIVE_INFINITY,
 });

@@ -17,7 +17,7 @@ import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts'
 import type { Part } from './observe/parts.ts';
 import { aliasOf, idOf, instancePathOf, membersOf, type ObjectId, objectIn, type Path, pathOf } from './world.ts';
 
-/** Plans of one run, this one included; a run that never ends is a bug that must not go on for ever. */
+/** Plans of one run, this one included; a run that never ends is a bug that must not continue for ever. */
 export const MAX_ROUNDS = 8;
 
 /** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */

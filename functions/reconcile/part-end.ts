@@ -37,12 +37,12 @@ export function toEnd({ world, results, guarded }: Converged): PartEnd {
   };
 }
 
-/** A part that cannot go on stops no other: its instances count as not looked at. Throws where the API server does not say what there is. */
+/** A part that cannot continue stops no other: its instances count as not looked at. Throws where the API server does not say what there is. */
 export function toFailedEnd({ deps }: ObserveContext, part: Part, error: unknown): PartEnd {
   if (error instanceof ClusterError) throw error;
   const why = reasonOf(error);
   const instances = [...part.instances.keys()];
-  deps.log.error('a part of a run could not go on', { instances, why });
+  deps.log.error('a part of a run could not continue', { instances, why });
   return {
     world: {
       ...part,

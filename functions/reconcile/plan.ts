@@ -55,7 +55,7 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
     ...[...keys.values()].flatMap((view) => (view.isDeferred ? [] : planKey(view, context))),
     ...[...malformed.values()]
       .filter((object) => isDeleted(object) && hasFinalizer(object))
-      .map((object) => removeFinalizer(object, 'it is deleted', 'what it claimed is found by a sweep')),
+      .map((object) => removeFinalizer(object, 'it is deleted', 'what it claimed is found by a resync')),
   ];
 }
 

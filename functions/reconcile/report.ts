@@ -51,7 +51,7 @@ export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
   const deferred = left.length;
   // A key that was tried before comes in its turn, whoever asks.
   const untried = left.filter(({ object }) => !isTried(object)).length;
-  // A hint may name an object that is not there: the API server stores it after admission has answered.
+  // A trigger may name an object that is not there: the API server stores it after admission has answered.
   const isAwaited =
     scope.look === 'at' &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));

@@ -14,8 +14,8 @@ type Posted = { header(name: string): string | undefined; readonly body: string 
 
 const PING = 'dev.knative.sources.ping';
 const API_SERVER = /^dev\.knative\.apiserver\.ref\.(add|update|delete)$/;
-/** The type of admission's hints. */
-export const HINT = 'dev.gateway-operator.hint';
+/** The type of admission's triggers. */
+export const TRIGGER = 'dev.gateway-operator.trigger';
 
 const Reference = z.object({
   kind: z.string().min(1),
@@ -28,13 +28,13 @@ export function toScope({ header, body }: Posted): Result<Scope, string> {
   const type = header('ce-type');
   if (type === undefined) {
     if (body.trim() === '') return ok({ look: 'everywhere' });
-    return err('the body is neither empty (a full sweep) nor a CloudEvent in binary mode: there is no header ce-type');
+    return err('the body is neither empty (a full resync) nor a CloudEvent in binary mode: there is no header ce-type');
   }
   const version = header('ce-specversion');
   if (version !== '1.0') return err(`ce-specversion: Invalid value: ${JSON.stringify(version ?? null)}: must be "1.0"`);
   if (type === PING) return ok({ look: 'everywhere' });
-  if (type === HINT || API_SERVER.test(type)) return toReferred(parse(body));
-  const known = `${PING}, dev.knative.apiserver.ref.* or ${HINT}`;
+  if (type === TRIGGER || API_SERVER.test(type)) return toReferred(parse(body));
+  const known = `${PING}, dev.knative.apiserver.ref.* or ${TRIGGER}`;
   return err(`ce-type: Invalid value: ${JSON.stringify(type)}: must be ${known}`);
 }
 

@@ -75,7 +75,7 @@ export interface InstanceView {
   /** The database's clock when it was looked at: ages and ends of key values are counted by it. */
   readonly time: Millis;
   readonly adopted?: InstanceState['adopted'];
-  /** Instances that are gone and still count as open in its database. Sweeps look for them. */
+  /** Instances that are gone and still count as open in its database. Resyncs look for them. */
   readonly orphans: ReadonlyArray<InstanceRow>;
   readonly store: Reached;
   /** Absent while its Secret does not say. */
@@ -119,7 +119,7 @@ export interface SnapshotView {
   readonly name: string;
   readonly text: string;
   readonly bytes: number;
-  /** A ConfigMap of ours with this name is there. */
+  /** One of our ConfigMaps with this name is there. */
   readonly isPublished: boolean;
   /** Gateways outside the cluster find it too. */
   readonly isPushed: boolean;

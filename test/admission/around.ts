@@ -1,4 +1,4 @@
-// What stands in the cluster beside the good world, let in by the function: what bad objects run into?
+// What is in the cluster beside the good world, let in by the function: what bad objects run into?
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { GOOD, objectOf, secretOf } from './fixtures.ts';
 

@@ -26,7 +26,7 @@ describe('what one object proves wrong by itself is said by reconcile as admissi
     const answer = await ask(depsOf((await createWorld()).cluster), '/mutate', requestOf(object));
     const harness = createHarness();
     await harness.cluster.create(kindOf(one.kind), object);
-    expect(await harness.sweep()).toMatchObject({ failed: {} });
+    expect(await harness.resync()).toMatchObject({ failed: {} });
     const said = conditionOf(await harness.status(kindOf(one.kind), object.metadata.name), 'SpecValid');
     expect(said).toMatchObject({ status: 'False', reason: one.findings[0]?.[0] });
     expect(sentencesOf(said?.message ?? '')).toEqual(sentencesOf(answer.status?.message ?? 'it was let in'));
@@ -43,7 +43,7 @@ test.each([
   const answer = await ask(depsOf((await createWorld()).cluster), '/mutate', requestOf(object));
   const harness = createHarness();
   await harness.cluster.create(kindOf(kind), object);
-  await harness.sweep();
+  await harness.resync();
   const said = conditionOf(await harness.status(kindOf(kind), object.metadata.name), 'SpecValid');
   expect(said).toMatchObject({ status: 'False', reason: 'InvalidAnnotation', message: answer.status?.message });
 });
@@ -52,7 +52,7 @@ test('several mistakes stand below each other in a condition, and in one line in
   const harness = createHarness();
   const spec = { ...GOOD.VirtualKey, keyAlias: ' ', maxBudget: 'ten' };
   await harness.cluster.create(virtualKeys, objectOf('VirtualKey', spec, { namespace: 'default' }));
-  await harness.sweep();
+  await harness.resync();
   const said = conditionOf(await harness.status(virtualKeys, 'billing'), 'Ready')?.message ?? '';
   expect(said).toMatch(/^- spec\.keyAlias: Invalid value: " ": .+\n- spec\.maxBudget: Invalid value: "ten": [^\n]+$/);
   const [event] = harness.cluster.objects(RESOURCES.events);
@@ -61,7 +61,7 @@ test('several mistakes stand below each other in a condition, and in one line in
   );
 });
 
-test('what can be read goes on working, and says so until it is mended; what cannot is not ready', async () => {
+test('what can be read continues working, and says so until it is repaired; what cannot is not ready', async () => {
   const harness = createHarness();
   const from = { namespace: 'default' };
   const instance = { instanceRef: { namespace: 'default', name: 'nobody' } };
@@ -71,7 +71,7 @@ test('what can be read goes on working, and says so until it is mended; what can
   );
   const key = { ...GOOD.VirtualKey, connectionRef: instance };
   await harness.cluster.create(virtualKeys, objectOf('VirtualKey', { ...key, softBudget: '11' }, from));
-  await harness.sweep();
+  await harness.resync();
   const said = async (kind: Kind, name: string, type: string) => {
     const { status, reason } = conditionOf(await harness.status(kind, name), type) ?? {};
     return status === undefined ? undefined : `${status} ${reason}`;
@@ -82,11 +82,11 @@ test('what can be read goes on working, and says so until it is mended; what can
   expect(await said(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InstanceNotFound');
 
   await harness.edit(virtualKeys, 'billing', { spec: { softBudget: '10' } });
-  await harness.sweep();
+  await harness.resync();
   expect(await said(virtualKeys, 'billing', 'SpecValid')).toBeUndefined();
 
   await harness.edit(virtualKeys, 'billing', { spec: { maxBudget: 'ten', softBudget: null } });
-  await harness.sweep();
+  await harness.resync();
   expect(await said(virtualKeys, 'billing', 'SpecValid')).toBe('False Malformed');
   expect(await said(virtualKeys, 'billing', 'Ready')).toBe('False InvalidSpec');
   expect(await said(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InvalidSpec');

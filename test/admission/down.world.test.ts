@@ -143,7 +143,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
       await looserCrds();
       const applied = await kubectl('create -f -', ...BYPASSED.map(({ object }) => object));
       expect(applied).toMatchObject({ code: 0, stderr: '' });
-      const report = await sweepOver(harness);
+      const report = await resyncOver(harness);
       expect(report).toMatchObject({ failed: {} });
     });
 
@@ -226,7 +226,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
 const RULES = new Set(['x-kubernetes-validations', 'x-kubernetes-list-type', 'x-kubernetes-list-map-keys', 'pattern']);
 
 /** One run of reconcile over the cluster, with databases in memory. */
-async function sweepOver({ cluster }: Harness): Promise<unknown> {
+async function resyncOver({ cluster }: Harness): Promise<unknown> {
   const node = nodeDependencies();
   const books = createMemoryBooks();
   const database = { ...books, ...createMemoryRegistry({ clock: node.clock, recount: books.recount }) };

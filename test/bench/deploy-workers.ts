@@ -38,7 +38,7 @@ export async function prepareWorkers(world: TestWorld, { pay, snapshot }: Given)
   };
   const snapshots = { 'default/sample': snapshot };
   const gateway = () => startWorkers([gatewayWorker({ world, objects: world.sample(), upstash, snapshots })], ca);
-  const sweep = (url: string) =>
+  const resync = (url: string) =>
     fetch(url, { method: 'POST', headers: { authorization: `Bearer ${RECONCILE_TOKEN}` } });
   const programs: ReadonlyArray<Program> = [
     { name: 'bare Worker, a fixed answer', start: one('admission', { scriptPath: bare }), first: fetch },
@@ -48,9 +48,9 @@ export async function prepareWorkers(world: TestWorld, { pay, snapshot }: Given)
       first: (url) => fetch(`${url}/readyz`),
     },
     {
-      name: 'reconcile, a whole sweep',
+      name: 'reconcile, a whole resync',
       start: one('reconcile', { bindings: { ...common, GATEWAY_PROCESSES: 'one' } }),
-      first: sweep,
+      first: resync,
     },
     { name: 'gateway, a paid completion', start: gateway, first: pay },
   ];

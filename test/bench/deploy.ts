@@ -6,7 +6,7 @@ import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { writeBundles } from '../../infra/tools/build.ts';
 import { writeBase } from '../platforms/image.ts';
 import { mountSample } from '../platforms/mounts.ts';
-import { ADMISSION_PATH, type NodeProcess, RECONCILE_TOKEN, startNode, sweepOnce } from '../platforms/node-process.ts';
+import { ADMISSION_PATH, type NodeProcess, RECONCILE_TOKEN, resyncOnce, startNode } from '../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
 import { run } from '../support/child.ts';
 import { whyNoRedis } from '../support/redis.ts';
@@ -52,7 +52,7 @@ async function prepare(world: TestWorld) {
   const bare = await buildBare(folder);
   const bundle = (name: string) => join(folder, `node/${name}.mjs`);
   await world.apply(world.sample());
-  await sweepOnce(bundle('reconcile'), { KUBECONFIG, GATEWAY_PROCESSES: 'one' });
+  await resyncOnce(bundle('reconcile'), { KUBECONFIG, GATEWAY_PROCESSES: 'one' });
   const mounts = await mountSample(world.cluster, join(folder, 'mounts'));
   const found = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'example-service');
   const { keyValue: key = '' } = (found?.status ?? {}) as { readonly keyValue?: string };
@@ -63,7 +63,7 @@ async function prepare(world: TestWorld) {
       body: JSON.stringify({ model: 'sample-small', messages: [{ role: 'user', content: 'Say hello.' }] }),
     });
   const ready = (url: string) => fetch(`${url}/readyz`);
-  const sweep = (url: string) =>
+  const resync = (url: string) =>
     fetch(url, { method: 'POST', headers: { authorization: `Bearer ${RECONCILE_TOKEN}` } });
   const cached = { NODE_COMPILE_CACHE: join(folder, 'cache') };
   const starts = (name: string, environment: Readonly<Record<string, string>>) => () =>
@@ -76,9 +76,9 @@ async function prepare(world: TestWorld) {
       first: ready,
     },
     {
-      name: 'reconcile, a whole sweep',
+      name: 'reconcile, a whole resync',
       start: starts('reconcile', { KUBECONFIG, RECONCILE_TOKEN, GATEWAY_PROCESSES: 'one' }),
-      first: sweep,
+      first: resync,
     },
     { name: 'gateway, a paid completion', start: starts('gateway', { ...mounts }), first: pay },
   ];

@@ -20,7 +20,7 @@ interface Workload {
   readonly rounds?: number;
   /** Connections start one after the other within so many milliseconds. */
   readonly spread?: number;
-  /** Latencies that are compared besides. */
+  /** Latencies that are also compared. */
   readonly added?: ReadonlyArray<'whole' | 'first'>;
 }
 

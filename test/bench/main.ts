@@ -12,9 +12,9 @@ import { benchLedger } from './ledger.ts';
 import { benchMemory } from './memory.ts';
 import { benchMillion } from './million.ts';
 import { benchFifty } from './resync/fifty.ts';
-import { benchRealSweep, benchSweep } from './resync.ts';
+import { benchRealResync, benchResync } from './resync.ts';
 import { benchTenMillion } from './ten-million.ts';
-import { benchHints } from './triggers.ts';
+import { benchTriggers } from './triggers.ts';
 
 const HELP = `npm run bench                  admission, gateway and ledger, about fifteen minutes
 npm run bench -- admission     time from a cold start of the bundle to its first answered review, against bare Node; reviews per second, against an
@@ -35,10 +35,10 @@ npm run bench -- memory        memory of a gateway with its Pod's options and li
                                in MiB; BENCH_STREAMS=200,400: other numbers of streams)
 npm run bench -- ledger        hold and settle on each store, against bare round trips; time until a wiped store serves again; entries per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
-npm run bench -- hints         time from apply to a usable key, by each trigger: admission's hint (Node on both clusters, Workers), Knative's
+npm run bench -- triggers         time from apply to a usable key, by each trigger: admission's trigger (Node on both clusters, Workers), Knative's
                                ApiServerSource; minutes; only by name
-npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, some have spent, a thousand are new; then over ten thousand on a real
-                               API server (needs KUBEBUILDER_ASSETS; sweep-real is this part alone); about five minutes; only by name
+npm run bench -- resync         resyncs over a hundred thousand keys: nothing changed, some have spent, a thousand are new; then over ten thousand on a real
+                               API server (needs KUBEBUILDER_ASSETS; resync-real is this part alone); about five minutes; only by name
                                (BENCH_KEYS=10000: fewer keys)
 npm run bench -- fifty         fifty instances with a database each; one database hangs and one refuses connections: how long the others wait;
                                half a minute; only by name
@@ -62,10 +62,10 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['routes', [benchRoutes]],
   ['hostile', [benchHostile]],
   ['ledger', [benchLedger]],
-  ['sweep', [benchSweep, benchRealSweep]],
-  ['sweep-real', [benchRealSweep]],
+  ['resync', [benchResync, benchRealResync]],
+  ['resync-real', [benchRealResync]],
   ['fifty', [benchFifty]],
-  ['hints', [benchHints]],
+  ['triggers', [benchTriggers]],
   ['memory', [benchMemory]],
   ['million', [benchMillion]],
   ['ten-million', [benchTenMillion]],

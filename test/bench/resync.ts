@@ -1,4 +1,4 @@
-// Cost of a sweep over a hundred thousand keys: nothing changed, some have spent, a thousand are new; and over ten thousand on a real API server.
+// Cost of a resync over a hundred thousand keys: nothing changed, some have spent, a thousand are new; and over ten thousand on a real API server.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,15 +17,15 @@ interface Row {
   readonly swept: Swept;
 }
 
-export async function benchSweep(): Promise<string> {
-  return `Sweeps over ${KEYS} keys of one instance, Node with ${LIMITS.join(' ')}.\n\n${await onPlace(openStandIn, KEYS)}`;
+export async function benchResync(): Promise<string> {
+  return `Resyncs over ${KEYS} keys of one instance, Node with ${LIMITS.join(' ')}.\n\n${await onPlace(openStandIn, KEYS)}`;
 }
 
 /** The table, or the reason why there is no API server. */
-export async function benchRealSweep(): Promise<string> {
+export async function benchRealResync(): Promise<string> {
   const why = whyNoControlPlane();
-  if (why !== undefined) return `Sweeps on a real API server: not measured, ${why}.`;
-  return `Sweeps over ${KEYS_ON_REAL} keys on a real API server.\n\n${await onPlace(openReal, KEYS_ON_REAL)}`;
+  if (why !== undefined) return `Resyncs on a real API server: not measured, ${why}.`;
+  return `Resyncs over ${KEYS_ON_REAL} keys on a real API server.\n\n${await onPlace(openReal, KEYS_ON_REAL)}`;
 }
 
 async function onPlace(open: () => Promise<Place>, keys: number): Promise<string> {
@@ -51,29 +51,29 @@ const isWorth = (keys: number) => (count: number) => count <= keys / 10;
 async function series(place: Place, keys: number, connection: Connection, process: Process): Promise<Row[]> {
   const some = Math.min(1000, keys / 10);
   const rows: Row[] = [];
-  const sweep = async (name: string) => {
-    rows.push({ name, swept: await process.sweep() });
+  const resync = async (name: string) => {
+    rows.push({ name, swept: await process.resync() });
     globalThis.process.stdout.write(`${line(rows.at(-1) as Row).join(' · ')}\n`);
   };
   await fill(place, connection, some);
   await process.restart();
-  await sweep(`${some} keys are new, and there are no others`);
+  await resync(`${some} keys are new, and there are no others`);
   await multiply(place, connection, { from: some, to: keys });
   await process.restart();
-  await sweep('nothing changed, first of a process');
-  await sweep(UNCHANGED);
+  await resync('nothing changed, first of a process');
+  await resync(UNCHANGED);
   for (const count of [100, 1000, 10_000].filter(isWorth(keys))) {
     await spend(connection, count);
-    await sweep(spent(count));
+    await resync(spent(count));
   }
   await putKeys(place, keys, some);
-  await sweep(`${some} more keys are new`);
-  await sweep(UNCHANGED);
+  await resync(`${some} more keys are new`);
+  await resync(UNCHANGED);
   return rows;
 }
 
 const HEAD = [
-  'sweep',
+  'resync',
   's',
   'CPU s',
   'peak MiB',
@@ -103,7 +103,7 @@ function report(rows: ReadonlyArray<Row>): string {
   return `${table(HEAD, rows.map(line))}\n\n${marginal(rows)}`;
 }
 
-/** The cost of the maximum number of spending keys, beside a sweep without any. */
+/** The cost of the maximum number of spending keys, beside a resync without any. */
 function marginal(rows: ReadonlyArray<Row>): string {
   const cpuOf = (name: string) => rows.find((row) => row.name === name)?.swept.cpuMillis ?? Number.NaN;
   const most = [10_000, 1000, 100].find((count) => rows.some(({ name }) => name === spent(count))) ?? 0;

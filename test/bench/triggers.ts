@@ -1,19 +1,23 @@
 // Milliseconds from an apply until a key works, for each trigger that promises less than a second.
 import { whyNoControlPlane } from '../support/control-plane.ts';
 import { table } from './table.ts';
-import { hintsOnEmbedded, hintsOnReal, hintsOnWorkers } from './triggers/admission.ts';
+import { triggersOnEmbedded, triggersOnReal, triggersOnWorkers } from './triggers/admission.ts';
 import { quantile } from './triggers/keys.ts';
-import { hintsOfKnative, whyNoKnative } from './triggers/knative.ts';
+import { triggersOfKnative, whyNoKnative } from './triggers/knative.ts';
 
 const KEYS = 60;
 
-export async function benchHints(): Promise<string> {
+export async function benchTriggers(): Promise<string> {
   const rows: string[][] = [];
   const scenes = [
-    ["admission's hint, embedded API server", undefined, hintsOnEmbedded],
-    ["admission's hint, real API server", whyNoControlPlane(), hintsOnReal],
-    ["admission's hint, Workers, embedded API server", undefined, hintsOnWorkers],
-    ["Knative's ApiServerSource, a User's key, real API server", whyNoControlPlane() ?? whyNoKnative(), hintsOfKnative],
+    ["admission's trigger, embedded API server", undefined, triggersOnEmbedded],
+    ["admission's trigger, real API server", whyNoControlPlane(), triggersOnReal],
+    ["admission's trigger, Workers, embedded API server", undefined, triggersOnWorkers],
+    [
+      "Knative's ApiServerSource, a User's key, real API server",
+      whyNoControlPlane() ?? whyNoKnative(),
+      triggersOfKnative,
+    ],
   ] as const;
   for (const [name, why, scene] of scenes) {
     if (why === undefined) rows.push(toRow(name, await scene(KEYS)));

@@ -59,7 +59,7 @@ export function describeDeletion(stack: () => TestStack): void {
       COLLECTED / 2,
     );
 
-  test('a key whose finalizer was removed by hand stops working after a sweep all the same', async () => {
+  test('a key whose finalizer was removed by hand stops working after a resync all the same', async () => {
     await apply(key('byhand'));
     const value = await workingValue('byhand');
     await ok('patch', 'vk', 'byhand', '--type=merge', '-p', '{"metadata":{"finalizers":[]}}');

@@ -52,12 +52,12 @@ test('kill -9 in the middle of calls: the key keeps its value, and no spend is l
   const second = await first.again(['--empty']);
   running.push(second);
   expect(await read(second, '.status.keyValue')).toBe(value);
-  await second.sweep();
+  await second.resync();
   const spent = nano(await read(second, '.status.currentSpend'));
   expect(spent).toBeGreaterThanOrEqual(floor);
   // Holds in flight at the kill are charged at most their size: 4,096 output tokens each, and a short prompt.
   expect(spent).toBeLessThanOrEqual(floor + 6n * (4096n * 600n + 1000n * 150n));
-  await second.sweep();
+  await second.resync();
   expect(nano(await read(second, '.status.currentSpend'))).toBe(spent);
   expect((await (await second.client()).chat.completions.create(ASK)).choices).toHaveLength(1);
 });
@@ -77,7 +77,7 @@ test('a stop is clean: exit code 0, and a second start finds the same key and th
   const first = await start();
   const value = await read(first, '.status.keyValue');
   await (await first.client()).chat.completions.create(ASK);
-  await first.sweep();
+  await first.resync();
   const spend = await read(first, '.status.currentSpend');
   expect(await first.stop()).toBe(0);
   const second = await first.again(['--empty']);

@@ -50,7 +50,7 @@ test('every route spends from the one budget, to the nano-dollar that the upstre
   await stack.ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(added));
   await patch({ models: ['sample-small', 'sample-failover', 'sample-claude'] });
   const spend = async () => {
-    await stack.sweep();
+    await stack.resync();
     const shown = await stack.ok('get', 'vk', 'example-service', '-o', 'jsonpath={.status.currentSpend}');
     return parseMoney(shown) ?? 0n;
   };

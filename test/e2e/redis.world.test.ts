@@ -13,13 +13,13 @@ describeUnless(whyNoRedis(), 'with a Redis as store', () => {
   let openai: OpenAI;
 
   const storeReady = async (): Promise<string> => {
-    await stack.sweep();
+    await stack.resync();
     const path = '{.status.conditions[?(@.type=="StoreReady")]}';
     const { status, reason, message } = JSON.parse(await stack.ok('get', 'gwi', 'sample', '-o', `jsonpath=${path}`));
     return `${status} ${reason} ${message}`;
   };
   const spend = async (): Promise<string> => {
-    await stack.sweep();
+    await stack.resync();
     return stack.ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.currentSpend}');
   };
   const refusal = async () => {

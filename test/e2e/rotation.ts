@@ -14,7 +14,7 @@ export function describeRotation(stack: () => TestStack): void {
   const patch = (change: object) =>
     stack().ok('patch', 'virtualkey', 'example-service', '--type=merge', '-p', JSON.stringify(change));
   const spend = async () => {
-    await stack().sweep();
+    await stack().resync();
     return parseMoney(
       await stack().ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.currentSpend}'),
     );
@@ -63,17 +63,17 @@ export function describeRotation(stack: () => TestStack): void {
     expect([await call(before), await call(after)]).toEqual(['200', '200']);
     const text = await eventually(
       () => stack().ok('describe', 'virtualkey', 'example-service'),
-      (text) => text.includes('the one before works until'),
+      (text) => text.includes('the previous one works until'),
     );
     // The condition shows the state; the event shows the rotation and how long the earlier value works.
     expect(text).toMatch(/Type:\s+Rotation/);
-    expect(text).toMatch(/Message:\s+the key is from \S+; the one before works until \S+; no other is planned/);
+    expect(text).toMatch(/Message:\s+the key is from \S+; the previous one works until \S+; no other is planned/);
     expect(text).toMatch(
-      /Normal\s+KeyRotated\s+.*a new key is in Secret "example-service-key": the one before works until \d{4}-/,
+      /Normal\s+KeyRotated\s+.*a new key is in Secret "example-service-key": the previous one works until \d{4}-/,
     );
     expect(text).not.toContain(before);
     await stack().ok('annotate', 'virtualkey', 'example-service', 'auth.gateway-operator.dev/rotate-', '--overwrite');
-    await stack().sweep();
+    await stack().resync();
     expect(await published()).toBe(after);
   });
 }

@@ -70,11 +70,11 @@ describeOnBothClusters('the walk', [], (stack) => {
     expect(value).toMatch(/^sk-[0-9A-Za-z]{49}$/);
   });
 
-  test('the openai client gets a reply, and its cost is in currentSpend after the next sweep', async () => {
+  test('the openai client gets a reply, and its cost is in currentSpend after the next resync', async () => {
     const before = (await status()).currentSpend;
     const reply = await (await client()).chat.completions.create(ASK);
     expect(reply.choices[0]?.message.content).toMatch(/\S/);
-    await stack().sweep();
+    await stack().resync();
     expect(Number((await status()).currentSpend)).toBeGreaterThan(Number(before));
   });
 
@@ -168,14 +168,14 @@ describeOnBothClusters('the walk', [], (stack) => {
     expect(stderr).toContain('"sample-small"');
   });
 
-  test('a sweep over unchanged objects plans nothing and writes nothing', async () => {
-    await stack().sweep();
+  test('a resync over unchanged objects plans nothing and writes nothing', async () => {
+    await stack().resync();
     const versions = () =>
       ok('get', `${CATEGORY},secrets,configmaps`, '-o', 'jsonpath={.items[*].metadata.resourceVersion}');
     const before = await versions();
     const plan = await fetch(`${stack().endpoints.reconcile}?dry-run=true`, { method: 'POST' });
     expect(await plan.json()).toEqual({ plan: [] });
-    await stack().sweep();
+    await stack().resync();
     expect(await versions()).toBe(before);
   });
 

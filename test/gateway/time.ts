@@ -26,12 +26,12 @@ export function createTime(start = NOW) {
       tick(millis);
       await settleDown();
     },
-    /** The same, and whoever waited goes on later. */
+    /** The same, and whoever waited continues later. */
     tick,
   };
 }
 
-/** Lets every promise that is ready go on. */
+/** Lets every promise that is ready continue. */
 export async function settleDown(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

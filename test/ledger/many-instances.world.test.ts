@@ -1,4 +1,4 @@
-// Many instances on one database: one sweep closes the accounts of their dead processes, and audits all of them.
+// Many instances on one database: one resync closes the accounts of their dead processes, and audits all of them.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBackends } from '#adapters/backends/backends.ts';
 import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
@@ -49,7 +49,7 @@ async function storeWithDifference(counter: ScopeWindow): Promise<Accounts> {
   return accounts;
 }
 
-test.each([8, 16, 100])('%i instances on one database are all closed and audited in one sweep', async (count) => {
+test.each([8, 16, 100])('%i instances on one database are all closed and audited in one resync', async (count) => {
   const connection = await server.createDatabase();
   const window = { start: clock.now() - 3_600_000, end: clock.now() + 3_600_000 };
   const instances = Array.from({ length: count }, (_, place) => ({

@@ -1,4 +1,4 @@
-// Blocks touched by each statement of requests, bookings and sweeps.
+// Blocks touched by each statement of requests, bookings and resyncs.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { ADD, INSERT, toAdditions, toColumns } from '#adapters/postgres/insert-batch.ts';

@@ -35,7 +35,7 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     return parseMoney(((await answer.json()) as { currentSpend: string }).currentSpend);
   };
 
-  test('a Worker that is killed between reply and settlement is charged the size of its hold when its lease has ended, once, without a sweep', async () => {
+  test('a Worker that is killed between reply and settlement is charged the size of its hold when its lease has ended, once, without a resync', async () => {
     const key = keyAt(0);
     const worker = await startWorker(harness);
     let again = (): void => undefined;

@@ -23,7 +23,7 @@ import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
 import { describeSideBySide } from '../support/side-by-side.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startClients } from './certificate-clients.ts';
-import { ADMISSION_PATH, type NodeProcess, startAdmission, sweepOnce } from './node-process.ts';
+import { ADMISSION_PATH, type NodeProcess, resyncOnce, startAdmission } from './node-process.ts';
 import { startWorld } from './world.ts';
 
 const NAMESPACE = 'gateway-operator';
@@ -134,14 +134,14 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
       (hook) => JSON.parse(JSON.stringify(hook).replaceAll('"port":443', `"port":${port}`)) as KubeObject,
     );
 
-  const sweep = (terms = SHORT) =>
+  const resync = (terms = SHORT) =>
     keepCertificate({ cluster: reconcile, clock: { now: () => Date.now() }, log, metrics: createMetrics() }, terms);
 
   test('one run of reconcile, with no more rights than its account has, issues it; another writes nothing', async () => {
     for (const hook of hooksAt(443)) await apply(hook);
     const service = { ADMISSION_SERVICE: `${NAMESPACE}/admission`, PATH_SECRETS: ADMISSION_PATH };
     const environment = { KUBECONFIG: account.reconcile, ...service };
-    const once = () => sweepOnce(join(folder, 'node/reconcile.mjs'), environment);
+    const once = () => resyncOnce(join(folder, 'node/reconcile.mjs'), environment);
     expect((await once()).certificate).toEqual({
       actions: ['IssueCertificate', 'TrustAuthorities', 'TrustAuthorities', 'WriteCertificate'],
     });
@@ -186,7 +186,7 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
       expect(await trusted()).toEqual([1, 1]);
       await clients.served(50);
     };
-    // Whatever fails, nobody goes on asking into the next test.
+    // Whatever fails, nobody continues asking into the next test.
     try {
       await renewTwice();
     } finally {
@@ -203,18 +203,18 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
     expect(sockets).toBe(1);
   });
 
-  test('a damaged Secret is whole again after one sweep, and an expired one too', async () => {
+  test('a damaged Secret is whole again after one resync, and an expired one too', async () => {
     const damage = { data: { 'tls.key': 'b2g=' } };
     await admin.patch(RESOURCES.secrets, NAMESPACE, 'admission-tls', damage);
-    expect((await sweep()).actions.at(-1)).toBe('WriteCertificate');
+    expect((await resync()).actions.at(-1)).toBe('WriteCertificate');
     const { secret } = await observe(admin, SHORT);
     expect(secret).toMatchObject({ by: 'us', serving: { from: expect.any(Number) } });
     const brief = { ...SHORT, lifetimes: { ...SHORT.lifetimes, serving: 1_000 } };
     await admin.patch(RESOURCES.secrets, NAMESPACE, 'admission-tls', damage);
-    await sweep(brief);
+    await resync(brief);
     await pause(1_500);
     expect(log.lines.length).toBeGreaterThan(0);
-    await sweep();
+    await resync();
     expect(log.lines.map(({ fields }) => fields.why)).toContain('the certificate has expired');
     await mount();
     await eventually(
@@ -224,7 +224,7 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
     );
   });
 
-  /** Sweeps, and a kubelet that is late. */
+  /** Resyncs, and a kubelet that is late. */
   function startLife() {
     let isOver = false;
     const failures: string[] = [];
@@ -234,11 +234,11 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
         await pause(every);
       }
     };
-    const sweeping = async () => {
-      const { failed } = await sweep();
+    const resyncing = async () => {
+      const { failed } = await resync();
       if (failed !== undefined) failures.push(failed);
     };
-    const loops = [loop(250, sweeping), loop(400, sweeping), loop(KUBELET, mount)];
+    const loops = [loop(250, resyncing), loop(400, resyncing), loop(KUBELET, mount)];
     return {
       failures,
       end: async () => {

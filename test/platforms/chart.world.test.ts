@@ -22,7 +22,7 @@ import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { documented, type } from './documented.ts';
 import { runJobs } from './jobs.ts';
-import { type ReconcileProcess, startReconcile, sweepOnce } from './node-process.ts';
+import { type ReconcileProcess, resyncOnce, startReconcile } from './node-process.ts';
 import { apply, sampleFor } from './world.ts';
 
 const HELM = process.env.HELM ?? 'helm';
@@ -391,7 +391,7 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
     expect((await kubectl(['get', 'crd', '-o', 'name'])).match(/gateway-operator\.dev$/gm)).toHaveLength(kinds.length);
   });
 
-  test('in one namespace the Role is enough for a sweep that makes a gateway and keys, and other namespaces are left alone', async () => {
+  test('in one namespace the Role is enough for a resync that makes a gateway and keys, and other namespaces are left alone', async () => {
     const rendered = template('--set=oneNamespace.enabled=true', '--no-hooks', '--namespace=default');
     await kubectl(['apply', '-f', '-'], rendered);
     const token = (await kubectl(['-n', 'default', 'create', 'token', 'reconcile'])).trim();
@@ -405,7 +405,7 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
     );
     await apply(cluster, objects);
     const environment = { KUBECONFIG: file, WATCH_NAMESPACE: 'default' };
-    const { observed, failed } = await sweepOnce(join(folder, 'node/reconcile.mjs'), environment);
+    const { observed, failed } = await resyncOnce(join(folder, 'node/reconcile.mjs'), environment);
     expect({ failed, instances: observed.GatewayInstance }).toEqual({ failed: {}, instances: 1 });
     const deployment = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' };
     expect(await cluster.get(deployment, 'default', 'sample-gateway')).toBeDefined();

@@ -94,7 +94,7 @@ describe('Cloudflare Workers', () => {
       ({ type }) => type === 'Ready',
     );
 
-  test('the cron trigger sweeps: the instance stands, its keys are minted', async () => {
+  test('the cron trigger resyncs: the instance stands, its keys are minted', async () => {
     await world.apply(world.sample());
     expect(await workers.scheduled('reconcile'), workers.printed()).toBe('ok');
     expect(await readyOf('GatewayInstance', 'sample')).toMatchObject({ status: 'True', reason: 'Ready' });
@@ -112,7 +112,7 @@ describe('Cloudflare Workers', () => {
     expect(row?.count).toBe('2');
   });
 
-  test('a second sweep over unchanged objects writes nothing', async () => {
+  test('a second resync over unchanged objects writes nothing', async () => {
     const before = await world.cluster.list(virtualKeys);
     expect(await workers.scheduled('reconcile')).toBe('ok');
     expect(await world.cluster.list(virtualKeys)).toEqual(before);
@@ -145,12 +145,12 @@ describe('Cloudflare Workers', () => {
     expect((await fetch(`${workers.url}/${SEGMENT}/validate`)).status).toBe(405);
   });
 
-  test('an admitted object is reconciled by the hint, without waiting for the schedule', async () => {
-    const good = keyNamed('hinted', ['sample-small']);
+  test('an admitted object is reconciled by the trigger, without waiting for the schedule', async () => {
+    const good = keyNamed('triggered', ['sample-small']);
     expect((await review(good)).status).toBe(200);
     await world.apply([good]);
     await eventually(
-      () => statusOf('VirtualKey', 'hinted'),
+      () => statusOf('VirtualKey', 'triggered'),
       (status) => status?.isActive === true,
     );
   });
@@ -171,13 +171,13 @@ describe('Cloudflare Workers', () => {
   test('with many gateway processes, which is the default, a store in memory is refused', async () => {
     const strict = await startWorkers([worker('reconcile')], ca);
     try {
-      const sweep = async () => {
+      const resync = async () => {
         const report = await (await askWorker(strict.url)).json();
         expect(report).toMatchObject({ observed: { GatewayInstance: 1 }, failed: {} });
         return readyOf('GatewayInstance', 'sample');
       };
-      // A late hint of the test before may still reach the reconcile that serves one process, and say the opposite once more.
-      const ready = await eventually(sweep, (condition) => condition?.reason === 'StoreNotShared');
+      // A late trigger of the test before may still reach the reconcile that serves one process, and say the opposite once more.
+      const ready = await eventually(resync, (condition) => condition?.reason === 'StoreNotShared');
       expect(ready).toMatchObject({ status: 'False' });
     } finally {
       await strict.stop();

@@ -54,7 +54,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
         return object.metadata.name === 'sample-store' ? { ...object, data: store } : object;
       }),
     );
-    await sweep();
+    await resync();
     value = String((await statusOf('VirtualKey', 'example-service'))?.keyValue);
   });
   afterAll(async () => {
@@ -79,7 +79,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
       { ...gatewayWorker({ world, objects: withClaude(world.sample()), upstash }), isDirect: true },
     ];
   };
-  const sweep = async () => expect(await workers.scheduled('reconcile'), workers.printed()).toBe('ok');
+  const resync = async () => expect(await workers.scheduled('reconcile'), workers.printed()).toBe('ok');
   const statusOf = async (kind: string, name: string) =>
     (await world.cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
   const client = (apiKey = value, maxRetries = 0) => new OpenAI({ apiKey, baseURL: workers.direct, maxRetries });
@@ -201,7 +201,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
     onTestFinished(async () => {
       await put('100');
     });
-    await sweep();
+    await resync();
     await eventually(ownKey, ({ maxBudget }) => nano(maxBudget) === limit);
     const ending = () =>
       client()

@@ -116,13 +116,13 @@ describeUnless(why, 'Knative on real Pods', () => {
   );
 
   test(
-    "admission's hint wakes reconcile from zero: a new key is usable without a sweep",
+    "admission's trigger wakes reconcile from zero: a new key is usable without a resync",
     async () => {
       await rig.kubectl('-n gateway-operator delete pingsource every-minute');
       await isAtZero('gateway-operator', 'reconcile');
       const began = performance.now();
-      await rig.kubectl('apply -f -', teamKey('hinted'));
-      await keyReady('hinted');
+      await rig.kubectl('apply -f -', teamKey('triggered'));
+      await keyReady('triggered');
       node.note(`${seconds(began)} s from the apply of a key until it is ready, reconcile at zero`);
     },
     LONG,
@@ -150,7 +150,7 @@ describeUnless(why, 'Knative on real Pods', () => {
     'PingSource wakes reconcile from zero: a Secret that somebody deletes is made again',
     async () => {
       await isAtZero('gateway-operator', 'reconcile');
-      await rig.kubectl('-n team delete secret hinted-key');
+      await rig.kubectl('-n team delete secret triggered-key');
       await pause(1000);
       expect(await podsOf('gateway-operator', 'reconcile')).toBe('');
       const token = 'jsonpath={.data.reconcile-token}';
@@ -158,11 +158,11 @@ describeUnless(why, 'Knative on real Pods', () => {
       const began = performance.now();
       await rig.kubectl('apply -f -', pingSourceWith(Buffer.from(value, 'base64').toString()));
       await eventually(
-        () => rig.run('kubectl', ['-n', 'team', 'get', 'secret', 'hinted-key']),
+        () => rig.run('kubectl', ['-n', 'team', 'get', 'secret', 'triggered-key']),
         ({ code }) => code === 0,
         TO_ZERO,
       );
-      node.note(`${seconds(began)} s from the apply of a PingSource until its sweep has mended, reconcile at zero`);
+      node.note(`${seconds(began)} s from the apply of a PingSource until its resync has repaired, reconcile at zero`);
     },
     LONG,
   );

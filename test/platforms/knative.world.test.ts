@@ -96,7 +96,7 @@ describeUnless(why, 'Knative', () => {
     expect(await judge(document)).toMatch(/denied the request|is invalid|Unsupported value/);
   });
 
-  test('the source of hints may watch our kinds: the controller asked with its account', async () => {
+  test('the source of triggers may watch our kinds: the controller asked with its account', async () => {
     // Nothing runs Services here: their address is what the kit says.
     await script(join(KIT, 'knative.sh'), state, 'ready', 'gateway-operator/reconcile', 'http://127.0.0.1:9');
     const condition = async () =>
@@ -126,8 +126,8 @@ describeUnless(why, 'Knative', () => {
       const found = await harness.get(PARTS.KnativeService, 'main-serving');
       return found as KubeObject & { spec: { template: { metadata: { annotations: object } } } };
     };
-    const sweep = async () => {
-      const report = await harness.sweep();
+    const resync = async () => {
+      const report = await harness.resync();
       expect(report.failed).toEqual({});
       return report.actions;
     };
@@ -156,7 +156,7 @@ describeUnless(why, 'Knative', () => {
     });
 
     test('Auto finds Knative, and its webhook takes the Service as it stands, without a warning', async () => {
-      expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
+      expect(await resync()).toMatchObject({ ApplyWorkload: 1 });
       const { metadata } = await live();
       expect(metadata.annotations).toMatchObject({
         'serving.knative.dev/creator': 'system:serviceaccount:gateway-operator:reconcile',
@@ -180,18 +180,18 @@ describeUnless(why, 'Knative', () => {
       }
     });
 
-    test('what the webhook fills in is not fought over: sweeps write nothing', async () => {
+    test('what the webhook fills in is not fought over: resyncs write nothing', async () => {
       const { metadata } = await live();
-      for (let turn = 0; turn < 3; turn += 1) expect(await sweep()).toEqual({});
+      for (let turn = 0; turn < 3; turn += 1) expect(await resync()).toEqual({});
       expect((await live()).metadata.resourceVersion).toBe(metadata.resourceVersion);
     });
 
     test('is ready, where Knative says, once Knative says so', async () => {
       await script(join(KIT, 'knative.sh'), state, 'ready', 'default/main-serving', 'http://main-serving.default.svc');
-      await sweep();
+      await resync();
       expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
       expect(await harness.status(gatewayInstances, 'main')).toMatchObject({ url: 'http://main-serving.default.svc' });
-      expect(await sweep()).toEqual({});
+      expect(await resync()).toEqual({});
     });
 
     test('each change is one write, its clearing one more, and what others added stays', async () => {
@@ -209,8 +209,8 @@ describeUnless(why, 'Knative', () => {
       })) {
         for (const next of [value, null]) {
           await edit({ [field]: next });
-          expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
-          expect(await sweep()).not.toHaveProperty('ApplyWorkload');
+          expect(await resync()).toMatchObject({ ApplyWorkload: 1 });
+          expect(await resync()).not.toHaveProperty('ApplyWorkload');
         }
         expect(JSON.stringify((await live()).spec)).toBe(before);
       }
@@ -221,13 +221,13 @@ describeUnless(why, 'Knative', () => {
       expect(await harness.shown()).toEqual([]);
     });
 
-    test('what the webhook refuses is told in its words, and is mended by the next edit', async () => {
+    test('what the webhook refuses is told in its words, and is repaired by the next edit', async () => {
       await edit({ podAnnotations: { 'autoscaling.knative.dev/target': 'many' } });
-      expect((await harness.sweep()).failed).toEqual({ ApplyWorkload: 1 });
+      expect((await harness.resync()).failed).toEqual({ ApplyWorkload: 1 });
       const said = await conditionOf('WorkloadReady');
       expect(said?.message).toMatch(/autoscaling.knative.dev\/target|invalid value: many/);
       await edit({ podAnnotations: null });
-      expect(await sweep()).not.toHaveProperty('failed');
+      expect(await resync()).not.toHaveProperty('failed');
     });
   });
 });

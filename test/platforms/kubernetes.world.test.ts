@@ -23,8 +23,8 @@ import {
   allPrinted,
   type NodeProcess,
   RECONCILE_TOKEN,
+  type Resync,
   runNode,
-  type Sweep,
   startNode,
   startReconcile,
 } from './node-process.ts';
@@ -117,7 +117,7 @@ describeUnless(why, 'plain Kubernetes', () => {
     }
   });
 
-  test('one reconcile runs at a time: an update starts when its predecessor has ended, and a sweep when the one before has', () => {
+  test('one reconcile runs at a time: an update starts when its predecessor has ended, and a resync when the previous one has', () => {
     const operator = documentsOf(INSTALL);
     const named = (kind: string) => operator.find((one) => one.kind === kind && one.metadata.name === 'reconcile');
     expect(named('Deployment')?.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
@@ -178,7 +178,7 @@ describeUnless(why, 'plain Kubernetes', () => {
       });
       closing.push(() => reconcile.stop());
       // The first run issues the certificate that admission waits for, and has both configurations trust it; the kubelet mounts it.
-      const { failed, certificate } = await sweep();
+      const { failed, certificate } = await resync();
       expect(failed).toEqual({});
       expect(certificate?.actions.filter((action) => action === 'TrustAuthorities')).toHaveLength(2);
       const secret = await cluster.get(RESOURCES.secrets, 'gateway-operator', 'admission-tls');
@@ -221,11 +221,11 @@ describeUnless(why, 'plain Kubernetes', () => {
       }
     };
     /** What the CronJob does. */
-    const sweep = async () => {
+    const resync = async () => {
       const environment = { RECONCILE_URL: reconcile.url, RECONCILE_TOKEN };
       const { code, stdout, stderr } = await runNode(join(folder, 'node/trigger.mjs'), [], environment);
       expect(`${code} ${stderr}`).toBe('0 ');
-      return JSON.parse(stdout) as Sweep;
+      return JSON.parse(stdout) as Resync;
     };
     const statusOf = async (kind: string, name: string) =>
       (await cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
@@ -248,7 +248,7 @@ describeUnless(why, 'plain Kubernetes', () => {
       expect(stdout).toMatch(/^admission answers: .*give each entry a Secret of its own/);
     });
 
-    test('the first gateway of docs/deploy.md is admitted as it stands there', async () => {
+    test('the first gateway of docs/deploy.md is admitted as it is there', async () => {
       const text = documented('docs/deploy.md', 'first gateway');
       const desk = join(folder, 'desk');
       const said = await type(text, desk, server.kubeconfig);
@@ -260,7 +260,7 @@ describeUnless(why, 'plain Kubernetes', () => {
 
     test('the sample is admitted; one run of reconcile makes it ready and mints its keys, another writes nothing', async () => {
       await kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items: sample }));
-      expect((await sweep()).failed).toEqual({});
+      expect((await resync()).failed).toEqual({});
       expect(await statusOf('VirtualKey', 'example-service')).toMatchObject({ isActive: true });
       expect(await statusOf('VirtualKey', 'alice')).toMatchObject({ isActive: true });
       expect(detector.values.size).toBeGreaterThanOrEqual(4);
@@ -269,7 +269,7 @@ describeUnless(why, 'plain Kubernetes', () => {
       const map = await cluster.get(RESOURCES.configMaps, 'default', `sample-${instance?.snapshotHash}`);
       expect(map).toMatchObject({ immutable: true });
       const before = await cluster.list(virtualKeys);
-      expect((await sweep()).failed).toEqual({});
+      expect((await resync()).failed).toEqual({});
       expect(await cluster.list(virtualKeys)).toEqual(before);
     });
 
@@ -278,7 +278,7 @@ describeUnless(why, 'plain Kubernetes', () => {
         (one) => one.type === type,
       )?.status;
 
-    test('a gateway is ready a few seconds after its Pods are, without a sweep: the hint of its instance is repeated', async () => {
+    test('a gateway is ready a few seconds after its Pods are, without a resync: the trigger of its instance is repeated', async () => {
       const own = sample.find(({ kind }) => kind === 'GatewayInstance');
       const deployed = {
         ...own,
@@ -299,37 +299,37 @@ describeUnless(why, 'plain Kubernetes', () => {
       );
     });
 
-    test('a key works and a deleted one is gone without a sweep', async () => {
+    test('a key works and a deleted one is gone without a resync', async () => {
       const own = sample.find(({ kind }) => kind === 'VirtualKey');
-      const hinted = {
+      const triggered = {
         ...own,
-        metadata: { name: 'hinted', namespace: 'default' },
-        spec: { ...(own?.spec as object), keyAlias: 'hinted' },
+        metadata: { name: 'triggered', namespace: 'default' },
+        spec: { ...(own?.spec as object), keyAlias: 'triggered' },
       };
-      await kubectl(['apply', '-f', '-'], JSON.stringify(hinted));
+      await kubectl(['apply', '-f', '-'], JSON.stringify(triggered));
       await eventually(
-        () => statusOf('VirtualKey', 'hinted'),
+        () => statusOf('VirtualKey', 'triggered'),
         (status) => status?.isActive === true,
       );
-      await kubectl(['delete', 'vk', 'hinted', '--timeout=30s']);
-      expect(await cluster.get(RESOURCES.secrets, 'default', 'hinted-key')).toBeUndefined();
+      await kubectl(['delete', 'vk', 'triggered', '--timeout=30s']);
+      expect(await cluster.get(RESOURCES.secrets, 'default', 'triggered-key')).toBeUndefined();
     });
 
-    test('a lost and an edited key are mended; then everything is deleted, and nothing of ours is left', async () => {
+    test('a lost and an edited key are repaired; then everything is deleted, and nothing of ours is left', async () => {
       await kubectl(['delete', 'secret', 'example-service-key']);
       await kubectl(['patch', 'secret', 'alice-key', '--type=merge', '-p', '{"data":{"key":"Zm9yZ2Vk"}}']);
-      expect((await sweep()).failed).toEqual({});
+      expect((await resync()).failed).toEqual({});
       expect(await statusOf('VirtualKey', 'example-service')).toMatchObject({ isActive: true });
       await kubectl(['patch', 'gwuser', 'alice', '--type=merge', '-p', '{"spec":{"autoCreateKey":false}}']);
-      expect((await sweep()).failed).toEqual({});
+      expect((await resync()).failed).toEqual({});
       expect(await statusOf('VirtualKey', 'alice')).toBeUndefined();
       const models = sample.find(({ kind }) => kind === 'GatewayInstance')?.spec as { models: unknown[] };
       const patch = JSON.stringify({ spec: { models: models.models.slice(0, 1) } });
       await kubectl(['patch', 'vk', 'example-service', '--type=merge', '-p', '{"spec":{"models":["sample-small"]}}']);
       await kubectl(['patch', 'gwi', 'sample', '--type=merge', '-p', patch]);
-      expect((await sweep()).failed).toEqual({});
+      expect((await resync()).failed).toEqual({});
       await kubectl(['delete', '--wait=false', 'vk,gwuser,gwteam,gwi', '--all']);
-      expect((await sweep()).failed).toEqual({});
+      expect((await resync()).failed).toEqual({});
       expect(await kubectl(['get', CATEGORY, '-A', '-o', 'name'])).toBe('');
       const left = await kubectl(['get', 'secrets', '-l', 'gateway-operator.dev/managed=true', '-o', 'name']);
       expect(left).toBe('');

@@ -13,7 +13,7 @@ export interface WorkerOfTest {
   readonly services: Readonly<Record<string, string>>;
   /** Binding to `postgres://…`. */
   readonly hyperdrives?: Readonly<Record<string, string>>;
-  /** KV namespaces, by binding, and what stands in them. */
+  /** KV namespaces, by binding, and what is in them. */
   readonly namespaces?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Has an address of its own, though another is the first. */
   readonly isDirect?: true;
@@ -43,7 +43,7 @@ export interface Listening {
   readonly tls?: { readonly cert: string; readonly key: string };
 }
 
-/** The first Worker gets the public address. `ca` is a PEM file that workerd trusts besides its own. */
+/** The first Worker gets the public address. `ca` is a PEM file that workerd trusts in addition to its own. */
 export async function startWorkers(
   workers: ReadonlyArray<WorkerOfTest>,
   ca: string,

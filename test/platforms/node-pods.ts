@@ -41,7 +41,7 @@ export async function podsOf(rig: Rig, ...namespaces: string[]): Promise<Readonl
   return pods.filter(({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === 'Running');
 }
 
-/** Objects of every kind whose names are ours; fails where a kind of ours is left. */
+/** Objects of every kind whose names are ours; fails where one of our kinds is left. */
 export async function leftovers(rig: Rig): Promise<ReadonlyArray<string>> {
   const kinds = (await rig.kubectl('api-resources --verbs=list -o name')).split('\n').filter(Boolean);
   const left = kinds.filter((kind) => kind.includes('gateway-operator'));

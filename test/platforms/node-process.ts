@@ -50,7 +50,7 @@ interface Asking extends RequestInit {
 }
 
 export interface ReconcileProcess extends NodeProcess {
-  /** Asks with the token: a sweep, unless this says otherwise. */
+  /** Asks with the token: a resync, unless this says otherwise. */
   ask(init?: Asking, query?: string): Promise<Response>;
 }
 
@@ -62,17 +62,17 @@ export async function startReconcile(bundle: string, environment: Environment): 
   return { ...started, ask };
 }
 
-/** One sweep of a process of its own; its report. Throws what it answered otherwise. */
-export async function sweepOnce(bundle: string, environment: Environment): Promise<Sweep> {
+/** One resync of a process of its own; its report. Throws what it answered otherwise. */
+export async function resyncOnce(bundle: string, environment: Environment): Promise<Resync> {
   const reconcile = await startReconcile(bundle, environment);
   const answer = await reconcile.ask();
   const text = await answer.text();
   const code = await reconcile.stop();
   if (!answer.ok || code !== 0) throw new Error(`${answer.status} ${text}, exit code ${code}: ${reconcile.printed()}`);
-  return JSON.parse(text) as Sweep;
+  return JSON.parse(text) as Resync;
 }
 
-export interface Sweep {
+export interface Resync {
   readonly observed: Readonly<Record<string, number>>;
   readonly actions: Readonly<Record<string, number>>;
   readonly failed: Readonly<Record<string, number>>;

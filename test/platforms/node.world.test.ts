@@ -20,11 +20,11 @@ import {
   type AdmissionProcess,
   type NodeProcess,
   RECONCILE_TOKEN,
+  resyncOnce,
   runNode,
   startAdmission,
   startNode,
   startReconcile,
-  sweepOnce,
 } from './node-process.ts';
 import { reviewOf } from './review.ts';
 import { startStore, startTwoGateways } from './two-gateways.ts';
@@ -46,7 +46,7 @@ describe('the Node bundles', () => {
     (await world.cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
 
   describe('reconcile', () => {
-    test('as a server: a sweep makes the instance ready and mints its keys, and SIGTERM ends it with 0', async () => {
+    test('as a server: a resync makes the instance ready and mints its keys, and SIGTERM ends it with 0', async () => {
       const reconcile = await startReconcile(bundle('reconcile'), {
         KUBECONFIG: world.kubeconfig,
         GATEWAY_PROCESSES: 'one',
@@ -60,12 +60,12 @@ describe('the Node bundles', () => {
     });
 
     test('another process has no action over unchanged objects', async () => {
-      const report = await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
+      const report = await resyncOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       expect(report).toMatchObject({ observed: { GatewayInstance: 1, VirtualKey: 2, User: 1, Team: 1 }, failed: {} });
       expect(report.actions.WriteStatus).toBeUndefined();
     });
 
-    test('a sweep of a cluster that does not answer says so: 503', async () => {
+    test('a resync of a cluster that does not answer says so: 503', async () => {
       const kubeconfig = join(world.folder, 'nowhere');
       writeFileSync(kubeconfig, readFileSync(world.kubeconfig, 'utf8').replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1'));
       const reconcile = await startReconcile(bundle('reconcile'), { KUBECONFIG: kubeconfig });
@@ -74,7 +74,7 @@ describe('the Node bundles', () => {
       expect(await reconcile.stop()).toBe(0);
     });
 
-    test('answers nobody without its token: neither a sweep nor a plan', async () => {
+    test('answers nobody without its token: neither a resync nor a plan', async () => {
       const reconcile = await startReconcile(bundle('reconcile'), { KUBECONFIG: world.kubeconfig });
       for (const path of ['', '?dry-run=true']) {
         expect((await fetch(`${reconcile.url}/${path}`, { method: 'POST' })).status).toBe(401);
@@ -126,7 +126,7 @@ describe('the Node bundles', () => {
       expect(bad).toMatchObject({ response: { allowed: false, status: { code: 422 } } });
     });
 
-    test('an admitted object is reconciled by a hint, where RECONCILE_URL names reconcile', async () => {
+    test('an admitted object is reconciled by a trigger, where RECONCILE_URL names reconcile', async () => {
       await post(`${admission.base}/validate`, reviewOf(key(['sample-small'])), world.certificates.ca);
       await world.apply([key(['sample-small'])]);
       await eventually(
@@ -318,7 +318,7 @@ describe('the Node bundles', () => {
     testUnless(missing, 'of 500 requests to two of them exactly ten run where rpmLimit is 10', async () => {
       const both = await startTwo();
       await world.cluster.patch(resourceOf('VirtualKey'), 'default', 'example-service', { spec: { rpmLimit: 10 } });
-      await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
+      await resyncOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       let ran = 0;
       const send = async ({ url }: NodeProcess) => {
         const openai = new OpenAI({ apiKey: value, baseURL: url, maxRetries: 0 });

@@ -188,7 +188,7 @@ describeUnless(why, 'real Pods', () => {
         return items.filter(({ type, involvedObject: { kind } }) => type === 'Warning' && kind === 'VirtualKey').length;
       };
       const instance = async () => (await rig.call('GET', OURS('default', 'llm'))).body as Instance;
-      // Only a sweep counts.
+      // Only a resync counts.
       await eventually(instance, ({ status }) => status?.keys?.active === KEYS.length + 1, LONG);
       const before = await said();
       const rolled = { spec: { workload: { podAnnotations: { rolled: 'yes' } } } };
@@ -341,7 +341,7 @@ describeUnless(why, 'real Pods', () => {
     async () => {
       await install();
       await rig.kubectl('delete namespace gateway-operator');
-      // People who clean up go on here, and get stuck.
+      // People who clean up continue here, and get stuck.
       await rig.kubectl('delete virtualkeys,gatewayinstances --all --wait=false');
       const began = performance.now();
       await uninstall();

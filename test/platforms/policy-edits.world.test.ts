@@ -105,7 +105,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
       GATEWAY_PROCESSES: 'many',
       RECONCILE_TOKEN,
     });
-    await sweep();
+    await resync();
     const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
     gateways = await startTwoGateways(bundle('gateway'), mounts, world.folder, redis);
   });
@@ -116,7 +116,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
   });
 
   const headers = { authorization: `Bearer ${RECONCILE_TOKEN}` };
-  const sweep = async () => expect((await fetch(reconcile.url, { method: 'POST', headers })).status).toBe(200);
+  const resync = async () => expect((await fetch(reconcile.url, { method: 'POST', headers })).status).toBe(200);
   const currentValue = async (name: string): Promise<string> => {
     const status = (await world.cluster.get(keys, 'default', name))?.status as { keyValue?: string } | undefined;
     return status?.keyValue ?? '';
@@ -167,7 +167,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     await Promise.all(EDITS.map(perform));
     // Asked up to the write, so that each process has an answer of just before it.
     await round();
-    await sweep();
+    await resync();
     const isAll = (said: readonly string[]) => said.join() === expected(1).join();
     const inForce = eventually(round, isAll, IN_FORCE);
     const renewed = await currentValue('rotated');
@@ -181,7 +181,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
   test('the window that was lengthened keeps its spend: both processes, the status and the entries say the same', async () => {
     const value = await currentValue('lengthened');
     const look = async () => {
-      await sweep();
+      await resync();
       const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as Told;
       const all = [status, ...(await Promise.all(gateways.both.map((gateway) => toldBy(gateway, value))))];
       const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_ENTRIES);
@@ -206,7 +206,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
       ([one, other]) => one !== undefined && other !== undefined && spendOf(one) === spendOf(other),
     );
     await world.cluster.patch(keys, 'default', 'lengthened', { spec: { budgetDuration: '30d' } });
-    await sweep();
+    await resync();
     for (const gateway of gateways.both) {
       const told = await eventually(
         () => toldBy(gateway, value),

@@ -1,4 +1,4 @@
-// The last release and this version, one after the other and back, on the same cluster and database: keys work, and their spend goes on.
+// The last release and this version, one after the other and back, on the same cluster and database: keys work, and their spend continues.
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
 import { describeUnless, whyNotAll } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { mountSample } from './mounts.ts';
-import { startNode, sweepOnce } from './node-process.ts';
+import { resyncOnce, startNode } from './node-process.ts';
 import { startWorld, type TestWorld } from './world.ts';
 
 const release = lastRelease();
@@ -33,15 +33,15 @@ describeUnless(missing, `this version and ${release}`, () => {
   }, 120_000);
   afterAll(() => world?.stop());
 
-  const sweep = async (version: keyof typeof versions) => {
+  const resync = async (version: keyof typeof versions) => {
     const bundle = join(versions[version], 'node/reconcile.mjs');
-    return sweepOnce(bundle, { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
+    return resyncOnce(bundle, { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
   };
   const keyValue = async () => {
     const key = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'example-service');
     return (key?.status as { readonly keyValue?: string } | undefined)?.keyValue;
   };
-  /** Pays one call on a gateway of this version, which has the mounts and the outbox of the one before; answers the spend after it. */
+  /** Pays one call on a gateway of this version, which has the mounts and the outbox of the previous one; answers the spend after it. */
   const pay = async (version: keyof typeof versions): Promise<number> => {
     const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
     const gateway = await startNode(join(versions[version], 'node/gateway.mjs'), { ...mounts });
@@ -59,12 +59,12 @@ describeUnless(missing, `this version and ${release}`, () => {
     }
   };
 
-  test('forth and back, a key keeps its value and its spend, and each sweep ends without a failure', async () => {
-    expect((await sweep('before')).failed).toEqual({});
+  test('forth and back, a key keeps its value and its spend, and each resync ends without a failure', async () => {
+    expect((await resync('before')).failed).toEqual({});
     const value = await keyValue();
     const spends = [await pay('before')];
     for (const version of ['now', 'before', 'now'] as const) {
-      expect((await sweep(version)).failed, version).toEqual({});
+      expect((await resync(version)).failed, version).toEqual({});
       expect(await keyValue()).toBe(value);
       spends.push(await pay(version));
     }

@@ -37,8 +37,8 @@ export interface CertificateHarness {
   readonly clock: { now(): number; pass(millis: number): void };
   /** How many serving certificates were issued. */
   issued(): number;
-  sweep(terms?: CertificateDeps): Promise<CertificateReport>;
-  /** The whole function: a sweep, a hint, a dry run. Nothing else is in its cluster. */
+  resync(terms?: CertificateDeps): Promise<CertificateReport>;
+  /** The whole function: a resync, a trigger, a dry run. Nothing else is in its cluster. */
   post(query?: string, init?: RequestInit): Promise<string>;
   plan(): ReturnType<typeof planCertificate>;
   view(): Promise<View>;
@@ -154,7 +154,7 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
     terms,
     clock,
     issued: () => issued,
-    sweep: (given = terms) => keepCertificate(keeper, given),
+    resync: (given = terms) => keepCertificate(keeper, given),
     post: async (query = '', init = {}) => (await app.request(`/${query}`, { method: 'POST', ...init })).text(),
     plan: () => planCertificate(keeper, terms),
     view: () => observe(cluster, terms),

@@ -12,7 +12,7 @@ export function createChat(harness: () => Harness) {
   /** Its value, once it works. */
   const working = async (spec: object = {}) => {
     await harness().apply(makeKey(spec));
-    expect((await harness().sweep()).failed).toEqual({});
+    expect((await harness().resync()).failed).toEqual({});
     return published();
   };
   const editKey = (spec: object, name = 'chat') => harness().edit(virtualKeys, name, { spec });

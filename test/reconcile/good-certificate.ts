@@ -18,26 +18,26 @@ export const bundle = (harness: Harness, index: 0 | 1) => {
 export async function started(): Promise<Harness> {
   const harness = createHarness();
   await harness.applyHooks();
-  expect(await harness.sweep()).not.toHaveProperty('failed');
+  expect(await harness.resync()).not.toHaveProperty('failed');
   return harness;
 }
 
 /** Minutes after something happened. */
 const MOMENTS = [0, 1, 2, 3, 70];
 
-export async function sweeps(harness: Harness, sweep: () => Promise<unknown> = harness.sweep): Promise<void> {
+export async function resyncs(harness: Harness, resync: () => Promise<unknown> = harness.resync): Promise<void> {
   const from = harness.clock.now();
   for (const minute of MOMENTS) {
     harness.clock.pass(from + minute * MINUTE - harness.clock.now());
-    await sweep();
+    await resync();
   }
 }
 
-/** There is a good certificate, both configurations trust it, and the next sweep has nothing to do. */
+/** There is a good certificate, both configurations trust it, and the next resync has nothing to do. */
 export async function expectGood(harness: Harness): Promise<void> {
   const serving = harness.serving();
   const before = writes(harness);
-  expect(await harness.sweep()).toEqual({ actions: [] });
+  expect(await harness.resync()).toEqual({ actions: [] });
   expect(writes(harness)).toBe(before);
   for (const index of [0, 1] as const) expect(bundle(harness, index)).toContain(serving?.ca);
   expect(harness.complaints()).toEqual([]);

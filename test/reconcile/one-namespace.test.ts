@@ -1,4 +1,4 @@
-// A sweep with rights in one namespace only: no call leaves it.
+// A resync with rights in one namespace only: no call leaves it.
 import { expect, test } from 'vitest';
 import { withinNamespace } from '#adapters/kubernetes/one-namespace.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -24,13 +24,13 @@ test('an operator of one namespace asks for nothing outside it, and serves what 
   const makeOther = () => makeInstance({}, 'main', 'other');
   await harness.apply(...makeSecrets(), makeInstance(), makeOther(), makeKey(), makeKey(elsewhere, 'lost'));
   isWatching = true;
-  const report = await harness.sweep();
+  const report = await harness.resync();
   expect(report).toMatchObject({ observed: { GatewayInstance: 1, VirtualKey: 2 }, failed: {} });
   expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   expect(await harness.ready(virtualKeys, 'lost')).toBe('False InstanceNotFound');
-  await harness.hint('VirtualKey', 'lost');
-  await harness.hint('GatewayInstance', 'main', 'other');
+  await harness.trigger('VirtualKey', 'lost');
+  await harness.trigger('GatewayInstance', 'main', 'other');
   expect(harness.log.lines.filter(({ level }) => level !== 'info')).toEqual([]);
 
   const printed: string[] = [];

@@ -17,7 +17,7 @@ export function createRotation(harness: () => Harness) {
     harness().edit(virtualKeys, 'chat', { metadata: { annotations: { [ROTATE]: text } } });
   const pass = async (millis: number) => {
     harness().clock.pass(millis);
-    return harness().sweep();
+    return harness().resync();
   };
   const condition = async (wanted: string) => {
     const { conditions } = await harness().status(virtualKeys, 'chat');

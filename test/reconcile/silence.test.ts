@@ -9,7 +9,7 @@ import { takeShown } from './silence.ts';
 test('a key or password in a log, an event or a status is found after the test; the status of its own key may show it', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance(), makeKey());
-  await harness.sweep();
+  await harness.resync();
   const value = (await harness.value('chat-key')) ?? '';
   expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value });
   harness.log.info('connecting', { to: `postgres://gateway:${PASSWORD}@db` });

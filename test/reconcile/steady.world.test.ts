@@ -1,4 +1,4 @@
-// Do sweeps over a sample that has settled write anything to a real API server, whatever runs its gateways?
+// Do resyncs over a sample that has settled write anything to a real API server, whatever runs its gateways?
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
@@ -15,7 +15,7 @@ import { createHarness, type Harness } from './harness.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
 
-const SWEEPS = 5;
+const RESYNCS = 5;
 const INSTANCES = ['main', 'serverless', 'elsewhere'];
 const skip = whyNoControlPlane();
 
@@ -62,7 +62,7 @@ describeUnless(skip, 'a settled sample', () => {
     return ours.map(({ kind, metadata }) => `${kind} ${metadata.name} ${metadata.resourceVersion}`).sort();
   };
 
-  /** A workload is applied by each sweep; that such an apply changes nothing is seen in the versions. */
+  /** A workload is applied by each resync; that such an apply changes nothing is seen in the versions. */
   const isWrite = (request: string) => !request.startsWith('GET ') && !request.endsWith('&force=true');
 
   test('of a Deployment, a Knative Service and a gateway that runs elsewhere stays as it is: no object gets a new version', async () => {
@@ -79,23 +79,23 @@ describeUnless(skip, 'a settled sample', () => {
       makeKey(on('serverless'), 'serverless'),
       makeKey({ ...on('elsewhere'), deletionPolicy: 'Retain', blocked: true }, 'elsewhere'),
     );
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     // Nothing runs controllers here.
     await runDeployment(harness);
     await runKnative(harness, 'serverless-serving');
-    for (let run = 0; run < 3; run += 1) await harness.sweep();
+    for (let run = 0; run < 3; run += 1) await harness.resync();
     for (const name of INSTANCES) expect(await harness.ready(gatewayInstances, name)).toBe('True Ready');
     expect(await harness.ready(virtualKeys, 'serverless')).toBe('True Ready');
 
     const before = await versions();
     expect(before.filter((line) => line.startsWith('Event ')).length).toBeGreaterThan(5);
     asked.length = 0;
-    for (let run = 0; run < SWEEPS; run += 1) {
+    for (let run = 0; run < RESYNCS; run += 1) {
       harness.clock.pass(60_000);
-      const { actions, failed } = await harness.sweep();
+      const { actions, failed } = await harness.resync();
       expect({ actions, failed }).toEqual({ actions: {}, failed: {} });
     }
-    expect(asked.length).toBeGreaterThan(SWEEPS);
+    expect(asked.length).toBeGreaterThan(RESYNCS);
     expect(asked.filter(isWrite)).toEqual([]);
     expect(asked.filter((request) => /\/secrets(\?|$)/.test(request))).toEqual([]);
     expect(await versions()).toEqual(before);
@@ -106,12 +106,12 @@ describeUnless(skip, 'a settled sample', () => {
     await harness.edit(gatewayInstances, 'main', {
       spec: { workload: { env: [{ name: 'LOG_LEVEL', value: 'warn' }] } },
     });
-    expect((await harness.sweep()).actions).toMatchObject({ ApplyWorkload: 1 });
+    expect((await harness.resync()).actions).toMatchObject({ ApplyWorkload: 1 });
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     const before = await versions();
     asked.length = 0;
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     expect(asked.filter(isWrite)).toEqual([]);
     expect(await versions()).toEqual(before);
   });

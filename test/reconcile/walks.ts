@@ -55,14 +55,14 @@ export function createWalks({ harness, admin, reconciles }: WalksDependencies): 
       makeUser({ teamRefs: [{ name: 'research' }] }),
       makeKey(),
     );
-    yield run(harness.sweep());
+    yield run(harness.resync());
     for (const [kind, name] of [
       ['GatewayInstance', 'main'],
       ['VirtualKey', 'chat'],
       ['User', 'alice'],
       ['Team', 'research'],
     ] as const) {
-      yield run(harness.hint(kind, name));
+      yield run(harness.trigger(kind, name));
     }
     for (const [kind, name] of [
       [gatewayInstances, 'main'],
@@ -80,15 +80,15 @@ export function createWalks({ harness, admin, reconciles }: WalksDependencies): 
       },
     });
     await harness.edit(users, 'alice', { spec: { maxBudget: '26' } });
-    yield run(harness.hint('VirtualKey', 'chat'));
-    yield run(harness.sweep());
+    yield run(harness.trigger('VirtualKey', 'chat'));
+    yield run(harness.resync());
     await harness.edit(users, 'alice', { spec: { keyAlias: 'renamed' } });
     const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'default' } };
     for (const retries of [1, 3, 4]) {
       await harness.edit(gatewayInstances, 'main', {
         spec: { routing: { retries }, allowedNamespaces: { from: 'Selector', selector } },
       });
-      yield run(harness.sweep());
+      yield run(harness.resync());
     }
     for (const [kind, name] of [
       [virtualKeys, 'chat'],
@@ -97,7 +97,7 @@ export function createWalks({ harness, admin, reconciles }: WalksDependencies): 
       [gatewayInstances, 'main'],
     ] as const) {
       await harness.remove(kind, name);
-      yield run(harness.sweep());
+      yield run(harness.resync());
     }
     if (failed.length === 0) await keep(failed);
   }
@@ -113,7 +113,7 @@ export function createWalks({ harness, admin, reconciles }: WalksDependencies): 
       { type: 'External', url: 'https://llm.example.com' },
     ]) {
       await harness.apply(makeInstance({ workload: { url: null, scale: null, image: null, ...workload } }));
-      failed.push(...Object.keys((await harness.sweep()).failed));
+      failed.push(...Object.keys((await harness.resync()).failed));
       const { conditions = [] } = await harness.status(gatewayInstances, 'main');
       failed.push(...conditions.map(({ reason }) => reason).filter((reason) => reason === 'WorkloadUnreadable'));
       yield;

@@ -28,16 +28,16 @@ export function createWorkloads(harness: () => Harness) {
       .filter(({ verb, isNoOp }) => (verb === 'apply' || verb === 'delete') && isNoOp !== true)
       .map(({ verb, resource }) => `${verb} ${resource.kind}`);
   };
-  const sweeps = () => writes(() => harness().sweep());
+  const resyncs = () => writes(() => harness().resync());
   const servedSnapshot = () =>
     (part('Deployment') as unknown as Template).spec.template.metadata.annotations['gateway-operator.dev/snapshot'];
 
   /** Until the Deployment runs and nothing is left to do. */
   const running = async (workload: object = { type: 'Deployment' }) => {
     await harness().apply(makeInstance({ workload }), makeKey());
-    await harness().sweep();
+    await harness().resync();
     await runDeployment(harness());
-    await harness().sweep();
+    await harness().resync();
   };
-  return { redis, main, ready, message, part, there, edit, writes, sweeps, servedSnapshot, running };
+  return { redis, main, ready, message, part, there, edit, writes, resyncs, servedSnapshot, running };
 }

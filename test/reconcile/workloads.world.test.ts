@@ -46,8 +46,8 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     const found = await Promise.all((Object.keys(PARTS) as PartName[]).slice(0, 4).map(live));
     return found.map((object) => object?.metadata.resourceVersion);
   };
-  const sweep = async () => {
-    const report = await harness.sweep();
+  const resync = async () => {
+    const report = await harness.resync();
     expect({
       failed: report.failed,
       said: Object.keys(report.failed).length === 0 ? [] : harness.log.lines.slice(-3),
@@ -62,15 +62,15 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     harness.servedAt = 'nobody';
     await harness.apply(...makeSecrets(), makeKey());
     await harness.apply(redis, makeInstance({ workload }));
-    await sweep();
+    await resync();
   });
 
-  test('what was made is found as it was made: sweeps over it write nothing', async () => {
-    await sweep();
+  test('what was made is found as it was made: resyncs over it write nothing', async () => {
+    await resync();
     const before = await versions();
     expect(before.map((version) => version !== undefined)).toEqual([true, true, true, false]);
     for (let turn = 0; turn < 3; turn += 1) {
-      const { WriteStatus: _, RecordEvent: __, ...writes } = await sweep();
+      const { WriteStatus: _, RecordEvent: __, ...writes } = await resync();
       expect(writes).toEqual({});
     }
     const after = (await live('Service'))?.metadata.resourceVersion;
@@ -89,8 +89,8 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     })) {
       for (const next of [value, null]) {
         await edit({ [field]: next });
-        expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
-        expect(await sweep()).not.toHaveProperty('ApplyWorkload');
+        expect(await resync()).toMatchObject({ ApplyWorkload: 1 });
+        expect(await resync()).not.toHaveProperty('ApplyWorkload');
       }
       expect(await text()).toBe(before);
     }
@@ -100,16 +100,16 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     const spec = async () => (await live('Deployment'))?.spec as { strategy: object };
     await edit({ scale: { min: 1, max: 1 } });
     await harness.apply(...makeSecrets());
-    await sweep();
+    await resync();
     expect((await spec()).strategy).toEqual({ type: 'Recreate' });
     await harness.apply(redis);
     await edit({ scale: { min: 2, max: 3 } });
-    await sweep();
+    await resync();
     expect((await spec()).strategy).toMatchObject({ type: 'RollingUpdate' });
     expect(await live('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 3 } });
-    expect(await sweep()).not.toHaveProperty('ApplyWorkload');
+    expect(await resync()).not.toHaveProperty('ApplyWorkload');
     await edit({ scale: { min: 2, max: 2 } });
-    expect(await sweep()).toMatchObject({ DeleteWorkload: 1 });
+    expect(await resync()).toMatchObject({ DeleteWorkload: 1 });
     expect(await live('HorizontalPodAutoscaler')).toBeUndefined();
   });
 
@@ -120,12 +120,12 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
       metadata: theirs,
       spec: { minReadySeconds: 1, progressDeadlineSeconds: 9 },
     });
-    expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
+    expect(await resync()).toMatchObject({ ApplyWorkload: 1 });
     expect(await live('Deployment')).toMatchObject({
       metadata: theirs,
       spec: { minReadySeconds: 1, progressDeadlineSeconds: 300 },
     });
-    expect(await sweep()).not.toHaveProperty('ApplyWorkload');
+    expect(await resync()).not.toHaveProperty('ApplyWorkload');
   });
 
   test('no key and no password is in what the cluster has, but in Secrets and in the status of its own key', async () => {
@@ -148,7 +148,7 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
       message: expect.stringMatching(/uid mismatch.*no existing object/),
     });
     expect(await live('Deployment')).toBeUndefined();
-    expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
+    expect(await resync()).toMatchObject({ ApplyWorkload: 1 });
   });
 }
 
@@ -167,19 +167,19 @@ describe('on the embedded cluster', () => {
     const harness = createHarness({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
     harness.servedAt = 'nobody';
     await harness.apply(makeInstance({}, 'second'));
-    const sweep = async () => (await harness.sweep()).actions.ApplyWorkload ?? 0;
+    const resync = async () => (await harness.resync()).actions.ApplyWorkload ?? 0;
     const live = () => harness.get(PARTS.KnativeService, 'second-serving');
-    await sweep();
+    await resync();
     expect(await harness.status(gatewayInstances, 'second')).toMatchObject({ workloadType: 'Knative' });
     const before = JSON.stringify((await live())?.spec);
     for (const env of [[{ name: 'LOG_LEVEL', value: 'warn' }], null]) {
       await harness.edit(gatewayInstances, 'second', { spec: { workload: { env } } });
-      expect([await sweep(), await sweep()]).toEqual([1, 0]);
+      expect([await resync(), await resync()]).toEqual([1, 0]);
     }
     expect(JSON.stringify((await live())?.spec)).toBe(before);
 
     for (const name of ['main', 'second']) await harness.remove(gatewayInstances, name);
-    await harness.sweep();
+    await harness.resync();
     const left = async () => {
       const lists = await Promise.all(Object.values(PARTS).map((part) => cluster.list(part, { namespace: 'default' })));
       return lists.flat().map(({ metadata }) => metadata.name);
@@ -221,7 +221,7 @@ describeUnless(whyNot, 'on Kubernetes', () => {
       harness.servedAt = 'nobody';
       await harness.edit(gatewayInstances, 'main', { spec: { workload: { serviceAccountName: null } } });
       const ready = async () => {
-        await harness.sweep();
+        await harness.resync();
         return harness.ready(gatewayInstances, 'main');
       };
       expect(await eventually(ready, (said) => said === 'True Ready')).toBe('True Ready');

@@ -18,7 +18,7 @@ const rows = new Map<string, Row>(
   ]),
 );
 
-test.each(Object.values(EXAMPLES))('$code stands in docs/errors.md, with its status and headers', (failure) => {
+test.each(Object.values(EXAMPLES))('$code is in docs/errors.md, with its status and headers', (failure) => {
   const row = rows.get(failure.code);
   const { status, headers } = toReply(failure);
   expect(row?.statuses).toContain(status);

@@ -33,7 +33,7 @@ test.each([...pages, ...readmes])('every link of %s leads somewhere', (page) => 
   expect(broken.map(([link]) => link)).toEqual([]);
 });
 
-test.each(pages)('every file of ours that %s names is there', (page) => {
+test.each(pages)('each of our files that %s names is there', (page) => {
   const named = [...read(page).matchAll(/`((?:crds|docs|functions|infra|test)\/[\w./-]+\.\w+)`/g)];
   expect(named.map(([, file = '']) => file).filter((file) => !existsSync(join(root, file)))).toEqual([]);
 });

@@ -25,8 +25,8 @@ test('the list has every project that it must be compared with', () => {
   expect(theirs.length).toBeGreaterThan(130);
 });
 
-// kubectl expands a category before it looks for a name: a category of ours that is a name of theirs takes their resource away.
-test('kubectl finds no resource of ours by a name or category of Kubernetes, Gateway API, Knative, Istio, KServe or cert-manager', () => {
+// kubectl expands a category before it looks for a name: one of our categories that is a name of theirs takes their resource away.
+test('kubectl finds none of our resources by a name or category of Kubernetes, Gateway API, Knative, Istio, KServe or cert-manager', () => {
   const taken = new Map(
     theirs.flatMap(([path, { names, categories }]) => [...names, ...categories].map((name) => [name, path])),
   );
@@ -38,7 +38,7 @@ test('kubectl finds no resource of ours by a name or category of Kubernetes, Gat
   expect(shared).toEqual([]);
 });
 
-test('each name of ours belongs to one kind, and the category to none', () => {
+test('each of our names belongs to one kind, and the category to none', () => {
   const names = ours.flatMap(([, known]) => known.names);
   expect(new Set(names).size).toBe(names.length);
   expect(ours.flatMap(([, { categories }]) => categories).filter((category) => names.includes(category))).toEqual([]);

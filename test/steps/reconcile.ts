@@ -21,7 +21,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       const ofTeams = numbers(n).map((index) => makeTeam({ members: [{ name: 'alice' }] }, `team-${index}`));
       const keys = numbers(n).map((index) => makeKey({ userRef: { name: 'alice' } }, `key-${index}`));
       const harness = await createWorld(makeInstance(), makeUser(OWN), ...ofTeams, ...keys);
-      return () => harness.sweep();
+      return () => harness.resync();
     },
   },
   'keys that want one alias': {
@@ -33,7 +33,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
         harness.clock.pass(1000);
         await harness.apply(makeKey({ keyAlias: 'wanted' }, `key-${String(index).padStart(4, '0')}`));
       }
-      return () => harness.sweep();
+      return () => harness.resync();
     },
   },
   'instances that are one part of the run by way of their members': {
@@ -45,7 +45,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
         makeKey({ ...on(`main-${(index + 1) % n}`), userRef: { name: `user-${index}` } }, `key-${index}`),
       ]);
       const harness = await createWorld(...instances, ...members);
-      return () => harness.sweep();
+      return () => harness.resync();
     },
   },
   'keys whose models were renamed': {
@@ -60,16 +60,16 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       const models = numbers(8).map((index) => name(index, 'a'));
       const keys = numbers(n).map((index) => makeKey({ models }, `key-${index}`));
       const harness = await createWorld(makeInstance({ models: served('b') }), ...keys);
-      return () => harness.sweep();
+      return () => harness.resync();
     },
   },
   'keys that are deleted with their users': {
     n: 100,
     prepare: async (n) => {
       const harness = await createWorld(makeInstance(), ...numbers(n).map((index) => makeUser({}, `user-${index}`)));
-      await harness.sweep();
+      await harness.resync();
       for (const index of numbers(n)) await harness.apply(makeUser(OWN, `user-${index}`));
-      return () => harness.sweep();
+      return () => harness.resync();
     },
   },
   'Secrets that are not there': {
@@ -81,7 +81,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
         gatewayParams: { model: `openroute${index}/m` },
       }));
       const harness = await createWorld(makeInstance({ models }), makeSecret('spare', {}));
-      return () => harness.sweep();
+      return () => harness.resync();
     },
   },
   'a chain of users and keys, for a trigger': {
@@ -92,7 +92,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
         makeKey({ userRef: { name: `link-${(index + 1) % n}` } }, `link-${index}`),
       );
       const harness = await createWorld(makeInstance(), ...users, ...keys);
-      return () => harness.hint('VirtualKey', 'link-0');
+      return () => harness.trigger('VirtualKey', 'link-0');
     },
   },
 };

@@ -16,8 +16,8 @@ export interface TestStack {
   kubectl(args: ReadonlyArray<string>, stdin?: string): Promise<Finished>;
   /** Runs `kubectl`, which must succeed; returns its output. */
   ok(...args: ReadonlyArray<string>): Promise<string>;
-  /** Runs a full sweep; returns its report. */
-  sweep(): Promise<unknown>;
+  /** Runs a full resync; returns its report. */
+  resync(): Promise<unknown>;
   /** An OpenAI client of the sample's gateway, with this key or the sample's. */
   client(apiKey?: string): Promise<OpenAI>;
   /** Every key and password that was in a Secret so far. */
@@ -74,7 +74,7 @@ export async function startTestStack(
     printed: child.printed,
     kubectl,
     ok,
-    sweep: async () => (await fetch(endpoints.reconcile, { method: 'POST' })).json(),
+    resync: async () => (await fetch(endpoints.reconcile, { method: 'POST' })).json(),
     client: async (apiKey) =>
       new OpenAI({
         apiKey: apiKey ?? (await ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.keyValue}')),

@@ -44,7 +44,7 @@ export const gatewayInstances: readonly Case[] = [
     'Malformed',
     'spec.databaseSecretRef.keys.hostSecret',
   ]),
-  accept('GatewayInstance', 'whose database port stands in an entry', {
+  accept('GatewayInstance', 'whose database port is in an entry', {
     'spec.databaseSecretRef.keys.portSecret': 'port',
   }),
   refuse('GatewayInstance', 'that repeats an identifier', { 'spec.models.1.identifier': 'gpt-4o-eu' }, [

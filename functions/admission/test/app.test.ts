@@ -11,7 +11,7 @@ import {
   requestOf,
   SEGMENT,
 } from '../../../test/admission/fixtures.ts';
-import { type AdmissionDeps, type Answered, createAdmission, type Hint } from '../app.ts';
+import { type AdmissionDeps, type Answered, createAdmission, type Trigger } from '../app.ts';
 
 const { cluster } = await createWorld();
 const deps = depsOf(cluster);
@@ -141,13 +141,13 @@ describe('our own fault', () => {
   });
 });
 
-describe('a hint to reconcile', () => {
+describe('a trigger to reconcile', () => {
   const told = async (request: object, path = '/validate', more: Partial<AdmissionDeps> = {}) => {
-    const hints: Array<Hint | undefined> = [];
-    const record = async ({ hint }: Answered) => void hints.push(hint);
+    const triggers: Array<Trigger | undefined> = [];
+    const record = async ({ trigger }: Answered) => void triggers.push(trigger);
     const reply = await post({ ...deps, record, ...more }, path, reviewOf(request));
     expect(reply.status).toBe(200);
-    return hints.filter((hint) => hint !== undefined);
+    return triggers.filter((trigger) => trigger !== undefined);
   };
 
   test('comes of what was let in', async () => {

@@ -100,7 +100,7 @@ export function toReply(failure: Failure): FailureReply {
   };
 }
 
-/** The members of a reply besides its message. */
+/** The members of a reply except its message. */
 interface Row {
   readonly status: number;
   /** Absent: `info`. */
@@ -233,7 +233,7 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
     return `${budget} is too small for ${needs}${said(`: it is ${limit}`)}. No wait changes that; send less, or raise ${field}.`;
   return failure.spent < failure.limit
     ? `${budget} leaves too little for ${needs}${said(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or raise ${field}.`
-    : `${budget} is exceeded${said(`: ${limit}`)}. ${reset}; raise ${field} to go on before that.`;
+    : `${budget} is exceeded${said(`: ${limit}`)}. ${reset}; raise ${field} to continue before that.`;
 }
 
 /**

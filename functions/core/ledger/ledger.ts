@@ -40,7 +40,7 @@ export interface StartableLedger extends Ledger {
   chargeLive(): Promise<void>;
   /** Books within this time what it can, then ends within 2 s more, whatever store and database do. */
   close(within?: Millis): Promise<void>;
-  /** Closes accounts that have ended, of all processes, then audits every counter. Called by a sweep. */
+  /** Closes accounts that have ended, of all processes, then audits every counter. Called by a resync. */
   maintain(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// Maintenance of an instance's ledger, by its gateways and by a sweep without one: accounts that have ended are closed, counters audited (LEDGER 3, 6).
+// Maintenance of an instance's ledger, by its gateways and by a resync without one: accounts that have ended are closed, counters audited (LEDGER 3, 6).
 
 import type { Clock } from '../ports/clock.ts';
 import type { AccountRow, Accounts, Audited } from '../ports/counter-store.ts';
@@ -50,7 +50,7 @@ export async function maintainAlone(
   await maintain({ ...deps, accounts, books, store: { epoch, calls }, now: () => clock.now() + ahead }, epoch);
 }
 
-/** Waits until processes have booked what they have told: sums are read after a sweep. Their processes do it; one that died is closed by its lease. */
+/** Waits until processes have booked what they have told: sums are read after a resync. Their processes do it; one that died is closed by its lease. */
 async function whenBooked({ accounts, books, timer, now }: StoreContext): Promise<void> {
   const until = now() + BOOKED_WITHIN;
   const known = await accounts.accounts(false, MAX_ACCOUNTS);

@@ -58,8 +58,8 @@ function laterCost(known: Nano | undefined, later: Nano | undefined): Nano | und
  */
 export function toUsage(usage: unknown): Usage | undefined {
   const total = count(usage, 'total_tokens') ?? 0;
-  const prompted = count(usage, 'prompt_tokens') ?? besides(total, count(usage, 'completion_tokens'));
-  const completed = count(usage, 'completion_tokens') ?? besides(total, prompted);
+  const prompted = count(usage, 'prompt_tokens') ?? remainder(total, count(usage, 'completion_tokens'));
+  const completed = count(usage, 'completion_tokens') ?? remainder(total, prompted);
   if (prompted === undefined || completed === undefined) return undefined;
   const prompt = member(usage, 'prompt_tokens_details');
   const answer = member(usage, 'completion_tokens_details');
@@ -110,6 +110,6 @@ function webSearchesIn(usage: unknown): number | undefined {
 export const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
 
 /** The count of an absent side (some providers omit a zero): the total without the other side. */
-function besides(total: number, other: number | undefined): number | undefined {
+function remainder(total: number, other: number | undefined): number | undefined {
   return other === undefined || other > total ? undefined : total - other;
 }

@@ -14,7 +14,7 @@ export interface ConnectionProblem {
 
 type SecretData = Readonly<Record<string, string>>;
 
-/** `data` as stored: base64. The host entry is `name` or `name:port`; an IPv6 address stands in brackets. */
+/** `data` as stored: base64. The host entry is `name` or `name:port`; an IPv6 address is in brackets. */
 export function toDatabaseConnection(
   ref: GatewayInstanceSpec['databaseSecretRef'],
   data: SecretData,

@@ -145,6 +145,6 @@ test('no refusal of a spent budget reads like a passing failure, whatever the su
 test('a sum that agents would take for a status is left out of the sentence', () => {
   const { error } = toReply({ ...EXAMPLES.budget_exceeded, limit: 500_000_000_000n, spent: 500_000_000_000n });
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" is exceeded. It resets at 2026-11-21T12:00:02Z; raise maxBudget to go on before that.',
+    'The budget of user "alice@example.com" is exceeded. It resets at 2026-11-21T12:00:02Z; raise maxBudget to continue before that.',
   );
 });

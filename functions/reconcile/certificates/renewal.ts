@@ -1,4 +1,4 @@
-// The certificate of admission: one CA for ten years, one serving certificate for a year, each renewed at two thirds by a sweep.
+// The certificate of admission: one CA for ten years, one serving certificate for a year, each renewed at two thirds by a resync.
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Metrics } from '#core/ports/clock.ts';
@@ -47,7 +47,7 @@ export function beginCertificateCounters(metrics: Pick<Metrics, 'add'>): void {
   metrics.add(COUNTER, FAILED, 0);
 }
 
-/** Never rejects: keys and instances do not wait for certificates. Where another run is faster, the next sweep goes on. */
+/** Never rejects: keys and instances do not wait for certificates. Where another run is faster, the next resync continues. */
 export async function keepCertificate(keeper: Keeper, certificates: CertificateDeps): Promise<CertificateReport> {
   const { log, metrics } = keeper;
   const actions: CertificateAction[] = [];
@@ -106,7 +106,7 @@ function warnOfMissing({ log }: Keeper, { hooks }: View): ReadonlyArray<string> 
   return missing;
 }
 
-/** Whether a sweep would renew, and why: as a row of a dry run. */
+/** Whether a resync would renew, and why: as a row of a dry run. */
 export async function planCertificate(
   { cluster, clock }: Pick<Keeper, 'cluster' | 'clock'>,
   certificates: CertificateDeps,

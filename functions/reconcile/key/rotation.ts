@@ -72,7 +72,7 @@ export function publishedOf({ values }: Values, keyID: string | undefined, time:
 export const isOverlapping = ({ values }: Values, wanted: string, time: Millis): boolean =>
   values.some(({ hash, notAfter }) => hash === wanted && notAfter !== undefined && notAfter > time);
 
-/** Values whose end is over: they work no more, and need not be kept. */
+/** Values whose end is over: they no longer work, and need not be kept. */
 export const endedOf = ({ values }: Values, time: Millis): ReadonlyArray<string> =>
   values.flatMap(({ hash, notAfter }) => (notAfter !== undefined && notAfter <= time ? [hash] : []));
 

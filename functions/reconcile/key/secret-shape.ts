@@ -56,7 +56,7 @@ export function retainedShape(key: VirtualKey, wanted: Wanted): SecretShape {
 
 type Texts = Readonly<Record<string, string>>;
 
-/** Those of the template that no rule forbids, and those that a template has put there before the rule was: their readers go on working. */
+/** Those of the template that no rule forbids, and those that a template has put there before the rule was: their readers continue working. */
 function allowed(
   part: 'labels' | 'annotations',
   template: VirtualKey['spec']['secretTemplate'],

@@ -14,7 +14,7 @@ import { createPlanContext } from '../plan/context.ts';
 import { type InstanceView, type KeyView, pathOf, type SecretView } from '../world.ts';
 import type { Draft, ObserveContext } from './context.ts';
 
-/** Turns in which all Secrets of unchanged keys are read: an hour's sweeps, or more where a sweep may read few. */
+/** Turns in which all Secrets of unchanged keys are read: an hour's resyncs, or more where a resync may read few. */
 const TURNS = 60;
 
 /** The keys whose Secrets the run reads. Those that come with one of the next runs are marked in the world. */

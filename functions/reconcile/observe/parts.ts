@@ -14,7 +14,7 @@ export interface Part extends Collection {
   readonly turn: number;
 }
 
-/** The parts whose turn it is. All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
+/** The parts whose turn it is. All of them have ended before this does, also where one rejects: nothing continues behind an answer. */
 export async function eachPart<T>(
   { all, limits, now, memory, deps: { clock } }: EachContext,
   visit: (part: Part) => Promise<T>,

@@ -84,7 +84,7 @@ function checkModels(view: InstanceView): { readonly all: Reached; readonly any:
   return { all: problem, any: served > 0 ? some : problem };
 }
 
-/** A snapshot that is too large is not published; the one before goes on serving. */
+/** A snapshot that is too large is not published; the previous one continues serving. */
 function snapshotProblem({ snapshot }: InstanceView): Failed | undefined {
   if (snapshot.bytes <= MAX_SNAPSHOT) return undefined;
   const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${MAX_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or make a second instance`;
@@ -95,21 +95,21 @@ function checkSnapshot(view: InstanceView): Reached {
   const { isPublished, isPushed, name } = view.snapshot;
   if (isPublished && isPushed) return { ok: true, message: name };
   const earlier = view.object.status?.snapshotHash;
-  if (earlier !== undefined) return { ok: true, message: `goes on with the snapshot ${earlier}` };
+  if (earlier !== undefined) return { ok: true, message: `continues with the snapshot ${earlier}` };
   const message = isPublished
     ? `${name} could not be written to where gateways outside the cluster read it: the log of reconcile says why`
     : 'the compiled models are not published yet';
   return snapshotProblem(view) ?? { ok: false, reason: 'SnapshotNotPublished', message };
 }
 
-/** The condition `LedgerAdopted`, while the annotation is there: an instance has its own ledger, or that of a closed one which it goes on with. */
+/** The condition `LedgerAdopted`, while the annotation is there: an instance has its own ledger, or that of a closed one which it continues with. */
 export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionState> {
   const { object, adopted } = view;
   const asked = ledgerAskedFor(object);
   if (asked === undefined || !isOpen(view)) return [];
   const type = 'LedgerAdopted';
   if (adopted?.from === asked.uid) {
-    const message = `goes on with the ledger of instance ${asked.uid} since ${toTimestamp(adopted.at)}`;
+    const message = `continues with the ledger of instance ${asked.uid} since ${toTimestamp(adopted.at)}`;
     return [{ type, status: 'True', reason: 'Adopted', message }];
   }
   const message =

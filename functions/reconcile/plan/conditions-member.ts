@@ -61,7 +61,7 @@ function whyNotAccess(member: Member, context: PlanContext): Why | undefined {
 function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> {
   const key = view.object;
   const { now } = context;
-  const { paying, unpaid } = context.payers(key);
+  const { paying, unpaid } = context.chargedScopes(key);
   const titleOf = ({ kind, metadata }: Member) => `${kind} "${metadata.name}"`;
   const spent = spentBudgets(key, own, now);
   const { models } = key.spec;
@@ -79,7 +79,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     // The budgets of the key, its user and its teams are not used up.
     whyExceeded(key, 'it has', own, now),
     spent.find(({ model }) => model === undefined),
-    ...paying.map((payer) => whyExceeded(payer.object, `${titleOf(payer.object)} has`, payer, now)),
+    ...paying.map((scope) => whyExceeded(scope.object, `${titleOf(scope.object)} has`, scope, now)),
     // At least one model has some of its own budget left, and at least one is served. `ModelsReady` reports single models.
     isAllSpent ? spent.find(({ model }) => model !== undefined) : undefined,
     whyUnserved(key, own, context),
@@ -207,7 +207,7 @@ export function toRotationCondition(
   const due = dueAt(key, value);
   const sentences = [
     `the key is from ${toTimestamp(value.createdAt)}`,
-    ...(until === undefined ? [] : [`the one before works until ${toTimestamp(until)}`]),
+    ...(until === undefined ? [] : [`the previous one works until ${toTimestamp(until)}`]),
     due === undefined ? 'no other is planned' : `the next comes at ${toTimestamp(due)}`,
   ];
   const reason = until === undefined ? 'Scheduled' : 'Overlap';
@@ -216,7 +216,7 @@ export function toRotationCondition(
 
 export const SOFT = 'SoftBudgetReached' as const;
 
-/** A `softBudget` is reported, and the key goes on working until its window's `maxBudget` is spent. */
+/** A `softBudget` is reported, and the key continues working until its window's `maxBudget` is spent. */
 export function toSoftBudgetCondition({ spec }: VirtualKey, spend: Spend | undefined): ConditionState | undefined {
   const { softBudget, maxBudget } = spec;
   const limit = softBudget === undefined ? undefined : parseMoney(softBudget);
@@ -226,6 +226,6 @@ export function toSoftBudgetCondition({ spec }: VirtualKey, spend: Spend | undef
     const message = `it has spent less than its softBudget of ${softBudget} dollars ${window}`;
     return { type: SOFT, status: 'False', reason: 'BelowSoftBudget', message };
   }
-  const message = `it has spent its softBudget of ${softBudget} dollars ${window}: it goes on working until it has spent ${maxBudget}`;
+  const message = `it has spent its softBudget of ${softBudget} dollars ${window}: it continues working until it has spent ${maxBudget}`;
   return { type: SOFT, status: 'True', reason: SOFT, message };
 }

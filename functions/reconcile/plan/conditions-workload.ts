@@ -12,7 +12,7 @@ export interface WorkloadConditions {
   readonly url: string | undefined;
   /** Undefined: `Auto` could not be decided, and nothing was before. */
   readonly type: WorkloadType | undefined;
-  /** Why nothing of it is written; what runs goes on. */
+  /** Why nothing of it is written; what runs continues. */
   readonly heldBack: Problem | undefined;
   /** Whether all that serve have the published snapshot. */
   readonly isCurrent: boolean;
@@ -23,7 +23,7 @@ export interface WorkloadConditions {
 const FOREIGN = 'WorkloadConflict' as const;
 const TYPES = ['Deployment', 'Knative'] as const;
 
-/** While a new type comes up, the one before goes on serving where it was. */
+/** While a new type comes up, the previous one continues serving where it was. */
 export function evaluateWorkload(view: InstanceView, world: World): WorkloadConditions {
   const own = evaluateOwnType(view, world);
   const before = view.object.status?.url;
@@ -77,7 +77,7 @@ function decideType({ object, servedAt }: InstanceView, { platform }: World): Pr
   if (before === 'Knative' || before === 'Deployment') return before;
   const { knative } = platform;
   if (typeof knative === 'boolean') return knative ? 'Knative' : 'Deployment';
-  const message = `whether Knative is installed could not be found out, so nothing was chosen yet (${knative}): the next sweep asks again; or set spec.workload.type`;
+  const message = `whether Knative is installed could not be found out, so nothing was chosen yet (${knative}): the next resync asks again; or set spec.workload.type`;
   return { reason: 'DiscoveryFailed', message };
 }
 

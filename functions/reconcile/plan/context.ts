@@ -5,7 +5,7 @@ import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type InstanceView, instancePathOf, type Member, type OwnClaim, type Path, type World } from '../world.ts';
 import { accessOf, claimOf } from './access.ts';
-import { createPayers } from './charged-scopes.ts';
+import { createChargedScopes } from './charged-scopes.ts';
 import { createClaimants } from './claimants.ts';
 import { evaluateInstance, type InstanceConditions } from './conditions-instance.ts';
 
@@ -27,8 +27,17 @@ export function createPlanContext(world: World, now: Millis) {
     const state = claimOf(member, instance);
     return state.state === 'ours' ? { instance, claim: state.claim } : undefined;
   };
-  const payers = createPayers(world, access);
-  return { world, now, evaluate, access, own, payers, ...createClaimants(world, access), ...createKeysOf(world) };
+  const chargedScopes = createChargedScopes(world, access);
+  return {
+    world,
+    now,
+    evaluate,
+    access,
+    own,
+    chargedScopes,
+    ...createClaimants(world, access),
+    ...createKeysOf(world),
+  };
 }
 
 function createKeysOf({ keys }: World) {

@@ -104,7 +104,7 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   const on = aboutClaim(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it');
   const isReleased =
     ownersAfter(secret.owners, shape).length === secret.owners.length && secret.labels[RETAINED_LABEL] === 'true';
-  // Blocked because its user went just before it: the key is to go on working.
+  // Blocked because its user went just before it: the key is to continue working.
   const retained = { ...policy, blocked: key.spec.blocked, retained: secret.name };
   const isRemembered = policy.retained === secret.name && policy.blocked === key.spec.blocked;
   const write = { policy: retained, generation: key.metadata.generation, isNew: false };
@@ -114,7 +114,7 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   ];
   if (steps.length > 0) return steps;
   const message =
-    `its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias ${JSON.stringify(on.alias)} adopts it; ` +
+    `its deletionPolicy is Retain: the key continues working until a VirtualKey of alias ${JSON.stringify(on.alias)} adopts it; ` +
     `its value is in Secret "${secret.name}": delete that to end it`;
   const told = event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
   return [told, removeFinalizer(key)];
@@ -125,7 +125,7 @@ export function planRetirement(member: Member, context: PlanContext): Action[] {
   const { instance } = context.access(member);
   const blocked = memberBlockedBy(member, context);
   if (blocked !== undefined) {
-    const left = `its claim is left behind${instance === undefined ? '' : ' until a sweep finds it'}: ${blocked}`;
+    const left = `its claim is left behind${instance === undefined ? '' : ' until a resync finds it'}: ${blocked}`;
     return isTimedOut(member, context.now) ? [removeFinalizer(member, TIMED_OUT, left)] : [];
   }
   const { kind, alias, key } = aliasOf(member);

@@ -38,7 +38,7 @@ function planOpening(view: InstanceView): Action[] {
   const { object, database } = view;
   if (!database.ok || isOpen(view)) return [];
   const ledger = ledgerAskedFor(object);
-  const adopts = `, and it goes on with the keys and the spend of instance ${ledger?.uid} if that is closed`;
+  const adopts = `, and it continues with the keys and the spend of instance ${ledger?.uid} if that is closed`;
   const why = `${database.message} does not have it yet${ledger === undefined ? '' : adopts}`;
   return [{ action: 'OpenInstance', ...about(object, why), ledger }];
 }

@@ -151,7 +151,7 @@ function planWorking({ key, view, claim, time, shape, put }: Case, secret: Prese
   const { hash = '', name } = secret;
   const others = othersOf(claim, hash, key.status?.keyID, time);
   const overlap = overlapOf(key.spec.rotation);
-  const whyOver = `a new value has taken its place: the one before works on for ${overlap / 1000} seconds`;
+  const whyOver = `a new value has taken its place: the previous one works on for ${overlap / 1000} seconds`;
   const before = leftoverOf(view, secret);
   const left: Action[] = [
     ...retire(key, claim, others.replaced, whyOver, overlap),

@@ -44,7 +44,7 @@ export function planFinalizer(member: Member): Action[] {
   return [{ action: 'AddFinalizer', ...about(member, 'it will have a claim and spend in the database') }];
 }
 
-/** The member's claim and policy, and a value where it is a key's. Nothing while another object has the alias, or a payer has no claim yet. */
+/** The member's claim and policy, and a value where it is a key's. Nothing while another object has the alias, or a scope has no claim yet. */
 export function planScope(
   member: Member,
   instance: InstanceView,
@@ -139,13 +139,13 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   // For people: for the log of requests, for reports of spend.
   if (member.kind === 'Team') return { ...common, kind: 'team', blocked };
   if (member.kind === 'User') return { ...common, alias: member.spec.userAlias, kind: 'user', blocked };
-  const { paying, unpaid, isWaiting } = context.payers(member);
+  const { paying, unpaid, isWaiting } = context.chargedScopes(member);
   if (isWaiting) return undefined;
   const { tags, metadata } = member.spec;
   const [missing] = unpaid;
   return {
     ...{ ...common, tags, metadata, kind: 'key' },
-    // A key whose user or team is missing would spend without its payer: the gateway refuses it as blocked.
+    // A key whose user or team is missing would spend without its scope: the gateway refuses it as blocked.
     blocked: blocked || missing !== undefined,
     unpaid: blocked ? undefined : missing?.rule,
     expiresAt: expiryOf(member, scope),

@@ -70,7 +70,7 @@ export function planInstanceStatus(
     url: workload.url,
     models,
     keys: isComplete ? countKeys(view, context, inactive) : before?.keys,
-    // The snapshot that is served, not the one that is published: during a rollout that is the one before.
+    // The snapshot that is served, not the one that is published: during a rollout that is the previous one.
     snapshotHash:
       snapshot.isPublished && snapshot.isPushed && workload.isCurrent ? snapshot.hash : before?.snapshotHash,
     workloadType: workload.type,
@@ -86,7 +86,7 @@ export function planInstanceStatus(
 /** Everything else stays as it was seen last; `observedGeneration` too, for nothing later was acted on. */
 function planPausedStatus(object: GatewayInstance, context: PlanContext): Action[] {
   const message =
-    'spec.paused is true: since then nothing of this instance is acted on but deletion, and what runs goes on; delete a VirtualKey to stop it now';
+    'spec.paused is true: since then nothing of this instance is acted on but deletion, and what runs continues; delete a VirtualKey to stop it now';
   const { generation } = object.metadata;
   const evaluated = { type: PAUSED, status: 'True', reason: PAUSED, message } as const;
   const conditions = toConditions([evaluated], object.status?.conditions ?? [], { generation, now: context.now });
@@ -171,7 +171,7 @@ function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStat
   const end = own?.claim.values.find(({ hash }) => hash === shown)?.notAfter;
   const isRotated = end !== undefined && end > (own?.instance.time ?? 0);
   const reason = isRotated ? 'KeyRotated' : 'KeyCreated';
-  const old = isRotated ? `the one before works until ${toTimestamp(end)}` : 'the one before works no more';
+  const old = isRotated ? `the previous one works until ${toTimestamp(end)}` : 'the previous one no longer works';
   const message =
     shown === undefined ? `the key is in Secret "${keySecretRef}"` : `a new key is in Secret "${keySecretRef}": ${old}`;
   return [event(key, { reason, message, once: `${reason}/${keyID}` })];
@@ -229,7 +229,7 @@ const forbiddenIn = (member: Member, { world }: PlanContext): ReadonlyArray<Viol
 
 /**
  * Conditions that keep their transition times, and the generation that was evaluated. `unseen`: types of which nothing is known now: they
- * stay. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not ask; what breaks one goes on
+ * stay. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not ask; what breaks one continues
  * working as far as it can.
  */
 function toObserved(

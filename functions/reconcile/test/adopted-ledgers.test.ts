@@ -15,9 +15,9 @@ beforeEach(async () => {
 
 const working = async (spec: object = {}) => {
   await harness.apply(makeKey(spec));
-  await harness.sweep();
+  await harness.resync();
   await harness.spend('chat', '3');
-  await harness.sweep();
+  await harness.resync();
   return (await harness.value('chat-key')) ?? '';
 };
 /** As a backup or a person copies it: without what the API server gave it. */
@@ -36,27 +36,27 @@ test('a key that is restored from a backup with its Secret, both with other uids
   await harness.remove(RESOURCES.secrets, 'chat-key');
   await harness.apply(backup, makeKey());
   harness.restart();
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.status(virtualKeys, 'chat')).toMatchObject(kept(value));
-  expect((await harness.sweep()).actions).toEqual({});
+  expect((await harness.resync()).actions).toEqual({});
 });
 
 test('a retained key moves to another instance of the same database, also under another alias, with value and spend', async () => {
   const value = await working({ deletionPolicy: 'Retain' });
   await harness.remove(virtualKeys, 'chat');
-  await harness.sweep();
+  await harness.resync();
   await harness.apply(makeKey({ ...second, keyAlias: 'moved', secretTemplate: { name: 'chat-key' } }, 'moved'));
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.status(virtualKeys, 'moved')).toMatchObject(kept(value));
   expect([await harness.works(value, 'second'), await harness.works(value, 'main')]).toEqual([true, false]);
-  expect((await harness.sweep()).actions).toEqual({});
+  expect((await harness.resync()).actions).toEqual({});
 });
 
-test('a key that was not retained does not move: its copied Secret is a conflict, and it goes on working where it is', async () => {
+test('a key that was not retained does not move: its copied Secret is a conflict, and it continues working where it is', async () => {
   const value = await working();
   await harness.apply(copyOf(await harness.get(RESOURCES.secrets, 'chat-key'), 'default', 'moved-key'));
   await harness.apply(makeKey({ ...second, keyAlias: 'moved' }, 'moved'));
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(virtualKeys, 'moved')).toBe('False SecretConflict');
   expect([await harness.works(value, 'second'), await harness.works(value, 'main')]).toEqual([false, true]);
 });

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 const post = (path = '/', init: RequestInit = {}) => harness.app.request(path, { method: 'POST', ...init });
 
-test('an empty POST sweeps and answers counts when it is done', async () => {
+test('an empty POST resyncs and answers counts when it is done', async () => {
   const answer = await post();
   expect(answer.status).toBe(200);
   expect(await answer.json()).toEqual({
@@ -58,13 +58,18 @@ test('a dry-run that is neither true nor false acts on nothing', async () => {
 });
 
 test('an event with a scope reconciles that object and what it needs', async () => {
-  const report = await harness.hint('VirtualKey', 'chat');
+  const report = await harness.trigger('VirtualKey', 'chat');
   expect(report.observed).toEqual({ GatewayInstance: 1, VirtualKey: 1 });
-  expect(await harness.hint('VirtualKey', 'not-yet')).toEqual({ observed: {}, actions: {}, failed: {}, underWay: 1 });
-  expect(await harness.hint('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
+  expect(await harness.trigger('VirtualKey', 'not-yet')).toEqual({
+    observed: {},
+    actions: {},
+    failed: {},
+    underWay: 1,
+  });
+  expect(await harness.trigger('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
 });
 
-test('of many hints at once a few are followed at the same time, in order; a sweep does not wait for them', async () => {
+test('of many triggers at once a few are followed at the same time, in order; a resync does not wait for them', async () => {
   const { promise: go, resolve } = Promise.withResolvers<void>();
   const begun: Array<string | undefined> = [];
   harness.cluster.inject(async ({ verb, resource, name }) => {
@@ -74,11 +79,11 @@ test('of many hints at once a few are followed at the same time, in order; a swe
     return undefined;
   });
   const names = Array.from({ length: 40 }, (_, index) => `absent-${index}`);
-  const hints = names.map((name) => harness.hint('VirtualKey', name));
-  await harness.sweep();
-  expect(begun).toEqual(names.slice(0, PROCESS_LIMITS.hints));
+  const triggers = names.map((name) => harness.trigger('VirtualKey', name));
+  await harness.resync();
+  expect(begun).toEqual(names.slice(0, PROCESS_LIMITS.triggers));
   resolve();
-  for (const report of await Promise.all(hints)) expect(report.underWay).toBe(1);
+  for (const report of await Promise.all(triggers)) expect(report.underWay).toBe(1);
   expect(begun).toEqual(names);
 });
 
@@ -90,8 +95,8 @@ test('one resync runs at a time, so that memory is that of one; triggers do not 
       await new Promise<void>((resolve) => begun.push(resolve));
     return undefined;
   });
-  const resyncs = [harness.sweep(), harness.sweep()];
-  await harness.hint('VirtualKey', 'chat');
+  const resyncs = [harness.resync(), harness.resync()];
+  await harness.trigger('VirtualKey', 'chat');
   expect(begun).toHaveLength(1);
   isHeld = false;
   begun[0]?.();

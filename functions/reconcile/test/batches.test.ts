@@ -1,4 +1,4 @@
-// Very many keys that have changed since the last sweep: a batch a run, the oldest first.
+// Very many keys that have changed since the last resync: a batch a run, the oldest first.
 import { expect, test } from 'vitest';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness } from '../../../test/reconcile/harness.ts';
@@ -7,16 +7,16 @@ import { makeKey } from '../../../test/reconcile/objects.ts';
 const BATCH = 5000;
 const MORE = 60;
 
-test('what does not fit into a run goes on with the next, and the report says how many keys are left', async () => {
+test('what does not fit into a run continues with the next, and the report says how many keys are left', async () => {
   const harness = createHarness();
   // Without an instance each has one thing to be told.
   for (let index = 0; index < BATCH + MORE; index += 1)
     await harness.cluster.create(virtualKeys, makeKey({}, `key-${index}`));
-  expect(await harness.sweep()).toMatchObject({ actions: { WriteStatus: BATCH }, deferred: MORE, underWay: MORE });
+  expect(await harness.resync()).toMatchObject({ actions: { WriteStatus: BATCH }, deferred: MORE, underWay: MORE });
   expect(harness.metrics.render()).toContain(`gateway_operator_reconcile_deferred_keys ${MORE}`);
-  const next = await harness.sweep();
+  const next = await harness.resync();
   expect(next.actions).toEqual({ RecordEvent: MORE, WriteStatus: MORE });
   expect(next).not.toHaveProperty('deferred');
   expect(harness.metrics.render()).toContain('gateway_operator_reconcile_deferred_keys 0');
-  expect((await harness.sweep()).actions).toEqual({});
+  expect((await harness.resync()).actions).toEqual({});
 });

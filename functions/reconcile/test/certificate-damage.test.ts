@@ -1,7 +1,7 @@
-// Do sweeps make a certificate good again, whatever happened to it and wherever they died?
+// Do resyncs make a certificate good again, whatever happened to it and wherever they died?
 import { expect, test } from 'vitest';
 import { DAY, type CertificateHarness as Harness } from '../../../test/reconcile/certificates.ts';
-import { expectGood, isWrite, started, sweeps } from '../../../test/reconcile/good-certificate.ts';
+import { expectGood, isWrite, resyncs, started } from '../../../test/reconcile/good-certificate.ts';
 import { random } from '../../../test/support/random.ts';
 
 /** Something happens to a certificate that was good. */
@@ -30,25 +30,25 @@ const scenarios: ReadonlyArray<readonly [string, (harness: Harness) => Promise<v
     'its Secret was deleted twice',
     async (harness) => {
       await harness.removeSecret();
-      await harness.sweep();
+      await harness.resync();
       await harness.removeSecret();
     },
   ],
 ];
 
-test.each(scenarios)('when %s, the next sweeps make it good', async (_, happens) => {
+test.each(scenarios)('when %s, the next resyncs make it good', async (_, happens) => {
   const harness = await started();
   await happens(harness);
-  await harness.sweep();
+  await harness.resync();
   expect(harness.serving()).toBeDefined();
-  await sweeps(harness);
+  await resyncs(harness);
   await expectGood(harness);
 });
 
 const deaths = ['the write fails', 'its answer is lost', 'it is refused'] as const;
 
 test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, death, happens] as const)))(
-  'when %s and %s, wherever that is, the sweeps after it make it good',
+  'when %s and %s, wherever that is, the resyncs after it make it good',
   async (_, death, happens) => {
     // As many writes as the longest of them has: further on nothing dies any more.
     for (let at = 1; at <= 8; at += 1) {
@@ -62,7 +62,7 @@ test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, de
         if (death === 'the write fails') throw new Error('the process died');
         return death === 'its answer is lost' ? 'lost' : 'forbidden';
       };
-      await sweeps(harness);
+      await resyncs(harness);
       await expectGood(harness);
     }
   },
@@ -79,7 +79,7 @@ test.each(scenarios)(
         for (let turns = Math.floor(next() * 12); turns > 0; turns -= 1) await Promise.resolve();
         return undefined;
       };
-      await sweeps(harness, () => Promise.all([harness.sweep(), harness.sweep(), harness.sweep()]));
+      await resyncs(harness, () => Promise.all([harness.resync(), harness.resync(), harness.resync()]));
       expect(harness.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
       await expectGood(harness);
     }

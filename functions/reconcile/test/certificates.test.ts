@@ -10,10 +10,10 @@ import {
   NAMESPACE,
   START,
 } from '../../../test/reconcile/certificates.ts';
-import { bundle, data, expectGood, started, sweeps, writes } from '../../../test/reconcile/good-certificate.ts';
+import { bundle, data, expectGood, resyncs, started, writes } from '../../../test/reconcile/good-certificate.ts';
 import { HOOKS, WEBHOOKS } from '../certificates/objects.ts';
 
-test('the first sweep issues a certificate for the name of the Service, and both configurations trust it', async () => {
+test('the first resync issues a certificate for the name of the Service, and both configurations trust it', async () => {
   const harness = await started();
   expect(Object.keys(data(harness)).sort()).toEqual(['ca.crt', 'ca.key', 'previous-ca.crt', 'tls.crt', 'tls.key']);
   expect(harness.secret()).toMatchObject({ type: 'kubernetes.io/tls', metadata: { namespace: NAMESPACE } });
@@ -26,13 +26,13 @@ test('the first sweep issues a certificate for the name of the Service, and both
 
 test('a certificate may come before the webhook configurations, and they before it', async () => {
   const harness = createHarness();
-  await harness.sweep();
+  await harness.resync();
   expect(harness.serving()).toBeDefined();
   expect(harness.log.lines.map(({ message }) => message)).toEqual(
     expect.arrayContaining(HOOKS.map(({ kind }) => expect.stringContaining(`there is no ${kind} gateway-operator`))),
   );
   await harness.applyHooks();
-  expect((await harness.sweep()).actions).toEqual(['TrustAuthorities', 'TrustAuthorities']);
+  expect((await harness.resync()).actions).toEqual(['TrustAuthorities', 'TrustAuthorities']);
   harness.forgive();
   await expectGood(harness);
 });
@@ -41,20 +41,20 @@ test('at two thirds of its life the same CA signs another one: no configuration 
   const harness = await started();
   const [first, hooks] = [harness.serving(), [harness.hook(0), harness.hook(1)]];
   harness.clock.pass(243 * DAY);
-  expect(await harness.sweep()).toEqual({ actions: [] });
+  expect(await harness.resync()).toEqual({ actions: [] });
   harness.clock.pass(DAY);
-  expect(await harness.sweep()).toEqual({ actions: ['IssueCertificate', 'WriteCertificate'] });
+  expect(await harness.resync()).toEqual({ actions: ['IssueCertificate', 'WriteCertificate'] });
   expect(harness.serving()).toMatchObject({ ca: first?.ca });
   expect(harness.serving()?.cert).not.toBe(first?.cert);
   expect([harness.hook(0), harness.hook(1)]).toEqual(hooks);
   await expectGood(harness);
 });
 
-test('a new CA is trusted before it serves, and the one before it until the next renewal', async () => {
+test('a new CA is trusted before it serves, and the previous one until the next renewal', async () => {
   const harness = await started();
   const before = harness.serving()?.ca;
   await harness.removeSecret();
-  expect((await harness.sweep()).actions).toEqual([
+  expect((await harness.resync()).actions).toEqual([
     'IssueCertificate',
     'TrustAuthorities',
     'TrustAuthorities',
@@ -63,21 +63,21 @@ test('a new CA is trusted before it serves, and the one before it until the next
   const now = harness.serving()?.ca;
   expect(now).not.toBe(before);
   harness.clock.pass(243 * DAY);
-  await harness.sweep();
+  await harness.resync();
   for (const index of [0, 1] as const) expect(bundle(harness, index)).toEqual([before, now]);
   harness.clock.pass(DAY);
-  await harness.sweep();
+  await harness.resync();
   for (const index of [0, 1] as const) expect(bundle(harness, index)).toEqual([now]);
   await expectGood(harness);
 });
 
-test('in fourteen years of sweeps there is always a certificate that everybody trusts, and never a pile of old ones', async () => {
+test('in fourteen years of resyncs there is always a certificate that everybody trusts, and never a pile of old ones', async () => {
   const harness = await started();
   const authorities = new Set<string>();
   let most = 0;
   let shortest = Number.POSITIVE_INFINITY;
   for (const end = START + 14 * 365 * DAY; harness.clock.now() < end; harness.clock.pass(4 * DAY)) {
-    await harness.sweep();
+    await harness.resync();
     const { secret } = await harness.view();
     most = Math.max(most, bundle(harness, 0).length);
     shortest = Math.min(shortest, (secret?.serving?.until ?? 0) - harness.clock.now());
@@ -97,26 +97,26 @@ test('a Secret that cannot be written never costs the trust in what is shown, ho
   await harness.removeSecret();
   harness.onCall = ({ verb }) => (verb === 'create' ? 'forbidden' : undefined);
   for (let count = 0; count < 30; count += 1) {
-    expect((await harness.sweep()).failed).toContain('forbidden');
+    expect((await harness.resync()).failed).toContain('forbidden');
     harness.clock.pass(MINUTE);
   }
   expect(bundle(harness, 0)).toContain(shown);
   expect(bundle(harness, 0).length).toBe(4);
   harness.onCall = () => undefined;
-  await harness.sweep();
+  await harness.resync();
   expect(bundle(harness, 1)).toContain(shown);
-  await sweeps(harness);
+  await resyncs(harness);
   await expectGood(harness);
 });
 
-test('a configuration that lost its CA, or is new, is mended', async () => {
+test('a configuration that lost its CA, or is new, is repaired', async () => {
   const harness = await started();
   await harness.editHook(1, ({ clientConfig: { caBundle: _, ...rest }, ...entry }) => ({
     ...entry,
     clientConfig: rest,
   }));
   harness.forgive();
-  expect((await harness.sweep()).actions).toEqual(['TrustAuthorities']);
+  expect((await harness.resync()).actions).toEqual(['TrustAuthorities']);
   expect(bundle(harness, 1)).toEqual([harness.serving()?.ca]);
   harness.forgive();
   await expectGood(harness);
@@ -136,7 +136,7 @@ test('entries that call somebody else, and every other field, stay as they are',
     'gateway-operator',
     { webhooks: [foreign, ours] },
   );
-  await harness.sweep();
+  await harness.resync();
   const { caBundle, ...clientConfig } = (harness.hook(0).webhooks as Entry[])[1]?.clientConfig ?? {};
   expect(caBundle).toBeTypeOf('string');
   expect(harness.hook(0).webhooks).toEqual([foreign, { ...ours, clientConfig: { ...clientConfig, caBundle } }]);
@@ -162,24 +162,24 @@ test("a Secret of cert-manager, or one made by hand, is never written to, and it
       },
     );
     const before = writes(harness);
-    for (let day = 0; day < 29; day += 1, harness.clock.pass(DAY)) await harness.sweep();
+    for (let day = 0; day < 29; day += 1, harness.clock.pass(DAY)) await harness.resync();
     expect(writes(harness)).toBe(before);
     const warned = harness.log.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
     if ('cert-manager.io/certificate-name' in annotations) expect(warned).toEqual([]);
     else expect(warned[0]).toContain('delete it, and reconcile issues one and renews it');
     await harness.removeSecret();
-    await harness.sweep();
+    await harness.resync();
     expect(harness.serving()).toBeDefined();
   }
   expect(clock.now()).toBe(START);
 });
 
-test('a Secret of ours that cert-manager takes over is its own from then on', async () => {
+test('one of our Secrets that cert-manager takes over is its own from then on', async () => {
   const harness = await started();
   await harness.editSecret({ metadata: { annotations: { 'cert-manager.io/certificate-name': 'admission' } } });
   const before = writes(harness);
   harness.clock.pass(250 * DAY);
-  expect(await harness.sweep()).toEqual({ actions: [] });
+  expect(await harness.resync()).toEqual({ actions: [] });
   expect(writes(harness)).toBe(before);
 });
 
@@ -191,16 +191,16 @@ test('a configuration that cert-manager injects into is left to it', async () =>
   await harness.cluster.patch({ ...resource, plural: 'mutatingwebhookconfigurations' }, undefined, 'gateway-operator', {
     metadata: { annotations },
   });
-  await harness.sweep();
+  await harness.resync();
   expect([bundle(harness, 0).length, bundle(harness, 1).length]).toEqual([0, 1]);
 });
 
 test('another name of the Service is a reason for another certificate, of the same CA', async () => {
   const harness = await started();
   const before = harness.serving()?.ca;
-  await harness.sweep({ ...harness.terms, service: { namespace: NAMESPACE, name: 'other' } });
+  await harness.resync({ ...harness.terms, service: { namespace: NAMESPACE, name: 'other' } });
   expect(harness.serving()).toBeUndefined();
-  await harness.sweep();
+  await harness.resync();
   expect(harness.serving()?.ca).toBe(before);
 });
 
@@ -209,18 +209,18 @@ test('a dry run says that a certificate comes and why, and no key', async () => 
   const row = { action: 'IssueCertificate', kind: 'Secret', namespace: NAMESPACE, name: 'admission-tls' };
   expect(await harness.plan()).toEqual([{ ...row, why: 'there is no certificate' }]);
   expect(writes(harness)).toBe(0);
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.plan()).toEqual([]);
   expect(JSON.stringify(harness.log.lines)).not.toContain('BEGIN');
 });
 
-test('a sweep of the function keeps the certificate and says so, a hint does not, and a dry run only tells', async () => {
+test('a resync of the function keeps the certificate and says so, a trigger does not, and a dry run only tells', async () => {
   const harness = createHarness();
-  const hint = {
-    headers: { 'ce-type': 'dev.gateway-operator.hint', 'ce-specversion': '1.0' },
+  const trigger = {
+    headers: { 'ce-type': 'dev.gateway-operator.trigger', 'ce-specversion': '1.0' },
     body: JSON.stringify({ kind: 'VirtualKey', namespace: 'default', name: 'chat' }),
   };
-  expect(JSON.parse(await harness.post('', hint))).not.toHaveProperty('certificate');
+  expect(JSON.parse(await harness.post('', trigger))).not.toHaveProperty('certificate');
   const plan = await harness.post('?dry-run=true', { headers: { accept: 'text/plain' } });
   expect(plan).toBe('+ IssueCertificate Secret gateway-operator/admission-tls: there is no certificate\n');
   expect(harness.secret()).toBeUndefined();
@@ -236,15 +236,15 @@ test('a sweep of the function keeps the certificate and says so, a hint does not
   expect(JSON.parse(await harness.post())).not.toHaveProperty('certificate');
 });
 
-test('a sweep writes the path of admission into each entry that calls it, and a later one the path that took its place', async () => {
+test('a resync writes the path of admission into each entry that calls it, and a later one the path that took its place', async () => {
   const harness = await started();
   const pathsOf = (index: 0 | 1) =>
     (harness.hook(index).webhooks as Entry[]).map(({ clientConfig }) => clientConfig.service);
   const at = (path: string) => expect.objectContaining({ path });
   for (const path of ['a-first-segment', 'another-segment']) {
     const terms = { ...harness.terms, path };
-    expect(await harness.sweep(terms)).toEqual({ actions: ['RouteReviews', 'RouteReviews'] });
-    expect(await harness.sweep(terms)).toEqual({ actions: [] });
+    expect(await harness.resync(terms)).toEqual({ actions: ['RouteReviews', 'RouteReviews'] });
+    expect(await harness.resync(terms)).toEqual({ actions: [] });
     expect(pathsOf(0)).toEqual([at(`/${path}/mutate`)]);
     expect(pathsOf(1)).toEqual([at(`/${path}/validate`), at(`/${path}/validate`)]);
   }
@@ -258,7 +258,7 @@ test('where cert-manager injects into both configurations no certificate is issu
   for (const resource of HOOKS)
     await harness.cluster.patch(resource, undefined, WEBHOOKS, { metadata: { annotations } });
   await harness.editHook(0, (entry) => ({ ...entry, clientConfig: { ...entry.clientConfig, caBundle: 'dGhlaXJz' } }));
-  expect(await harness.sweep()).toEqual({ actions: ['RouteReviews', 'RouteReviews'] });
+  expect(await harness.resync()).toEqual({ actions: ['RouteReviews', 'RouteReviews'] });
   expect(harness.secret()).toBeUndefined();
   expect(await harness.plan()).toEqual([]);
   const [entry] = harness.hook(0).webhooks as Entry[];

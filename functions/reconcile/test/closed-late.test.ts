@@ -14,7 +14,7 @@ let old: string;
 const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
 const pass = (millis: number) => {
   harness.clock.pass(millis);
-  return harness.sweep();
+  return harness.resync();
 };
 const heir = (ledger: string) => {
   const instance = makeInstance();
@@ -30,12 +30,12 @@ beforeEach(async () => {
     makeInstance({}, 'second'),
     makeKey(),
   );
-  await harness.sweep();
+  await harness.resync();
   value = (await harness.value('chat-key')) ?? '';
   old = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   harness.refuse(true);
   await harness.remove(gatewayInstances, 'main');
-  await harness.sweep();
+  await harness.resync();
   await pass(30_000);
   expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
   harness.refuse(false);
@@ -50,7 +50,7 @@ describe('an instance that was deleted while its database was away', () => {
         .find([sha256(value)])
     ).size > 0;
 
-  test('is closed by the next sweep of another instance on the same database, and its keys with it', async () => {
+  test('is closed by the next resync of another instance on the same database, and its keys with it', async () => {
     expect(await live()).toBe(true);
     expect(await harness.dryRun()).toContainEqual(expect.objectContaining({ action: 'CloseOrphan' }));
     expect((await pass(MINUTE)).actions).toMatchObject({ CloseOrphan: 1 });
@@ -75,7 +75,7 @@ describe('an instance that was deleted while its database was away', () => {
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
   });
 
-  test('can be gone on with, once that sweep has been', async () => {
+  test('can be gone on with, once that resync has been', async () => {
     await pass(MINUTE);
     await harness.apply(heir(old));
     await pass(MINUTE);

@@ -13,7 +13,7 @@ beforeEach(async () => {
 
 const working = async (spec: object = {}) => {
   await harness.apply(makeKey(spec));
-  await harness.sweep();
+  await harness.resync();
   return (await harness.value('chat-key')) ?? '';
 };
 const gone = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
@@ -22,7 +22,7 @@ describe('a deleted key', () => {
   test('stops working, and its claim and Secret are gone after one run', async () => {
     const value = await working();
     await harness.remove(virtualKeys, 'chat');
-    await harness.hint('VirtualKey', 'chat');
+    await harness.trigger('VirtualKey', 'chat');
     expect(await gone()).toBe(true);
     expect(await harness.works(value)).toBe(false);
     expect(await harness.aliases()).toEqual([]);
@@ -34,7 +34,7 @@ describe('a deleted key', () => {
     await harness.remove(RESOURCES.secrets, 'chat-key');
     await harness.apply(makeSecret('chat-key', { other: 'x' }));
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     expect(await gone()).toBe(true);
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
   });
@@ -42,38 +42,38 @@ describe('a deleted key', () => {
   test('goes at once where the instance is gone', async () => {
     await working();
     await harness.remove(gatewayInstances, 'main');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     expect(await gone()).toBe(true);
   });
 
-  test('waits for the database for 20 seconds, then it is let go; that is told, and a sweep finds the claim later', async () => {
+  test('waits for the database for 20 seconds, then it is let go; that is told, and a resync finds the claim later', async () => {
     const value = await working();
     harness.refuse(true);
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False Deleting');
     harness.clock.pass(21_000);
-    await harness.sweep();
+    await harness.resync();
     expect(await gone()).toBe(true);
     expect(
       harness.log.lines.some(({ level, message }) => level === 'warn' && message === 'a deletion was forced'),
     ).toBe(true);
     harness.refuse(false);
     expect(await harness.works(value)).toBe(true);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works(value)).toBe(false);
     expect(await harness.aliases()).toEqual([]);
   });
 
-  test('whose finalizer was removed by hand is found by the next sweep', async () => {
+  test('whose finalizer was removed by hand is found by the next resync', async () => {
     const value = await working();
     await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works(value)).toBe(false);
     expect(await harness.aliases()).toEqual([]);
   });
@@ -85,7 +85,7 @@ describe('a deleted key', () => {
     await harness.remove(virtualKeys, 'chat');
     harness.cluster.collectGarbage();
     await harness.apply(makeKey());
-    await harness.hint('VirtualKey', 'chat');
+    await harness.trigger('VirtualKey', 'chat');
     const minted = await harness.value('chat-key');
     expect(minted).not.toBe(value);
     expect([await harness.works(value), await harness.works(minted)]).toEqual([false, true]);
@@ -95,16 +95,16 @@ describe('a deleted key', () => {
   test('in a namespace that is being deleted goes too, and nothing is created there', async () => {
     await harness.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } });
     await harness.apply(makeKey({}, 'chat', 'team-a'));
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('chat-key', 'team-a');
     await harness.apply(makeKey({ keyAlias: 'late' }, 'late', 'team-a'));
     const uid = (await harness.cluster.get(RESOURCES.namespaces, undefined, 'team-a'))?.metadata.uid ?? '';
     await harness.cluster.delete(RESOURCES.namespaces, undefined, 'team-a', uid);
-    const first = await harness.sweep();
+    const first = await harness.resync();
     expect(first.failed).toEqual({});
     expect(await harness.get(RESOURCES.secrets, 'late-key', 'team-a')).toBeUndefined();
     harness.cluster.collectGarbage();
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     harness.cluster.collectGarbage();
     expect(harness.cluster.objects(virtualKeys)).toEqual([]);
     expect(await harness.works(value)).toBe(false);
@@ -119,7 +119,7 @@ describe('a finalizer that is left alone', () => {
     await harness.database().retire([claim?.scopeId ?? '']);
     await harness.remove(RESOURCES.secrets, 'chat-key');
     await harness.remove(virtualKeys, 'chat');
-    expect((await harness.sweep()).actions).toMatchObject({ RemoveFinalizer: 1 });
+    expect((await harness.resync()).actions).toMatchObject({ RemoveFinalizer: 1 });
     expect(await gone()).toBe(true);
   });
 
@@ -132,7 +132,7 @@ describe('a finalizer that is left alone', () => {
     const { name } = object.metadata;
     await harness.apply({ ...object, metadata: { ...object.metadata, finalizers: ['gateway-operator.dev/cleanup'] } });
     await harness.remove(kind, name);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(kind, name)).toBeUndefined();
   });
 
@@ -141,10 +141,10 @@ describe('a finalizer that is left alone', () => {
     harness.restart();
     for (const name of ['db', 'store', 'openai']) await harness.remove(RESOURCES.secrets, name);
     await harness.remove(gatewayInstances, 'main');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(gatewayInstances, 'main')).toBeDefined();
     harness.clock.pass(20_000);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
     expect(harness.log.lines.some(({ message }) => message === 'a deletion was forced')).toBe(true);
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
@@ -156,7 +156,7 @@ describe('a deleted instance', () => {
     const value = await working();
     const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     await harness.remove(gatewayInstances, 'main');
-    await harness.hint('GatewayInstance', 'main');
+    await harness.trigger('GatewayInstance', 'main');
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
     expect((await harness.database().policies(uid).find([value])).size).toBe(0);
     expect(await harness.database().claims(uid)).toEqual([]);
@@ -168,7 +168,7 @@ describe('a deleted instance', () => {
     const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     for (const name of ['db', 'store', 'openai']) await harness.remove(RESOURCES.secrets, name);
     await harness.remove(gatewayInstances, 'main');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
     expect(await harness.database().claims(uid)).toEqual([]);
   });
@@ -178,7 +178,7 @@ describe('a deleted instance', () => {
     harness.restart();
     harness.refuse(true);
     await harness.remove(gatewayInstances, 'main');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(gatewayInstances, 'main')).toBe('False Deleting');
     // What it waits for, and until when, is told before and while somebody waits for it.
     const { conditions } = (await harness.status(gatewayInstances, 'main')) as {
@@ -191,7 +191,7 @@ describe('a deleted instance', () => {
     const events = harness.cluster.objects(RESOURCES.events).filter(({ reason }) => reason === 'Deleting');
     expect(events.map(({ message }) => message)).toEqual([said]);
     harness.clock.pass(20_000);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
   });
 
@@ -199,9 +199,9 @@ describe('a deleted instance', () => {
     const value = await working();
     await harness.spend('chat', '3');
     await harness.remove(gatewayInstances, 'main');
-    await harness.sweep();
+    await harness.resync();
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.value('chat-key')).toBe(value);
     expect(await harness.works(value)).toBe(true);
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ isActive: true, currentSpend: '0' });
@@ -210,7 +210,7 @@ describe('a deleted instance', () => {
 
 test('everything of a file can be deleted at once, and nothing is left', async () => {
   await harness.apply(makeKey(), makeUser(), makeTeam());
-  await harness.sweep();
+  await harness.resync();
   for (const object of harness.cluster.objects().filter(({ kind }) => kind !== 'Event' && kind !== 'ConfigMap')) {
     const resource = {
       VirtualKey: 'virtualkeys',
@@ -228,7 +228,7 @@ test('everything of a file can be deleted at once, and nothing is left', async (
       uid ?? '',
     );
   }
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
   harness.cluster.collectGarbage();
   expect(harness.cluster.objects().filter(({ kind }) => kind !== 'Event')).toEqual([]);
 });
@@ -239,25 +239,25 @@ test.each([
   ['VirtualKey', 'virtualkeys'],
 ])('a kind whose CRD is gone is empty: without %ss everything else is still let go', async (_, plural) => {
   await harness.apply(makeKey(), makeUser(), makeTeam());
-  await harness.sweep();
+  await harness.resync();
   harness.unserved.add(plural);
   for (const kind of [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural))
     for (const { metadata } of harness.cluster.objects(kind)) await harness.remove(kind, metadata.name);
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
   const left = [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural);
   expect(left.flatMap((kind) => harness.cluster.objects(kind))).toEqual([]);
 });
 
 test('a kind whose CRD is gone frees no alias and no spend: its claims stay until the kind is served', async () => {
   await harness.apply(makeKey(), makeTeam());
-  await harness.sweep();
+  await harness.resync();
   const before = await harness.aliases();
   harness.unserved.add('teams');
-  expect((await harness.sweep()).failed).toEqual({});
-  expect((await harness.hint('VirtualKey', 'chat')).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
+  expect((await harness.trigger('VirtualKey', 'chat')).failed).toEqual({});
   expect(await harness.aliases()).toEqual(before);
   harness.unserved.clear();
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
   expect(await harness.aliases()).toEqual(before);
 });
 
@@ -268,5 +268,5 @@ test('a list that fails for another cause still ends the run: nothing is known, 
       throw new ClusterError('listing users: 404 page not found', 404);
     return undefined;
   });
-  await expect(harness.sweep()).rejects.toThrow(/404 page not found/);
+  await expect(harness.resync()).rejects.toThrow(/404 page not found/);
 });

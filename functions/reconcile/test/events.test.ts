@@ -31,23 +31,23 @@ const conditions = async () => {
 };
 
 test('of every kind every condition keeps the time of its transition through edits, an outage of others and a new process', async () => {
-  await harness.sweep();
+  await harness.resync();
   const before = await conditions();
   expect(before.size).toBeGreaterThan(8);
   harness.clock.pass(60_000);
   for (const [kind, name] of [objects[1], objects[3], objects[4]])
     await harness.edit(kind, name, { spec: { maxBudget: '77' } });
   harness.restart();
-  await harness.sweep();
+  await harness.resync();
   expect(await conditions()).toEqual(before);
   harness.refuse(true);
   harness.clock.pass(60_000);
-  await harness.sweep();
+  await harness.resync();
   const during = await conditions();
   for (const [condition, time] of during)
     expect({ condition, time }).toEqual({ condition, time: before.get(condition) ?? '2026-11-21T12:02:00Z' });
   harness.clock.pass(60_000);
   harness.restart();
-  await harness.sweep();
+  await harness.resync();
   expect(await conditions()).toEqual(during);
 });

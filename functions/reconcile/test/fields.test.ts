@@ -1,5 +1,5 @@
 // Is every field of every kind carried by the writes that a person would expect when it is changed and when it is cleared, and by none after that?
-// The answers stand in golden/fields.golden.txt, one line an edit: read the difference before committing it.
+// The answers are in golden/fields.golden.txt, one line an edit: read the difference before committing it.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
@@ -70,7 +70,7 @@ async function converged(): Promise<Harness> {
     makeUser({ autoCreateKey: false, userEmail: 'bob@example.com' }, 'bob'),
     makeKey(),
   );
-  await harness.sweep();
+  await harness.resync();
   return harness;
 }
 
@@ -95,10 +95,10 @@ test('what carries each edit is as it was when somebody last looked, and a secon
       const carry = async (spec: Spec) => {
         await harness.edit(kind, object, { spec });
         harness.clock.pass(1000);
-        const first = await harness.sweep();
+        const first = await harness.resync();
         expect({ path, failed: first.failed }).toEqual({ path, failed: {} });
         const writes = harness.writes();
-        const next = await harness.sweep();
+        const next = await harness.resync();
         expect({ path, spec, again: next.actions }).toEqual({ path, spec, again: {} });
         expect(harness.writes()).toBe(writes);
         return write(first.actions);

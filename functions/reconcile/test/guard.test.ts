@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 const many = async (count: number) => {
   await harness.apply(...Array.from({ length: count }, (_, index) => makeKey({}, `k${index}`)));
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.aliases()).toHaveLength(count);
 };
 /** Somebody removes finalizers by hand. */
@@ -33,7 +33,7 @@ const condition = async () =>
 test('it is guarded and reported: in the report, in an event and in a condition that says how to let it go; the keys work on', async () => {
   await many(30);
   await lose(0, 11);
-  const report = await harness.sweep();
+  const report = await harness.resync();
   const message: unknown = expect.stringContaining('would remove 11 of 30 claims');
   expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 11, of: 30, message }]);
   expect(report.actions).not.toHaveProperty('RetireScope');
@@ -46,7 +46,7 @@ test('it is guarded and reported: in the report, in an event and in a condition 
   const events = () => harness.events('main').filter((reason) => reason === 'TooManyDeletions');
   expect(events()).toHaveLength(1);
   const writes = harness.writes();
-  await harness.sweep();
+  await harness.resync();
   expect(harness.writes() - writes).toBeLessThanOrEqual(1);
   expect(events()).toHaveLength(1);
 });
@@ -54,32 +54,32 @@ test('it is guarded and reported: in the report, in an event and in a condition 
 test('ten, or a quarter, is not guarded', async () => {
   await many(30);
   await lose(0, 10);
-  expect((await harness.sweep()).actions).toMatchObject({ RetireScope: 10 });
+  expect((await harness.resync()).actions).toMatchObject({ RetireScope: 10 });
 });
 
 test('what a person deleted is not guarded', async () => {
   await many(30);
   for (let index = 0; index < 30; index += 1) await harness.remove(virtualKeys, `k${index}`);
-  expect((await harness.sweep()).guarded).toBeUndefined();
+  expect((await harness.resync()).guarded).toBeUndefined();
   expect(await harness.aliases()).toEqual([]);
 });
 
 test('the share that the condition names lets it go ahead, and the condition goes', async () => {
   await many(30);
   await lose(0, 11);
-  await harness.sweep();
+  await harness.resync();
   await allow('36%');
-  expect((await harness.sweep()).guarded).toMatchObject([{ count: 11 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ count: 11 }]);
   await allow('37%');
-  const report = await harness.sweep();
+  const report = await harness.resync();
   expect(report.guarded).toBeUndefined();
   expect(report.actions).toMatchObject({ RetireScope: 11 });
   expect(await harness.aliases()).toHaveLength(19);
   expect(await condition()).toBeUndefined();
-  expect((await harness.sweep()).actions).toEqual({});
+  expect((await harness.resync()).actions).toEqual({});
 });
 
-test('a removal that was let go ahead and dies half-way goes on with the next run, wherever it dies', async () => {
+test('a removal that was let go ahead and dies half-way continues with the next run, wherever it dies', async () => {
   for (let step = 1; ; step += 1) {
     harness = createHarness();
     await harness.apply(...makeSecrets(), makeInstance());
@@ -98,14 +98,14 @@ test('a removal that was let go ahead and dies half-way goes on with the next ru
       if (verb !== 'get' && verb !== 'list') dies();
       return undefined;
     });
-    await harness.sweep();
+    await harness.resync();
     harness.onDatabase = () => undefined;
     harness.cluster.inject(() => undefined);
     harness.restart();
-    const report = await harness.sweep();
+    const report = await harness.resync();
     expect({ step, guarded: report.guarded, failed: report.failed }).toEqual({ step, guarded: undefined, failed: {} });
     expect(await harness.aliases()).toHaveLength(4);
-    expect({ step, actions: (await harness.sweep()).actions }).toEqual({ step, actions: {} });
+    expect({ step, actions: (await harness.resync()).actions }).toEqual({ step, actions: {} });
     if (left > 0) break;
   }
 });
@@ -113,17 +113,17 @@ test('a removal that was let go ahead and dies half-way goes on with the next ru
 test('keys that users would lose at once are guarded too: a share of an instance', async () => {
   const names = Array.from({ length: 24 }, (_, index) => `u${index}`);
   await harness.apply(...names.map((name) => makeUser({}, name)));
-  await harness.sweep();
+  await harness.resync();
   for (const name of names.slice(0, 12)) await harness.edit(users, name, { spec: { autoCreateKey: false } });
-  expect((await harness.sweep()).guarded).toMatchObject([{ action: 'DeleteKey', count: 12, of: 24 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ action: 'DeleteKey', count: 12, of: 24 }]);
   await allow('50%');
-  expect((await harness.sweep()).guarded).toBeUndefined();
+  expect((await harness.resync()).guarded).toBeUndefined();
   expect((await harness.aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(12);
   await allow('0%');
   for (const name of names.slice(12, 23)) await harness.edit(users, name, { spec: { autoCreateKey: false } });
-  expect((await harness.sweep()).guarded).toMatchObject([{ count: 11, of: 12 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ count: 11, of: 12 }]);
   await allow('much');
-  expect((await harness.sweep()).guarded).toMatchObject([{ count: 11, of: 12 }]);
+  expect((await harness.resync()).guarded).toMatchObject([{ count: 11, of: 12 }]);
 });
 
 test('a dry run says what is guarded and how to let it go, and lists it once it is let go', async () => {

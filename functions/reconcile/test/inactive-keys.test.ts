@@ -19,24 +19,24 @@ const { chat, ready, working, editKey } = createChat(() => harness);
 describe('a key is not active, and says the first cause', () => {
   test('while its instance is not there', async () => {
     await harness.apply(makeKey({ connectionRef: { instanceRef: { name: 'none', namespace: 'default' } } }));
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False InstanceNotFound');
   });
 
   test('while its instance is not ready, and it is again in the run in which the instance turns ready', async () => {
     await harness.remove(RESOURCES.secrets, 'store');
     await harness.apply(makeKey());
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False InstanceNotReady');
     await harness.apply(...makeSecrets());
-    await harness.hint('GatewayInstance', 'main');
+    await harness.trigger('GatewayInstance', 'main');
     expect(await ready()).toBe('True Ready');
   });
 
   test('while the database cannot be reached; its spend and value stay shown, and it comes back', async () => {
     const value = await working();
     harness.refuse(true);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False InstanceNotReady');
     expect(await chat()).toMatchObject({
       isActive: false,
@@ -45,22 +45,22 @@ describe('a key is not active, and says the first cause', () => {
       keySecretRef: 'chat-key',
     });
     harness.refuse(false);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await harness.value('chat-key')).toBe(value);
   });
 
   test('when its namespace is not admitted; the value stops working, and the same one works when it is again', async () => {
     await harness.apply(makeKey({}, 'chat', 'team-a'));
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('chat-key', 'team-a');
     expect(await harness.works(value)).toBe(true);
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('False NamespaceNotAllowed');
     expect(await harness.works(value)).toBe(false);
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works(value)).toBe(true);
     expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
   });
@@ -75,7 +75,7 @@ describe('a key is not active, and says the first cause', () => {
     const selector = { matchExpressions: [{ key: 'tier', operator: 'In', values: ['gold', 'silver'] }] };
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Selector', selector } } });
     await harness.apply(makeKey({ keyAlias: 'a' }, 'chat', 'team-a'), makeKey({ keyAlias: 'b' }, 'chat', 'team-b'));
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
     // Never admitted: for all it may know there is no such instance.
     expect(await harness.ready(virtualKeys, 'chat', 'team-b')).toBe('False InstanceNotFound');
@@ -85,12 +85,12 @@ describe('a key is not active, and says the first cause', () => {
     await harness.apply(makeKey({ keyAlias: 'same' }, 'first'));
     harness.clock.pass(1000);
     await harness.apply(makeKey({ keyAlias: 'same' }, 'a-second'));
-    await harness.sweep();
+    await harness.resync();
     expect([await ready('first'), await ready('a-second')]).toEqual(['True Ready', 'False AliasTaken']);
     expect(await harness.get(RESOURCES.secrets, 'a-second-key')).toBeUndefined();
     expect(harness.events('a-second')).toEqual(['AliasTaken']);
     await harness.remove(virtualKeys, 'first');
-    await harness.sweep();
+    await harness.resync();
     expect(await ready('a-second')).toBe('True Ready');
   });
 
@@ -99,7 +99,7 @@ describe('a key is not active, and says the first cause', () => {
     expect(await ready()).toBe('False Blocked');
     expect(await harness.works(value)).toBe(true);
     await editKey({ blocked: false });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await harness.value('chat-key')).toBe(value);
   });
@@ -109,35 +109,35 @@ describe('a key is not active, and says the first cause', () => {
     for (let hour = 1; hour < 24; hour += 1) {
       harness.clock.pass(HOUR);
       const before = harness.writes();
-      await harness.sweep();
+      await harness.resync();
       expect(harness.writes()).toBe(before);
     }
     expect(await chat()).toMatchObject({ expiryDate: '2026-11-22T12:00:00Z', isActive: true });
     harness.clock.pass(HOUR);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False Expired');
     await editKey({ duration: '48h' });
-    await harness.sweep();
+    await harness.resync();
     expect(await chat()).toMatchObject({ expiryDate: '2026-11-23T12:00:00Z', isActive: true });
     await editKey({ duration: null });
-    await harness.sweep();
+    await harness.resync();
     expect(await chat()).not.toHaveProperty('expiryDate');
   });
 
   test('when its budget is used up, until it is raised or the window ends', async () => {
     await working();
     await harness.spend('chat', '10');
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False BudgetExceeded');
     expect(await chat()).toMatchObject({ currentSpend: '10', isActive: false });
     await editKey({ maxBudget: '10.000000001' });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     await harness.spend('chat', '1');
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False BudgetExceeded');
     harness.clock.pass(30 * DAY);
-    await harness.sweep();
+    await harness.resync();
     expect(await chat()).toMatchObject({ currentSpend: '0', isActive: true, budgetResetDate: '2027-01-20T12:00:00Z' });
   });
 
@@ -146,7 +146,7 @@ describe('a key is not active, and says the first cause', () => {
     expect(await ready()).toBe('False BudgetExceeded');
   });
 
-  test('when none of its models is served; when some are not it says so and goes on', async () => {
+  test('when none of its models is served; when some are not it says so and continues', async () => {
     await working({ models: ['small', 'withdrawn'] });
     expect(await ready()).toBe('True Ready');
     const { conditions } = await chat();
@@ -156,7 +156,7 @@ describe('a key is not active, and says the first cause', () => {
       message: expect.stringContaining('"withdrawn"'),
     });
     await editKey({ models: ['Small'] });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False ModelNotServed');
   });
 });

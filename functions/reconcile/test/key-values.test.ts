@@ -16,7 +16,7 @@ const { chat, ready, working } = createChat(() => harness);
 describe('the value', () => {
   test('is never taken from, nor written to, a Secret that is not ours', async () => {
     await harness.apply(makeSecret('chat-key', { key: 'sk-chosen-by-somebody' }), makeKey());
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False SecretConflict');
     expect(await chat()).toMatchObject({ isActive: false });
     expect(await chat()).not.toHaveProperty('keyValue');
@@ -24,15 +24,15 @@ describe('the value', () => {
     expect(await harness.works('sk-chosen-by-somebody')).toBe(false);
     expect(harness.events('chat')).toEqual(['SecretConflict']);
     await harness.remove(RESOURCES.secrets, 'chat-key');
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
   });
 
-  test('is minted anew when its Secret is lost: the old one works no more, the spend stays, an event tells', async () => {
+  test('is minted anew when its Secret is lost: the old one no longer works, the spend stays, an event tells', async () => {
     const old = await working();
     await harness.spend('chat', '1.5');
     await harness.remove(RESOURCES.secrets, 'chat-key');
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('chat-key');
     expect(value).not.toBe(old);
     expect([await harness.works(old), await harness.works(value)]).toEqual([false, true]);
@@ -43,7 +43,7 @@ describe('the value', () => {
   test('that somebody edits into its Secret never works: the true one is put back', async () => {
     const value = await working();
     await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged'), more: btoa('x') } });
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.value('chat-key')).toBe(value);
     expect([await harness.works(value), await harness.works('sk-forged')]).toEqual([true, false]);
     const secret = await harness.get(RESOURCES.secrets, 'chat-key');
@@ -54,7 +54,7 @@ describe('the value', () => {
     await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
     const value = await working();
     await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } });
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     const minted = await harness.value('chat-key');
     expect([value, 'sk-forged']).not.toContain(minted);
     expect([await harness.works(value), await harness.works('sk-forged'), await harness.works(minted)]).toEqual([
@@ -66,12 +66,12 @@ describe('the value', () => {
 
   test('that is edited while the namespace is not admitted never works, then neither', async () => {
     await harness.apply(makeKey({}, 'chat', 'team-a'));
-    await harness.sweep();
+    await harness.resync();
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
-    await harness.sweep();
+    await harness.resync();
     await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } }, 'team-a');
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works('sk-forged')).toBe(false);
     expect(await harness.works(await harness.value('chat-key', 'team-a'))).toBe(true);
     expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
@@ -80,9 +80,9 @@ describe('the value', () => {
   test('cannot be taken from another key by copying its Secret', async () => {
     const value = await working();
     await harness.apply(makeKey({}, 'other'));
-    await harness.sweep();
+    await harness.resync();
     await harness.edit(RESOURCES.secrets, 'other-key', { data: { key: btoa(value) } });
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.value('other-key')).not.toBe(value);
     expect(await harness.works(await harness.value('other-key'))).toBe(true);
   });
@@ -92,7 +92,7 @@ describe('the value', () => {
     const [claim] = await harness.database().claims((await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '');
     await harness.database().retire([claim?.scopeId ?? '']);
     expect(await harness.works(value)).toBe(false);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.value('chat-key')).toBe(value);
     expect(await harness.works(value)).toBe(true);
     expect(await ready()).toBe('True Ready');
@@ -105,20 +105,20 @@ describe('the value', () => {
     await harness.edit(RESOURCES.secrets, 'chat-key', {
       metadata: { labels: { 'gateway-operator.dev/managed': null } },
     });
-    await harness.sweep();
+    await harness.resync();
     expect(await label()).toBe('true');
     expect(await harness.value('chat-key')).toBe(value);
     await harness.edit(RESOURCES.secrets, 'chat-key', {
       metadata: { labels: { 'gateway-operator.dev/managed': null } },
       data: { key: null },
     });
-    await harness.sweep();
+    await harness.resync();
     expect([await label(), await harness.value('chat-key')]).toEqual(['true', value]);
     await harness.edit(RESOURCES.secrets, 'chat-key', {
       metadata: { labels: { 'gateway-operator.dev/managed': null } },
     });
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
     harness.cluster.collectGarbage();
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
@@ -131,7 +131,7 @@ describe('the value', () => {
         labels: { 'gateway-operator.dev/managed': 'true', theirs: 'yes', 'app.kubernetes.io/managed-by': 'helm' },
       },
     });
-    await harness.sweep();
+    await harness.resync();
     expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels).toMatchObject({
       theirs: 'yes',
       'app.kubernetes.io/managed-by': 'gateway-operator',

@@ -43,13 +43,13 @@ describe('a new key', () => {
     await working();
     expect(await chat()).toMatchObject({ budgetResetDate: '2026-12-21T12:00:00Z' });
     harness.onDatabase = () => undefined;
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('works after the hint for its own object alone', async () => {
-    await harness.sweep();
+  test('works after the trigger for its own object alone', async () => {
+    await harness.resync();
     await harness.apply(makeKey());
-    await harness.hint('VirtualKey', 'chat');
+    await harness.trigger('VirtualKey', 'chat');
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
     expect(await ready()).toBe('True Ready');
   });
@@ -86,10 +86,10 @@ describe('a new key', () => {
       OPENAI_BASE_URL: 'http://gateway.test/default/main/v1',
     });
     await editKey({ secretTemplate: { entry: null, entries: { OPENAI_API_KEY: null } } });
-    await harness.sweep();
+    await harness.resync();
     expect(await data('my-secret')).toEqual({ key, OPENAI_BASE_URL: 'http://gateway.test/default/main/v1' });
     await editKey({ secretTemplate: { name: 'other' } });
-    await harness.sweep();
+    await harness.resync();
     expect(await data('other')).toMatchObject({ key });
     expect(await harness.get(RESOURCES.secrets, 'my-secret')).toBeUndefined();
     expect(await chat()).toMatchObject({ keySecretRef: 'other', isActive: true, keyValue: key });
@@ -102,17 +102,17 @@ describe('a new key', () => {
     const redacted = `sk-...${value.slice(-4)}`;
     expect((await chat()).keyValue).toBe(redacted);
     await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Full' } });
-    await harness.sweep();
+    await harness.resync();
     expect((await chat()).keyValue).toBe(value);
     await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
-    await harness.sweep();
+    await harness.resync();
     expect((await chat()).keyValue).toBe(redacted);
   });
 
   test('with a name of 253 characters has a Secret whose name fits', async () => {
     const name = 'k'.repeat(253);
     await harness.apply(makeKey({ keyAlias: 'long' }, name));
-    await harness.sweep();
+    await harness.resync();
     const { keySecretRef } = await harness.status(virtualKeys, name);
     expect(keySecretRef).toHaveLength(253);
     expect(keySecretRef).toMatch(/^k+-[0-9a-f]{10}-key$/);
@@ -126,10 +126,10 @@ test('an edit of budgetDuration keeps the anchor and recounts the new window fro
   harness.clock.pass(2 * DAY);
   await harness.spend('chat', '3');
   await editKey({ budgetDuration: '24h' });
-  await harness.sweep();
+  await harness.resync();
   expect(await chat()).toMatchObject({ currentSpend: '3', budgetResetDate: '2026-11-24T12:00:00Z' });
   await editKey({ budgetDuration: '30d' });
-  await harness.sweep();
+  await harness.resync();
   expect(await chat()).toMatchObject({ currentSpend: '5', budgetResetDate: '2026-12-21T12:00:00Z' });
 });
 
@@ -147,7 +147,7 @@ test('an edit of each field is carried by one write of the policy, and then by n
   ];
   for (const spec of edits) {
     await editKey(spec);
-    expect((await harness.sweep()).actions).toMatchObject({ PutScope: 1 });
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toMatchObject({ PutScope: 1 });
+    expect((await harness.resync()).actions).toEqual({});
   }
 });

@@ -19,11 +19,11 @@ const { main, ready, message, there } = createWorkloads(() => harness);
 describe('Knative', () => {
   test('makes one Knative Service, and the instance is ready where it says that it serves', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Knative' } }), makeKey());
-    await harness.sweep();
+    await harness.resync();
     expect(there()).toEqual(['KnativeService']);
     expect(await ready()).toBe('False WorkloadNotReady');
     await runKnative(harness);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await main()).toMatchObject({
       url: 'http://main-serving.default.svc.cluster.local',
@@ -32,27 +32,27 @@ describe('Knative', () => {
     });
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
     const before = harness.cluster.objects();
-    for (let turn = 0; turn < 3; turn += 1) expect((await harness.sweep()).actions).toEqual({});
+    for (let turn = 0; turn < 3; turn += 1) expect((await harness.resync()).actions).toEqual({});
     expect(harness.cluster.objects()).toEqual(before);
   });
 
   test('tells why no revision comes up, and while an earlier one serves the instance stays ready', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Knative' } }));
-    await harness.sweep();
+    await harness.resync();
     const failed = { type: 'ConfigurationsReady', status: 'False', reason: 'RevisionFailed', message: 'no such image' };
     const notReady = { type: 'Ready', status: 'False', reason: 'RevisionFailed', message: 'not ready' };
     const routes = (status: string) => ({ type: 'RoutesReady', status });
     await runKnative(harness, 'main-serving', [failed, notReady, routes('Unknown')]);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False RevisionFailed');
     expect(await message('Ready')).toContain('no such image');
     await runKnative(harness);
-    await harness.sweep();
+    await harness.resync();
     const { snapshotHash } = await main();
     await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries: 5 } } });
-    await harness.sweep();
+    await harness.resync();
     await runKnative(harness, 'main-serving', [failed, notReady, routes('True')]);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('no such image');
     expect((await main()).snapshotHash).toBe(snapshotHash);
@@ -60,7 +60,7 @@ describe('Knative', () => {
 
   test('with the memory store is refused: its processes come and go', async () => {
     await harness.apply(...makeSecrets(), makeInstance({ workload: { type: 'Knative', scale: { max: 1 } } }));
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False StoreNotShared');
     expect(await message('Ready')).toMatch(/Redis or Upstash.*set spec.workload.type to Deployment/);
     expect(there()).toEqual([]);
@@ -69,11 +69,11 @@ describe('Knative', () => {
   test('that is not installed says so, and is made once it is', async () => {
     harness.knative = false;
     await harness.apply(makeInstance({ workload: { type: 'Knative' } }), makeKey());
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False KnativeNotInstalled');
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
     harness.knative = true;
-    await harness.sweep();
+    await harness.resync();
     expect(there()).toEqual(['KnativeService']);
   });
 });

@@ -8,10 +8,10 @@ import { makeInstance, makeKey, makeSecrets, PASSWORD } from '../../../test/reco
 
 const WRITES = ['migrate', 'openInstance', 'putScope', 'retireValues', 'retire', 'closeInstance'];
 
-test('sweeps over unchanged objects make no write, no event and no condition change, and write nothing to the database', async () => {
+test('resyncs over unchanged objects make no write, no event and no condition change, and write nothing to the database', async () => {
   const harness = createHarness();
   await harness.apply(...file());
-  await harness.sweep();
+  await harness.resync();
   const before = harness.cluster.objects();
   const writes = harness.writes();
   const asked: string[] = [];
@@ -20,7 +20,7 @@ test('sweeps over unchanged objects make no write, no event and no condition cha
   };
   for (let turn = 0; turn < 10; turn += 1) {
     harness.clock.pass(60_000);
-    expect(await harness.sweep()).toEqual({
+    expect(await harness.resync()).toEqual({
       observed: { GatewayInstance: 1, VirtualKey: 2, User: 1, Team: 1 },
       actions: {},
       failed: {},
@@ -31,33 +31,33 @@ test('sweeps over unchanged objects make no write, no event and no condition cha
   expect(asked.filter((method) => WRITES.includes(method))).toEqual([]);
 });
 
-test('a sweep over unchanged keys costs a constant number of statements', async () => {
+test('a resync over unchanged keys costs a constant number of statements', async () => {
   const count = async (keys: number) => {
     const harness = createHarness();
     await harness.apply(...makeSecrets(), makeInstance());
     await harness.apply(...Array.from({ length: keys }, (_, index) => makeKey({}, `k${index}`)));
-    await harness.sweep();
+    await harness.resync();
     let asked = 0;
     harness.onDatabase = () => {
       asked += 1;
     };
-    await harness.sweep();
+    await harness.resync();
     return asked;
   };
   expect(await count(40)).toBe(await count(2));
 });
 
-test('of many unchanged keys a sweep reads a share of the Secrets, and an hour of sweeps reads them all', async () => {
+test('of many unchanged keys a resync reads a share of the Secrets, and an hour of resyncs reads them all', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
   await harness.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
-  await harness.sweep();
+  await harness.resync();
   await harness.remove(RESOURCES.secrets, 'k7-key');
   const seen = new Set<string>();
   for (let minute = 0; minute < 60; minute += 1) {
     harness.clock.pass(60_000);
     harness.cluster.calls.length = 0;
-    await harness.sweep();
+    await harness.resync();
     const read = harness.cluster.calls.filter(({ verb, name }) => verb === 'get' && name?.endsWith('-key'));
     expect(read.length).toBeLessThan(60);
     for (const { name } of read) seen.add(name ?? '');
@@ -66,7 +66,7 @@ test('of many unchanged keys a sweep reads a share of the Secrets, and an hour o
   expect(await harness.works(await harness.value('k7-key'))).toBe(true);
   harness.cluster.calls.length = 0;
   await harness.edit(virtualKeys, 'k8', { spec: { maxBudget: '11' } });
-  await harness.sweep();
+  await harness.resync();
   expect(harness.cluster.calls.some(({ verb, name }) => verb === 'get' && name === 'k8-key')).toBe(true);
 });
 
@@ -74,33 +74,33 @@ test('while a database is away, the Secrets of its many keys are not all read ag
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
   await harness.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
-  await harness.sweep();
+  await harness.resync();
   harness.refuse(true);
   for (let minute = 0; minute < 3; minute += 1) {
     harness.clock.pass(60_000);
     harness.cluster.calls.length = 0;
-    await harness.sweep();
+    await harness.resync();
     const read = harness.cluster.calls.filter(({ verb, name }) => verb === 'get' && name?.endsWith('-key'));
     expect(read.length).toBeLessThan(60);
   }
   harness.refuse(false);
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(virtualKeys, 'k8')).toBe('True Ready');
 });
 
 test('new spend is one status write of the scopes that spent, and nothing else', async () => {
   const harness = createHarness();
   await harness.apply(...file());
-  await harness.sweep();
+  await harness.resync();
   await harness.spend('chat', '0.000000001');
-  expect((await harness.sweep()).actions).toEqual({ WriteStatus: 1 });
+  expect((await harness.resync()).actions).toEqual({ WriteStatus: 1 });
   expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0.000000001' });
 });
 
 test('conditions change their transition time only when their status changes', async () => {
   const harness = createHarness();
   await harness.apply(...file());
-  await harness.sweep();
+  await harness.resync();
   const time = async () => {
     const { conditions } = await harness.status(virtualKeys, 'chat');
     return conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime;
@@ -108,10 +108,10 @@ test('conditions change their transition time only when their status changes', a
   const first = await time();
   harness.clock.pass(60_000);
   await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '11' } });
-  await harness.sweep();
+  await harness.resync();
   expect(await time()).toBe(first);
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
-  await harness.sweep();
+  await harness.resync();
   expect(await time()).toBe('2026-11-21T12:01:00Z');
 });
 
@@ -128,7 +128,7 @@ test('a dry run lists the first plan of the run, and acts on nothing', async () 
     expect(harness.writes()).toBe(writes);
     expect(asked.filter((method) => WRITES.includes(method))).toEqual([]);
     harness.onDatabase = () => undefined;
-    const { actions } = (await harness.sweep()) as { actions: Readonly<Record<string, number>> };
+    const { actions } = (await harness.resync()) as { actions: Readonly<Record<string, number>> };
     expect(planned.length, name).toBeGreaterThan(0);
     for (const action of planned)
       expect({ name, action, done: (actions[action] ?? 0) >= planned.filter((one) => one === action).length }).toEqual({
@@ -151,12 +151,12 @@ test('no key and no password is in any log, event, condition, config map, plan o
     };
     see();
     const said: unknown[] = [await harness.dryRun()];
-    said.push(await harness.sweep());
+    said.push(await harness.resync());
     see();
     harness.cluster.inject(() => {
       throw new Error('refused');
     });
-    await harness.sweep().catch((error: unknown) => said.push(String(error)));
+    await harness.resync().catch((error: unknown) => said.push(String(error)));
     harness.cluster.inject(() => undefined);
     const open = harness.cluster
       .objects()

@@ -9,8 +9,8 @@ let harness: Harness;
 beforeEach(async () => {
   harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
-  await harness.sweep();
-  await harness.sweep();
+  await harness.resync();
+  await harness.resync();
 });
 const told = () => harness.events('main').filter((reason) => reason === 'LedgerEmpty');
 /** The database answers only after `migrate`, as one of an earlier version or without a schema does. */
@@ -24,7 +24,7 @@ const needsMigration = () => {
 
 test('the first opening tells nothing, nor does a schema of an earlier version that has the instance', async () => {
   needsMigration();
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
   expect(told()).toEqual([]);
 });
@@ -32,10 +32,10 @@ test('the first opening tells nothing, nor does a schema of an earlier version t
 test('a database without anything of the instance, with or without a schema, is told once', async () => {
   await harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('empty') } });
   needsMigration();
-  await harness.sweep();
-  await harness.sweep();
+  await harness.resync();
+  await harness.resync();
   expect(told()).toHaveLength(1);
   await harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('empty-too') } });
-  await harness.sweep();
+  await harness.resync();
   expect(told()).toHaveLength(2);
 });

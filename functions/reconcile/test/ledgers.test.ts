@@ -1,4 +1,4 @@
-// Does an instance that is created anew go on with the keys and the spend of the one before it, if it is asked to and only then?
+// Does an instance that is created anew continue with the keys and the spend of the previous one, if it is asked to and only then?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -16,7 +16,7 @@ let old: string;
 const uidOf = async (name = 'main') => (await harness.get(gatewayInstances, name))?.metadata.uid ?? '';
 const pass = (millis: number) => {
   harness.clock.pass(millis);
-  return harness.sweep();
+  return harness.resync();
 };
 const heir = (ledger: string, spec: object = {}) => {
   const instance = makeInstance(spec);
@@ -29,13 +29,13 @@ const condition = async (type: string) =>
 async function deletedInstance(target: Harness, spec: object = {}): Promise<string> {
   await target.apply(...makeSecrets(), makeInstance(), makeTeam({ members: [{ name: 'alice' }] }), makeUser());
   await target.apply(makeKey(spec));
-  await target.sweep();
+  await target.resync();
   await target.spend('chat', '2.5');
   await target.spend('alice@example.com', '4');
-  await target.sweep();
+  await target.resync();
   const uid = (await target.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   await target.remove(gatewayInstances, 'main');
-  await target.sweep();
+  await target.resync();
   return uid;
 }
 
@@ -52,7 +52,7 @@ describe('an instance that is created anew', () => {
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, currentSpend: '0' });
   });
 
-  test('with the annotation goes on with keys, users, spend and windows, and says whose ledger that is', async () => {
+  test('with the annotation continues with keys, users, spend and windows, and says whose ledger that is', async () => {
     const before = await harness.status(virtualKeys, 'chat');
     await pass(MINUTE);
     await harness.apply(heir(old));
@@ -97,7 +97,7 @@ describe('an instance that is created anew', () => {
   test('keeps retained keys at work that no object stands for', async () => {
     harness = createHarness();
     await harness.apply(...makeSecrets(), makeInstance(), makeKey({ deletionPolicy: 'Retain' }));
-    await harness.sweep();
+    await harness.resync();
     value = (await harness.value('chat-key')) ?? '';
     await harness.remove(virtualKeys, 'chat');
     await pass(MINUTE);
@@ -235,12 +235,12 @@ describe('the annotation is refused, and no ledger begun,', () => {
     expect(await condition('LedgerAdopted')).toMatchObject({ status: 'True' });
   });
 
-  test('where it goes on elsewhere already, and says where', async () => {
+  test('where it continues elsewhere already, and says where', async () => {
     const second = { ...heir(old), metadata: { ...heir(old).metadata, name: 'second' } };
     await harness.apply(second);
     await pass(MINUTE);
     await harness.apply(heir(old));
-    await refused(new RegExp(`goes on already with the instance ${await uidOf('second')}`));
+    await refused(new RegExp(`continues already with the instance ${await uidOf('second')}`));
   });
 });
 
@@ -275,12 +275,12 @@ test('a run that dies at any of its writes adopts once all the same, and two run
       const writes = ['migrate', 'openInstance', 'putScope', 'retireValues', 'retire'];
       if (writes.includes(method) && dies()) throw new Error('killed');
     };
-    await harness.sweep();
+    await harness.resync();
     harness.cluster.inject(() => undefined);
     harness.onDatabase = () => undefined;
     harness.restart();
     harness.clock.pass(1000);
-    const reports = await Promise.all([harness.sweep(), harness.sweep()]);
+    const reports = await Promise.all([harness.resync(), harness.resync()]);
     expect({ step, failed: reports.map(({ failed }) => failed) }).toEqual({ step, failed: [{}, {}] });
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({
       keyValue: value,

@@ -29,7 +29,7 @@ test('a run sends no more requests than it may, and the runs of some minutes con
   const left: number[] = [];
   for (let minute = 0; minute < 6; minute += 1) {
     harness.cluster.calls.length = 0;
-    const { deferred = 0 } = await harness.sweep();
+    const { deferred = 0 } = await harness.resync();
     sent.push(harness.cluster.calls.length);
     left.push(deferred);
     harness.clock.pass(MINUTE);
@@ -89,7 +89,7 @@ test('the snapshot of a gateway outside the cluster is pushed with each change, 
   const harness = createHarness({ snapshots });
   await harness.apply(...makeSecrets(), makeInstance(elsewhere), makeInstance({}, 'inside'));
   const pushed = async () => {
-    await harness.sweep();
+    await harness.resync();
     const { snapshotHash } = await harness.status(gatewayInstances, 'main');
     expect({ 'snapshot.json': texts.get('default/main') }).toEqual(snapshotOf(harness.cluster, snapshotHash));
   };
@@ -102,7 +102,7 @@ test('the snapshot of a gateway outside the cluster is pushed with each change, 
   await pushed();
   expect(puts).toHaveLength(3);
   await harness.remove(gatewayInstances, 'main');
-  await harness.sweep();
+  await harness.resync();
   expect([...texts.keys()]).toEqual([]);
 });
 
@@ -111,10 +111,10 @@ test('a snapshot that could not be pushed is told, and pushed by the next run', 
   const harness = createHarness({ snapshots });
   await harness.apply(...makeSecrets(), makeInstance(elsewhere));
   state.fails = true;
-  expect((await harness.sweep()).failed).toEqual({ PushSnapshot: 1 });
+  expect((await harness.resync()).failed).toEqual({ PushSnapshot: 1 });
   expect(await harness.ready(gatewayInstances, 'main')).toBe('False SnapshotNotPublished');
   state.fails = false;
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
   expect(texts.has('default/main')).toBe(true);
   expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
 });

@@ -15,11 +15,11 @@ beforeEach(async () => {
 
 const edit = async (spec: object): Promise<void> => {
   await harness.edit(virtualKeys, 'chat', { spec });
-  await harness.sweep();
+  await harness.resync();
 };
 const apply = async (modelMaxBudget: object, more: object = {}): Promise<void> => {
   await harness.apply(makeKey({ modelMaxBudget, ...more }));
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
 };
 const policy = async (): Promise<KeyPolicy> => {
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
@@ -61,7 +61,7 @@ test('the gateway gets to know each, with windows that are counted from the keyâ
       budget: { limit: '1500000000', duration: '1d', alignment: 'Calendar' },
     },
   ]);
-  expect((await harness.sweep()).actions).toEqual({});
+  expect((await harness.resync()).actions).toEqual({});
   await edit({ modelMaxBudget: null });
   expect(await policy()).not.toHaveProperty('ownScopes');
 });
@@ -76,7 +76,7 @@ test('a budget of nothing, of a model, a key or a team, is not told to wait for'
     makeKey({ keyAlias: 'poor', teamRef: { name: 'research' } }, 'poor'),
   );
   await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '0' } });
-  await harness.sweep();
+  await harness.resync();
   const said = async (kind: Parameters<Harness['status']>[0], name: string) =>
     (await harness.status(kind, name)).conditions?.find(({ type }) => type === 'Ready')?.message;
   expect([await said(teams, 'research'), await said(virtualKeys, 'chat'), await said(virtualKeys, 'poor')]).toEqual([
@@ -86,11 +86,11 @@ test('a budget of nothing, of a model, a key or a team, is not told to wait for'
   ]);
 });
 
-test('one that is used up is told in ModelsReady, with what to do; the key goes on with other models', async () => {
+test('one that is used up is told in ModelsReady, with what to do; the key continues with other models', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
   expect(await modelsReady()).toMatch('True Ready');
   await harness.spend('chat', '1', 'small');
-  await harness.sweep();
+  await harness.resync();
   expect(await modelsReady()).toBe(
     'False BudgetExceeded: it has spent 1 of 1 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget, or wait until 2026-11-22T12:00:00Z',
   );
@@ -99,7 +99,7 @@ test('one that is used up is told in ModelsReady, with what to do; the key goes 
   expect(await modelsReady()).toMatch('True Ready');
   await harness.spend('chat', '1', 'small');
   harness.clock.pass(DAY);
-  await harness.sweep();
+  await harness.resync();
   expect(await modelsReady()).toMatch('True Ready');
 });
 
@@ -111,7 +111,7 @@ test('one of a model that the key may not use is not worth a word', async () => 
 test('a key all of whose models have used up their own budgets does not work', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { models: ['small'] });
   await harness.spend('chat', '1', 'small');
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
   expect(await isActive()).toBe(false);
 });
@@ -120,7 +120,7 @@ test('another budgetDuration recounts: the new window holds what was spent insid
   await apply({ small: { maxBudget: '1', budgetDuration: '1h' } });
   await harness.spend('chat', '1', 'small');
   harness.clock.pass(3_600_000);
-  await harness.sweep();
+  await harness.resync();
   expect(await modelsReady()).toMatch('True Ready');
   await edit({ modelMaxBudget: { small: { budgetDuration: '1d' } } });
   expect(await modelsReady()).toMatch('False BudgetExceeded');
@@ -145,12 +145,12 @@ test('a key that is adopted brings what it spent on each model along; one with a
   await harness.spend('chat', '1', 'small');
   const before = (await policy()).ownScopes;
   await harness.remove(virtualKeys, 'chat');
-  await harness.sweep();
+  await harness.resync();
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
   expect((await policy()).ownScopes).toEqual(before);
   expect(await modelsReady()).toMatch('False BudgetExceeded');
   await harness.remove(virtualKeys, 'chat');
-  await harness.sweep();
+  await harness.resync();
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
   expect(await modelsReady()).toMatch('True Ready');
 });

@@ -9,30 +9,30 @@ let harness: Harness;
 beforeEach(async () => {
   harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance(), makeTeam(), makeUser());
-  await harness.sweep();
+  await harness.resync();
 });
 
 describe('a user that is deleted', () => {
   test('takes its own key along, by the deletionPolicy of that key', async () => {
     const value = await harness.value('alice-key');
     await harness.remove(users, 'alice');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works(value)).toBe(false);
     expect(await harness.get(users, 'alice')).toBeUndefined();
   });
 
   test('whose key says Retain leaves that at work until somebody adopts it', async () => {
     await harness.edit(virtualKeys, 'alice', { spec: { deletionPolicy: 'Retain' } });
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('alice-key');
     await harness.remove(users, 'alice');
-    await harness.sweep();
+    await harness.resync();
     harness.cluster.collectGarbage();
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(virtualKeys, 'alice')).toBeUndefined();
     const instance = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     const found = await recordOf(harness.database().policies(instance), sha256(value ?? ''));
-    // Its user's budget goes on paying for it.
+    // Its user's budget continues paying for it.
     expect(found?.scopes.map(({ kind, blocked }) => `${kind} ${blocked}`)).toEqual(['key false', 'user false']);
     expect(await harness.value('alice-key')).toBe(value);
   });
@@ -40,12 +40,12 @@ describe('a user that is deleted', () => {
   test('stops the keys that name it, and they work again when it is back', async () => {
     await harness.apply(makeKey({ userRef: { name: 'alice' } }), makeKey({ userRef: { name: 'alice' } }, 'other'));
     await harness.edit(users, 'alice', { spec: { autoCreateKey: false } });
-    await harness.sweep();
+    await harness.resync();
     await harness.remove(users, 'alice');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False UserNotFound');
     await harness.apply(makeUser({ autoCreateKey: false }));
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 });
@@ -53,9 +53,9 @@ describe('a user that is deleted', () => {
 test('a team that is deleted stops the keys that name it, says so, and no longer pays for its members', async () => {
   await harness.edit(teams, 'research', { spec: { members: [{ name: 'alice' }] } });
   await harness.apply(makeKey({ teamRef: { name: 'research' } }));
-  await harness.sweep();
+  await harness.resync();
   await harness.remove(teams, 'research');
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(virtualKeys, 'chat')).toBe('False TeamNotFound');
   expect(await harness.ready(virtualKeys, 'alice')).toBe('True Ready');
   // The gateway can say so too, and says no longer that somebody blocked it.
@@ -66,23 +66,23 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   };
   expect(await policyOf()).toMatchObject({ blocked: true, unpaid: 'TeamNotFound' });
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
-  await harness.sweep();
+  await harness.resync();
   expect((await policyOf())?.unpaid).toBeUndefined();
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: false } });
   await harness.apply(makeTeam());
-  await harness.sweep();
+  await harness.resync();
   expect(await policyOf()).toMatchObject({ blocked: false });
   expect((await policyOf())?.unpaid).toBeUndefined();
 });
 
-test('a team that only a user names stops the keys of that user that name none, at its own hint', async () => {
+test('a team that only a user names stops the keys of that user that name none, at its own trigger', async () => {
   await harness.edit(users, 'alice', { spec: { teamRefs: [{ name: 'research' }] } });
   await harness.apply(makeTeam({ teamAlias: 'Other' }, 'other'));
   await harness.apply(makeKey({ userRef: { name: 'alice' }, teamRef: { name: 'other' } }));
-  await harness.sweep();
+  await harness.resync();
   const values = [await harness.value('alice-key'), await harness.value('chat-key')];
   await harness.remove(teams, 'research');
-  await harness.hint('Team', 'research');
+  await harness.trigger('Team', 'research');
   const policies = harness.database().policies((await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '');
   const found = await Promise.all(values.map((value) => recordOf(policies, sha256(value ?? ''))));
   expect(found.map((policy) => policy?.key.blocked)).toEqual([true, false]);
@@ -96,12 +96,12 @@ test.each([
   ['waits for a database that is away', async () => harness.refuse(true)],
 ])('a user who is deleted and %s stops nobody from being told how they are', async (_, prepare) => {
   await harness.apply(makeKey({ userRef: { name: 'alice' } }), makeTeam({ teamAlias: 'Other' }, 'other'));
-  await harness.sweep();
+  await harness.resync();
   await prepare();
   await harness.remove(users, 'alice');
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
   await harness.edit(teams, 'other', { spec: { blocked: true } });
-  for (let run = 0; run < 2; run += 1) expect((await harness.sweep()).failed).toEqual({});
+  for (let run = 0; run < 2; run += 1) expect((await harness.resync()).failed).toEqual({});
   for (const [kind, name] of [
     [virtualKeys, 'chat'],
     [teams, 'other'],

@@ -76,7 +76,7 @@ const until = async (count: number) => {
 
 test('one dead instance among fifty delays the others not at all', async () => {
   let ended = false;
-  const sweep = harness.sweep().then((report) => {
+  const resync = harness.resync().then((report) => {
     ended = true;
     return report;
   });
@@ -84,17 +84,17 @@ test('one dead instance among fifty delays the others not at all', async () => {
   expect(ended).toBe(false);
   expect(await harness.ready(virtualKeys, 'i7')).not.toBe('True Ready');
   dead.answers();
-  expect((await sweep).failed).toEqual({});
+  expect((await resync).failed).toEqual({});
   expect(await readyKeys()).toBe(INSTANCES);
 });
 
-test('a hint about a key waits for no instance but its own, even where a team of the namespace is on a dead one', async () => {
+test('a trigger about a key waits for no instance but its own, even where a team of the namespace is on a dead one', async () => {
   await harness.apply(makeTeam(instanceRef('i7'), 'elsewhere'));
-  const hint = harness.hint('VirtualKey', 'i3');
+  const trigger = harness.trigger('VirtualKey', 'i3');
   await until(1);
   expect(await harness.ready(virtualKeys, 'i3')).toBe('True Ready');
   dead.answers();
-  await hint;
+  await trigger;
 });
 
 test('an instance that hangs for ever ends with its time, and is told as one that could not be looked at', async () => {
@@ -107,11 +107,11 @@ test('an instance that hangs for ever ends with its time, and is told as one tha
     },
   });
   await fill(harness);
-  const sweep = harness.sweep();
+  const resync = harness.resync();
   await until(INSTANCES - 1);
   expect(late).toHaveLength(1);
   late[0]?.();
-  expect((await sweep).failed).toEqual({ Observe: 1 });
+  expect((await resync).failed).toEqual({ Observe: 1 });
 });
 
 test('what refers to each other is planned together, each object once', () => {

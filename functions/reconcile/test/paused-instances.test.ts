@@ -21,30 +21,30 @@ const message = async (type: string) => (await main()).conditions?.find((one) =>
 describe('an instance', () => {
   test('that is paused is left alone, with its keys, but for deletion', async () => {
     await harness.apply(makeInstance({ paused: true }), makeKey());
-    expect((await harness.sweep()).actions).toEqual({ WriteStatus: 1 });
+    expect((await harness.resync()).actions).toEqual({ WriteStatus: 1 });
     expect((await main()).conditions).toMatchObject([{ type: 'Paused', status: 'True', reason: 'Paused' }]);
     await harness.edit(gatewayInstances, 'main', { spec: { paused: false } });
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('chat-key');
     await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
     await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '99' } });
-    expect((await harness.sweep()).actions).toEqual({ WriteStatus: 1 });
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({ WriteStatus: 1 });
+    expect((await harness.resync()).actions).toEqual({});
     expect(await harness.works(value)).toBe(true);
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(virtualKeys, 'chat')).toBeUndefined();
     expect(await harness.works(value)).toBe(false);
   });
 
-  test('that is paused says since when, in a condition beside Ready and in every dry run, until it goes on', async () => {
+  test('that is paused says since when, in a condition beside Ready and in every dry run, until it continues', async () => {
     await harness.apply(makeInstance(), makeKey());
-    await harness.sweep();
+    await harness.resync();
     const before = await main();
     harness.clock.pass(60_000);
     await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
     await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
-    await harness.sweep();
+    await harness.resync();
     const { conditions, ...others } = await main();
     expect({ ...others, conditions: conditions?.slice(1) }).toEqual(before);
     const lastTransitionTime = '2026-11-21T12:01:00Z';
@@ -57,27 +57,27 @@ describe('an instance', () => {
 
     harness.clock.pass(60_000);
     await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries: 5 } } });
-    await harness.sweep();
+    await harness.resync();
     expect(await condition('Paused')).toBe('True Paused');
     expect((await main()).conditions?.[0]).toMatchObject({ lastTransitionTime });
     await harness.edit(gatewayInstances, 'main', { spec: { paused: false } });
-    await harness.sweep();
+    await harness.resync();
     expect((await main()).conditions?.map(({ type }) => type)).toEqual(before.conditions?.map(({ type }) => type));
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     expect(await harness.dryRun()).toEqual([]);
   });
 
   test('that is deleted while it is paused goes', async () => {
     await harness.apply(makeInstance(), makeKey());
-    await harness.sweep();
+    await harness.resync();
     await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
-    await harness.sweep();
+    await harness.resync();
     await harness.edit(gatewayInstances, 'main', {
       metadata: { finalizers: ['gateway-operator.dev/cleanup', 'somebody/else'] },
     });
     await harness.remove(gatewayInstances, 'main');
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False Deleting');
     expect((await main()).conditions?.map(({ type }) => type)).not.toContain('Paused');
     expect(await harness.dryRun()).toEqual([]);

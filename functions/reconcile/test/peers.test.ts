@@ -17,9 +17,9 @@ const policyOf = async (alias: string) => {
 
 test('a rotated database password is picked up by the next run, by every key', async () => {
   await harness.apply(makeKey());
-  await harness.sweep();
+  await harness.resync();
   await harness.apply(makeSecret('db', { host: 'other', username: 'u', password: 'rotated', dbname: 'gateway' }));
-  const report = await harness.sweep();
+  const report = await harness.resync();
   expect(report.failed).toEqual({});
   const { conditions } = await harness.status(gatewayInstances, 'main');
   expect(conditions?.find(({ type }) => type === 'DatabaseReady')?.message).toContain('other:5432');
@@ -34,20 +34,20 @@ test.each([
   ['blocked', { blocked: true }, { blocked: true }],
 ])('an edit of %s of a user or a team is in force after one run, carried by one write', async (_, spec, expected) => {
   await harness.apply(makeUser({ autoCreateKey: false }), makeTeam());
-  await harness.sweep();
+  await harness.resync();
   await harness.edit(users, 'alice', { spec });
   await harness.edit(teams, 'research', { spec });
-  expect((await harness.sweep()).actions).toMatchObject({ PutScope: 2 });
+  expect((await harness.resync()).actions).toMatchObject({ PutScope: 2 });
   expect(await policyOf('alice@example.com')).toMatchObject(expected);
   expect(await policyOf('research')).toMatchObject(expected);
-  expect((await harness.sweep()).actions).toEqual({});
+  expect((await harness.resync()).actions).toEqual({});
 });
 
 test('clearing a budget reaches the gateway: no budget is not a budget of zero', async () => {
   await harness.apply(makeUser({ autoCreateKey: false }));
-  await harness.sweep();
+  await harness.resync();
   await harness.edit(users, 'alice', { spec: { maxBudget: null, budgetDuration: null } });
-  await harness.sweep();
+  await harness.resync();
   expect(await policyOf('alice@example.com')).not.toHaveProperty('budget');
   expect(await harness.status(users, 'alice')).not.toHaveProperty('currentSpend');
   expect(await harness.ready(users, 'alice')).toBe('True Ready');
@@ -58,13 +58,13 @@ test('a Secret that cannot be written leaves no key behind that nobody knows, an
   harness.cluster.inject(({ verb, resource }) =>
     verb === 'create' && resource.plural === 'secrets' ? 'forbidden' : undefined,
   );
-  const report = await harness.sweep();
+  const report = await harness.resync();
   expect(report.failed).toEqual({ PutSecret: 1 });
   expect(await harness.ready(virtualKeys, 'chat')).toBe('False ReconcileFailed');
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   expect((await harness.database().claims(uid)).flatMap(({ values }) => values)).toEqual([]);
   harness.cluster.inject(() => undefined);
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
@@ -73,26 +73,26 @@ test('a status that cannot be written stops nothing else, and is written by the 
   harness.cluster.inject(({ subresource, name }) =>
     subresource === 'status' && name === 'chat' ? 'forbidden' : undefined,
   );
-  expect((await harness.sweep()).failed).toEqual({ WriteStatus: 1 });
+  expect((await harness.resync()).failed).toEqual({ WriteStatus: 1 });
   expect(await harness.works(await harness.value('chat-key'))).toBe(true);
   harness.cluster.inject(() => undefined);
-  expect((await harness.sweep()).actions).toMatchObject({ WriteStatus: 1 });
+  expect((await harness.resync()).actions).toMatchObject({ WriteStatus: 1 });
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
 test('an edit that could not be carried leaves the key not ready, until a run has really carried it', async () => {
   await harness.apply(makeKey());
-  await harness.sweep();
+  await harness.resync();
   await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '5' } });
   harness.onDatabase = (method) => {
     if (method === 'putScope') throw new Error('the disk is full');
   };
   for (let run = 0; run < 2; run += 1) {
-    expect((await harness.sweep()).failed).toEqual({ PutScope: 1 });
+    expect((await harness.resync()).failed).toEqual({ PutScope: 1 });
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False ReconcileFailed');
   }
   harness.onDatabase = () => undefined;
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   expect(await policyOf('chat')).toMatchObject({ budget: { limit: '5000000000' } });
 });
@@ -102,14 +102,14 @@ test('an event that cannot be written stops nothing', async () => {
   harness.cluster.inject(({ resource, verb }) =>
     verb === 'create' && resource.plural === 'events' ? 'forbidden' : undefined,
   );
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
 test('an alias is free text: slashes, quotes and any letters neither break nor collide', async () => {
   const aliases = ['a/b?c=d&e', `"; drop table claim; --`, `it's {"json":true}`, 'ключ 钥匙 🔑', 'A', 'a', '%2F..'];
   await harness.apply(...aliases.map((keyAlias, index) => makeKey({ keyAlias }, `k${index}`)));
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
   for (const [index] of aliases.entries()) expect(await harness.ready(virtualKeys, `k${index}`)).toBe('True Ready');
 });
 
@@ -123,7 +123,7 @@ test('credentials of a model whose Secret has a similar name are not mixed up', 
   });
   await harness.apply(makeSecret('gpt-4o', { apiKey: 'x' }));
   await harness.edit(gatewayInstances, 'main', { spec: { models: [entry('gpt'), entry('gpt-4o')] } });
-  await harness.sweep();
+  await harness.resync();
   expect((await harness.status(gatewayInstances, 'main')).models).toMatchObject([
     { identifier: 'gpt', ready: false, reason: 'SecretNotFound' },
     { identifier: 'gpt-4o', ready: true },
@@ -132,7 +132,7 @@ test('credentials of a model whose Secret has a similar name are not mixed up', 
 
 test('model names are served as they are written', async () => {
   await harness.apply(makeKey({ models: ['small', 'free'] }));
-  await harness.sweep();
+  await harness.resync();
   expect(await policyOf('chat')).toMatchObject({ models: ['small', 'free'] });
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
@@ -150,24 +150,24 @@ async function overtake(happens: () => Promise<void>): Promise<void> {
 
 test('an edit that overtakes a slow run is not undone by it', async () => {
   await harness.apply(makeKey());
-  await harness.sweep();
+  await harness.resync();
   await overtake(async () => {
     await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '30', blocked: true } });
-    await harness.hint('VirtualKey', 'chat');
+    await harness.trigger('VirtualKey', 'chat');
   });
-  await harness.sweep();
+  await harness.resync();
   expect(await policyOf('chat')).toMatchObject({ blocked: true, budget: { limit: '30000000000' } });
 });
 
 test('a key that is deleted while a slow run has it in hand does not come back', async () => {
   await harness.apply(makeKey());
-  await harness.sweep();
+  await harness.resync();
   const value = await harness.value('chat-key');
   await overtake(async () => {
     await harness.remove(virtualKeys, 'chat');
-    await harness.hint('VirtualKey', 'chat');
+    await harness.trigger('VirtualKey', 'chat');
   });
-  await harness.sweep();
+  await harness.resync();
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   expect(await harness.database().claims(uid)).toEqual([]);
   expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
@@ -179,7 +179,7 @@ test('a finalizer that somebody else sets while a run is at work stays', async (
   await overtake(async () => {
     await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: ['example.com/theirs'] } });
   });
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
   const key = await harness.get(virtualKeys, 'chat');
   expect(key?.metadata.finalizers).toEqual(['example.com/theirs', 'gateway-operator.dev/cleanup']);
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
@@ -187,12 +187,12 @@ test('a finalizer that somebody else sets while a run is at work stays', async (
 
 test('an object whose spec an older version let in says so, and can be deleted', async () => {
   await harness.apply(makeKey());
-  await harness.sweep();
+  await harness.resync();
   await harness.edit(virtualKeys, 'chat', { spec: { budgetDuration: '99999999d' } });
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.ready(virtualKeys, 'chat')).toBe('False InvalidSpec');
   await harness.remove(virtualKeys, 'chat');
-  await harness.sweep();
+  await harness.resync();
   expect(await harness.get(virtualKeys, 'chat')).toBeUndefined();
 });
 
@@ -218,7 +218,7 @@ test.each([
       if (verb === 'patch' && isBroken && ready !== undefined) reasons.add(ready);
       return undefined;
     });
-    const report = await harness.sweep();
+    const report = await harness.resync();
     expect(isBroken).toBe(true);
     expect(await harness.ready(kind, name)).toBe('False InvalidSpec');
     expect([...reasons]).toEqual(['InvalidSpec']);
@@ -248,7 +248,7 @@ test('objects, Secrets and statuses of any shape stop nobody else', async () => 
     { keyID: 7, keyValue: {}, currentSpend: [] },
   ];
   await harness.apply(makeKey(), makeKey({}, 'good'), makeUser(), makeTeam());
-  await harness.sweep();
+  await harness.resync();
   const before = await harness.value('good-key');
   for (const [kind, name] of [
     [virtualKeys, 'chat'],
@@ -261,23 +261,23 @@ test('objects, Secrets and statuses of any shape stop nobody else', async () => 
     for (const status of statuses) {
       await harness.cluster.patch(kind, 'default', name, { status: null }, 'status');
       await harness.cluster.patch(kind, 'default', name, { status }, 'status');
-      expect((await harness.sweep()).failed).toEqual({});
+      expect((await harness.resync()).failed).toEqual({});
       expect(await harness.ready(kind, name)).toBe('True Ready');
     }
     for (const spec of specs) {
       await harness.cluster.patch(kind, 'default', name, { spec: null });
       await harness.cluster.patch(kind, 'default', name, { spec });
-      expect((await harness.sweep()).failed).toEqual({});
+      expect((await harness.resync()).failed).toEqual({});
       expect(await harness.ready(kind, name)).toBe('False InvalidSpec');
       expect(await harness.ready(virtualKeys, 'good')).toBe('True Ready');
     }
     await harness.cluster.patch(kind, 'default', name, { spec: good });
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(kind, name)).toBe('True Ready');
   }
   for (const data of [null, {}, { key: null }, { key: '' }, { key: btoa(''), other: 'AA==' }, { key: '//79' }]) {
     await harness.edit(RESOURCES.secrets, 'chat-key', { data });
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
   }
@@ -286,7 +286,7 @@ test('objects, Secrets and statuses of any shape stop nobody else', async () => 
 
 test('a run that is slow between its last look and its write never undoes a block that a faster one carried', async () => {
   await harness.apply(makeKey({ blocked: true }));
-  await harness.sweep();
+  await harness.resync();
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: false } });
   let isFirst = true;
   harness.onDatabase = async (method) => {
@@ -294,8 +294,8 @@ test('a run that is slow between its last look and its write never undoes a bloc
     isFirst = false;
     await harness.edit(virtualKeys, 'chat', { spec: { blocked: true, maxBudget: '11' } });
     harness.restart();
-    await harness.sweep();
+    await harness.resync();
   };
-  await harness.hint('VirtualKey', 'chat');
+  await harness.trigger('VirtualKey', 'chat');
   expect(await policyOf('chat')).toMatchObject({ blocked: true, budget: { limit: '11000000000' } });
 });

@@ -15,7 +15,7 @@ const file = () => [
 ];
 const converged = async (harness: Harness) => {
   await harness.apply(...file());
-  await harness.sweep();
+  await harness.resync();
 };
 
 const cases: ReadonlyArray<readonly [string, (harness: Harness) => Promise<unknown>]> = [
@@ -124,7 +124,7 @@ const cases: ReadonlyArray<readonly [string, (harness: Harness) => Promise<unkno
     async (harness) => {
       await converged(harness);
       await harness.apply(makeKey({ keyAlias: 'far' }, 'far', 'team-a'));
-      await harness.sweep();
+      await harness.resync();
       await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
     },
   ],
@@ -140,7 +140,7 @@ const cases: ReadonlyArray<readonly [string, (harness: Harness) => Promise<unkno
     async (harness) => {
       harness.servedAt = 'nobody';
       await harness.apply(...makeSecrets(), makeInstance());
-      await harness.sweep();
+      await harness.resync();
       await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
       await harness.remove(PARTS.Service, 'main-gateway');
     },
@@ -149,9 +149,9 @@ const cases: ReadonlyArray<readonly [string, (harness: Harness) => Promise<unkno
     'instance-paused',
     async (harness) => {
       await harness.apply(...makeSecrets(), makeInstance(), makeKey());
-      await harness.sweep();
+      await harness.resync();
       await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
-      await harness.sweep();
+      await harness.resync();
       await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
     },
   ],
@@ -160,7 +160,7 @@ const cases: ReadonlyArray<readonly [string, (harness: Harness) => Promise<unkno
     async (harness) => {
       harness.servedAt = 'nobody';
       await harness.apply(...makeSecrets(), makeInstance());
-      await harness.sweep();
+      await harness.resync();
       const workload = { type: 'External', url: 'https://llm.example.com' };
       await harness.edit(gatewayInstances, 'main', { spec: { workload } });
     },

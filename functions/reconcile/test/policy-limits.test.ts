@@ -23,14 +23,14 @@ test('limits of keys, users and teams are in their policies, follow every edit, 
     makeUser({ autoCreateKey: false, tpmLimit: 1000 }),
     makeKey({ rpmLimit: 10, tpmLimit: 20, maxParallelRequests: 30 }),
   );
-  await harness.sweep();
+  await harness.resync();
   expect(await limitsOf('key')).toEqual({ rpmLimit: 10, tpmLimit: 20, maxParallelRequests: 30 });
   expect(await limitsOf('user')).toEqual({ tpmLimit: 1000 });
   expect(await limitsOf('team')).toEqual({ maxParallelRequests: 3 });
   await harness.edit(virtualKeys, 'chat', { spec: { rpmLimit: 11, tpmLimit: null, maxParallelRequests: null } });
-  await harness.sweep();
+  await harness.resync();
   expect(await limitsOf('key')).toEqual({ rpmLimit: 11 });
   await harness.edit(virtualKeys, 'chat', { spec: { rpmLimit: null } });
-  await harness.sweep();
+  await harness.resync();
   expect(await limitsOf('key')).toBeUndefined();
 });

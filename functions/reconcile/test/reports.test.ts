@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 const pass = (millis: number) => {
   harness.clock.pass(millis);
-  return harness.sweep();
+  return harness.resync();
 };
 const edit = (spec: object) => harness.edit(virtualKeys, 'chat', { spec });
 const reached = async () => {
@@ -37,7 +37,7 @@ describe('a budget', () => {
       .sort();
   beforeEach(async () => {
     await harness.apply(makeKey());
-    await harness.sweep();
+    await harness.resync();
   });
 
   test('is told of at 50, 80 and 95 per cent of its spend, once in a window each, and its end by Ready alone', async () => {
@@ -60,7 +60,7 @@ describe('a budget', () => {
 
   test('of a further window is told of beside the first, once in each of its windows, and its spend is in the status', async () => {
     await edit({ budgets: [{ maxBudget: '1', budgetDuration: '1h' }] });
-    await harness.sweep();
+    await harness.resync();
     await harness.spend('chat', '0.5');
     await pass(1000);
     await pass(1000);
@@ -75,13 +75,13 @@ describe('a budget', () => {
     expect(shares()).toHaveLength(2);
     expect(shares()[1]).toContain('95 per cent of its budget per 1h');
     await edit({ budgets: null });
-    await harness.sweep();
+    await harness.resync();
     expect((await harness.status(virtualKeys, 'chat')).budgets).toBeUndefined();
   });
 
   test('of a user is told of too; a spend that uses it up at once says only that', async () => {
     await harness.apply(makeUser({ autoCreateKey: false }));
-    await harness.sweep();
+    await harness.resync();
     await harness.spend('alice@example.com', '13');
     await harness.spend('chat', '10');
     await pass(1000);
@@ -92,10 +92,10 @@ describe('a budget', () => {
 describe('a key with a softBudget', () => {
   beforeEach(async () => {
     await harness.apply(makeKey({ softBudget: '5' }));
-    await harness.sweep();
+    await harness.resync();
   });
 
-  test('is reported from the spend that reaches it on, and goes on working', async () => {
+  test('is reported from the spend that reaches it on, and continues working', async () => {
     expect(await reached()).toMatchObject({ status: 'False', reason: 'BelowSoftBudget' });
     await harness.spend('chat', '4.999999999');
     await pass(1000);
@@ -106,7 +106,7 @@ describe('a key with a softBudget', () => {
       status: 'True',
       reason: 'SoftBudgetReached',
       message:
-        'it has spent its softBudget of 5 dollars in the window that ends at 2026-12-21T12:00:00Z: it goes on working until it has spent 10',
+        'it has spent its softBudget of 5 dollars in the window that ends at 2026-12-21T12:00:00Z: it continues working until it has spent 10',
     });
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
@@ -152,7 +152,7 @@ describe('a key with a softBudget', () => {
 test('tags and metadata of a key and the alias of its user are in what the gateway knows, follow each edit and go when cleared', async () => {
   await harness.apply(makeUser({ userAlias: 'Alice', autoCreateKey: false }));
   await harness.apply(makeKey({ userRef: { name: 'alice' }, tags: ['batch', 'eu'], metadata: { cost: '42' } }));
-  await harness.sweep();
+  await harness.resync();
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   const found = async () => recordOf(harness.database().policies(uid), sha256((await harness.value('chat-key')) ?? ''));
   expect(await found()).toMatchObject({

@@ -1,4 +1,4 @@
-// Does a key of deletionPolicy Retain go on working without its object, until somebody adopts it or takes its Secret away?
+// Does a key of deletionPolicy Retain continue working without its object, until somebody adopts it or takes its Secret away?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -14,29 +14,29 @@ beforeEach(async () => {
 
 const working = async (spec: object = {}) => {
   await harness.apply(makeKey(spec));
-  await harness.sweep();
+  await harness.resync();
   return (await harness.value('chat-key')) ?? '';
 };
 const gone = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
 
 describe('a key of deletionPolicy Retain', () => {
-  test('has a Secret with our label and no owner, and goes on working after its object is gone, alias and spend kept', async () => {
+  test('has a Secret with our label and no owner, and continues working after its object is gone, alias and spend kept', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toBeUndefined();
     await harness.spend('chat', '3');
     await harness.remove(virtualKeys, 'chat');
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     harness.cluster.collectGarbage();
     expect(await gone()).toBe(true);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works(value)).toBe(true);
     await harness.apply(makeKey({ keyAlias: 'chat' }, 'thief'));
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(virtualKeys, 'thief')).toBe('False AliasTaken');
     expect(await harness.works(value)).toBe(true);
     await harness.remove(virtualKeys, 'thief');
     await harness.apply(makeKey());
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.value('chat-key')).toBe(value);
     expect(await harness.works(value)).toBe(true);
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({
@@ -47,7 +47,7 @@ describe('a key of deletionPolicy Retain', () => {
     expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toMatchObject([
       { name: 'chat' },
     ]);
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
   test('says where its value is when it goes, and its Secret has a label that says retained until a key adopts it', async () => {
@@ -55,7 +55,7 @@ describe('a key of deletionPolicy Retain', () => {
     const label = async () => (await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL];
     expect(await label()).toBeUndefined();
     await harness.remove(virtualKeys, 'chat');
-    expect((await harness.sweep()).actions).toMatchObject({
+    expect((await harness.resync()).actions).toMatchObject({
       PutSecret: 1,
       PutScope: 1,
       RecordEvent: 1,
@@ -63,24 +63,24 @@ describe('a key of deletionPolicy Retain', () => {
     });
     const told = harness.cluster.objects(RESOURCES.events).find(({ reason }) => reason === 'KeyRetained');
     expect(told?.message).toBe(
-      'its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias "chat" adopts it; its value is in Secret "chat-key": delete that to end it',
+      'its deletionPolicy is Retain: the key continues working until a VirtualKey of alias "chat" adopts it; its value is in Secret "chat-key": delete that to end it',
     );
     expect(await label()).toBe('true');
     const settled = harness.writes();
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     expect(harness.writes()).toBe(settled);
     await harness.apply(makeKey());
-    await harness.sweep();
+    await harness.resync();
     expect(await label()).toBeUndefined();
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
   test('of which the Secret is deleted afterwards is retired, and its alias is free', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     await harness.remove(RESOURCES.secrets, 'chat-key');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works(value)).toBe(false);
     expect(await harness.aliases()).toEqual([]);
   });
@@ -90,7 +90,7 @@ describe('a key of deletionPolicy Retain', () => {
     await harness.spend('chat', '3');
     const secret = await harness.get(RESOURCES.secrets, 'chat-key');
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     const { labels } = secret?.metadata ?? {};
     await harness.cluster.create(RESOURCES.secrets, {
       apiVersion: 'v1',
@@ -99,7 +99,7 @@ describe('a key of deletionPolicy Retain', () => {
       data: secret?.data,
     });
     await harness.apply(makeKey({}, 'chat', 'team-a'));
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.status(virtualKeys, 'chat', 'team-a')).toMatchObject({
       keyValue: value,
       currentSpend: '3',
@@ -109,7 +109,7 @@ describe('a key of deletionPolicy Retain', () => {
     // What was copied from says so until somebody deletes it, which the key does not mind.
     expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL]).toBe('true');
     await harness.remove(RESOURCES.secrets, 'chat-key');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works(value)).toBe(true);
   });
 
@@ -117,7 +117,7 @@ describe('a key of deletionPolicy Retain', () => {
     const value = await working();
     await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
     await harness.remove(virtualKeys, 'chat');
-    await harness.sweep();
+    await harness.resync();
     harness.cluster.collectGarbage();
     expect(await gone()).toBe(true);
     expect(await harness.value('chat-key')).toBe(value);

@@ -14,7 +14,7 @@ beforeEach(async () => {
   harness.servedAt = 'nobody';
   await harness.apply(...makeSecrets());
 });
-const { redis, main, ready, message, part, there, edit, sweeps, servedSnapshot, running } = createWorkloads(
+const { redis, main, ready, message, part, there, edit, resyncs, servedSnapshot, running } = createWorkloads(
   () => harness,
 );
 
@@ -27,17 +27,17 @@ describe('a change of the models', () => {
     await running();
     const before = (await main()).snapshotHash;
     await change(5);
-    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual(['apply Deployment']);
     expect(servedSnapshot()).not.toBe(before);
     expect((await main()).snapshotHash).toBe(before);
     expect(snapshots()).toEqual(expect.arrayContaining([`main-${before}`, `main-${servedSnapshot()}`]));
     await runDeployment(harness, 'main-gateway', { updated: 0, old: 1 });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('rolled out');
     expect((await main()).snapshotHash).toBe(before);
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     expect((await main()).snapshotHash).toBe(servedSnapshot());
   });
 
@@ -48,21 +48,21 @@ describe('a change of the models', () => {
     for (const retries of [3, 4, 5, 6]) {
       harness.clock.pass(1000);
       await change(retries);
-      await harness.sweep();
+      await harness.resync();
       const late = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'timed out.' };
       const conditions = [{ type: 'Available', status: 'True' }, late];
       await runDeployment(harness, 'main-gateway', { updated: 0, old: 1, conditions });
-      await harness.sweep();
+      await harness.resync();
     }
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('timed out');
     expect((await main()).snapshotHash).toBe(first);
     expect(snapshots()).toHaveLength(5);
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     expect(snapshots().length).toBeLessThanOrEqual(3);
     expect(snapshots()).toContain(`main-${servedSnapshot()}`);
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 });
 
@@ -71,7 +71,7 @@ describe('a gateway whose store is in memory, whose Pods are never two', () => {
   const stop = async (updated: 0 | 1, reason: string, status?: string) => {
     const conditions = [{ type: 'Available', status: 'False' }, progressing(reason, status)];
     await runDeployment(harness, 'main-gateway', { updated, conditions, available: 0 });
-    await harness.sweep();
+    await harness.resync();
   };
   const keys = async () => [(await main()).keys, await harness.ready(virtualKeys, 'chat')];
 
@@ -79,14 +79,14 @@ describe('a gateway whose store is in memory, whose Pods are never two', () => {
     await running();
     const before = harness.events('chat');
     await edit({ image: 'other:2' });
-    await harness.sweep();
+    await harness.resync();
     for (const updated of [0, 1] as const) {
       await stop(updated, 'ReplicaSetUpdated');
       expect(await ready()).toBe('False WorkloadNotReady');
       expect(await keys()).toEqual([{ total: 1, active: 1 }, 'True Ready']);
     }
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     expect(harness.events('chat')).toEqual(before);
   });
 
@@ -100,14 +100,14 @@ describe('a gateway whose store is in memory, whose Pods are never two', () => {
       await stop(1, reason, status);
       expect(await keys()).toEqual([{ total: 1, active: 0 }, 'False InstanceNotReady']);
       await runDeployment(harness);
-      await harness.sweep();
+      await harness.resync();
       expect(await keys()).toEqual([{ total: 1, active: 1 }, 'True Ready']);
     }
   });
 
   test('does not make a key ready that never was, while it starts', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
-    await harness.sweep();
+    await harness.resync();
     await stop(1, 'NewReplicaSetCreated');
     expect(await keys()).toEqual([{ total: 1, active: 0 }, 'False InstanceNotReady']);
   });
@@ -117,24 +117,24 @@ describe('a Secret that is missing', () => {
   test('of a model changes nothing that runs', async () => {
     await running();
     await harness.remove(RESOURCES.secrets, 'openai');
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
     expect(await ready()).toBe('True Ready');
   });
 
-  test.each(['db', 'store'])('of the %s lets what runs go on, and holds changes until it is back', async (name) => {
+  test.each(['db', 'store'])('of the %s lets what runs continue, and holds changes until it is back', async (name) => {
     await running();
     await harness.remove(RESOURCES.secrets, name);
     await edit({ image: 'other:2' });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
     expect(await message('WorkloadReady')).toContain('changes wait');
     await harness.apply(...makeSecrets());
-    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual(['apply Deployment']);
   });
 
   test.each(['db', 'store'])('of the %s from the beginning makes nothing that could not start', async (name) => {
     await harness.remove(RESOURCES.secrets, name);
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
-    await harness.sweep();
+    await harness.resync();
     expect(there()).toEqual([]);
     expect(await ready()).toBe('False SecretNotFound');
   });
@@ -144,34 +144,34 @@ describe('a Secret that changes', () => {
   test('of a model is used by the Pods that run: nothing is rolled', async () => {
     await running();
     await harness.edit(RESOURCES.secrets, 'openai', { data: { apiKey: btoa('sk-another') } });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
   });
 
   test.each(['db', 'store'])('of the %s is read at start only: the Pods are rolled, once', async (name) => {
     await redis();
     await running();
     await harness.edit(RESOURCES.secrets, name, { data: { password: btoa('rotated') } });
-    expect(await sweeps()).toEqual(['apply Deployment']);
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual([]);
     expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
   });
 
-  test('of the database, which then does not answer, rolls nothing until it does: what runs goes on', async () => {
+  test('of the database, which then does not answer, rolls nothing until it does: what runs continues', async () => {
     await running();
     harness.refuse(true);
     await harness.edit(RESOURCES.secrets, 'db', { data: { password: btoa('wrong') } });
     await edit({ image: 'other:2' });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
     expect(await message('WorkloadReady')).toContain('changes wait');
     harness.refuse(false);
-    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual(['apply Deployment']);
   });
 
   test('of nothing, while the database is away, holds back no change', async () => {
     await running();
     harness.refuse(true);
     await edit({ image: 'other:2' });
-    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual(['apply Deployment']);
   });
 });
 
@@ -182,15 +182,15 @@ describe('an operator of an earlier version', () => {
     await running();
     harness.version = '1.9.3';
     await edit({ resources: { limits: { memory: '1Gi' } } });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('was written by version 1.10.0 of the operator');
     await edit({ type: 'External', url: 'https://llm.example.com' });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
     await edit({ type: 'Deployment', url: null });
     const metadata = { annotations: { 'gateway-operator.dev/version': null } };
     await harness.edit(PARTS.Deployment, 'main-gateway', { metadata });
-    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual(['apply Deployment']);
     expect(part('Deployment')?.metadata.annotations).toMatchObject({ 'gateway-operator.dev/version': '1.9.3' });
   });
 
@@ -198,8 +198,8 @@ describe('an operator of an earlier version', () => {
     await redis();
     await running();
     harness.version = '1.3.0';
-    await sweeps();
+    await resyncs();
     expect(part('Deployment')?.metadata.annotations).toMatchObject({ 'gateway-operator.dev/version': '1.3.0' });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
   });
 });

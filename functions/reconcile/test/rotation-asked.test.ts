@@ -14,7 +14,7 @@ beforeEach(async () => {
 const { published, working, editKey, ask, pass, condition } = createRotation(() => harness);
 
 describe('the annotation that asks for a rotation', () => {
-  test('is acted on once for each text, also by a process that knows nothing of the one before', async () => {
+  test('is acted on once for each text, also by a process that knows nothing of the previous one', async () => {
     const first = await working({});
     await ask('leaked in May');
     await pass(0);
@@ -23,7 +23,7 @@ describe('the annotation that asks for a rotation', () => {
     expect(await harness.works(first)).toBe(true);
     harness.restart();
     await pass(MINUTE);
-    await harness.hint('VirtualKey', 'chat');
+    await harness.trigger('VirtualKey', 'chat');
     expect(await published()).toBe(second);
     await ask('and in June');
     await pass(0);
@@ -49,7 +49,7 @@ describe('the annotation that asks for a rotation', () => {
   test('is not acted on when the key is new, when it was taken away and put back, or when a mint came since', async () => {
     const key = makeKey();
     await harness.apply({ ...key, metadata: { ...key.metadata, annotations: { [ROTATE]: '1' } } });
-    await harness.sweep();
+    await harness.resync();
     const first = await published();
     await pass(MINUTE);
     expect(await published()).toBe(first);

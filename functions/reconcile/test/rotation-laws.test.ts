@@ -13,14 +13,14 @@ let harness: Harness;
 const published = async () => (await harness.value('chat-key')) ?? '';
 const working = async () => {
   await harness.apply(makeKey(HOURLY));
-  await harness.sweep();
+  await harness.resync();
   return published();
 };
 const ask = (text: string) =>
   harness.edit(virtualKeys, 'chat', { metadata: { annotations: { 'auth.gateway-operator.dev/rotate': text } } });
 const pass = async (millis: number) => {
   harness.clock.pass(millis);
-  return harness.sweep();
+  return harness.resync();
 };
 
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
@@ -69,7 +69,7 @@ test.each([
         harness.onDatabase = async (method) => {
           if (WRITES.includes(method) && dies()) throw new Error('killed');
         };
-        await harness.sweep();
+        await harness.resync();
         harness.cluster.inject(() => undefined);
         harness.onDatabase = () => undefined;
         await look();
@@ -119,7 +119,7 @@ test('two runs that meet a key which is due write one value, and nothing that wa
       if (method === 'putScope') added += 1;
       return turn();
     };
-    const reports = await Promise.all([harness.sweep(), harness.hint('VirtualKey', 'chat'), harness.sweep()]);
+    const reports = await Promise.all([harness.resync(), harness.trigger('VirtualKey', 'chat'), harness.resync()]);
     harness.cluster.inject(() => undefined);
     harness.onDatabase = () => undefined;
     most = Math.max(most, added);
@@ -130,7 +130,7 @@ test('two runs that meet a key which is due write one value, and nothing that wa
     const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     const [claim] = await harness.database().claims(uid);
     expect(claim?.values.filter(({ notAfter }) => notAfter === undefined)).toHaveLength(1);
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   }
   expect(most, 'runs that had made a value of their own').toBeGreaterThan(1);
 });
@@ -144,7 +144,7 @@ test('a value that a dead run recorded and nobody was given is retired after ten
     if (isWrite(verb)) throw new Error('killed');
     return undefined;
   });
-  await harness.sweep();
+  await harness.resync();
   harness.cluster.inject(() => undefined);
   harness.restart();
   await harness.edit(virtualKeys, 'chat', { spec: { rotation: null } });

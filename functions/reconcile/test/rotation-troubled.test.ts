@@ -73,7 +73,7 @@ describe('a key that does not work', () => {
 
   test('because its namespace was not admitted for a while is as old as before when it is', async () => {
     await harness.apply(makeKey(HOURLY, 'far', 'apps'));
-    await harness.sweep();
+    await harness.resync();
     const far = () => harness.value('far-key', 'apps');
     const first = await far();
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
@@ -113,7 +113,7 @@ describe('a Secret that is touched during an overlap', () => {
     expect((await pass(1000)).actions).toEqual({});
   });
 
-  test('and deleted gives a new key; the one before works on as it was told, the lost one does not', async () => {
+  test('and deleted gives a new key; the previous one works on as it was told, the lost one does not', async () => {
     const first = await working();
     await pass(HOUR);
     const second = await published();

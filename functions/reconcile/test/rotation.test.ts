@@ -38,8 +38,8 @@ describe('a key that rotates', () => {
     harness.clock.pass(1);
     expect(await harness.works(first)).toBe(false);
     expect(await harness.works(await published())).toBe(true);
-    expect((await harness.sweep()).actions).toMatchObject({ RetireValues: 1 });
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toMatchObject({ RetireValues: 1 });
+    expect((await harness.resync()).actions).toEqual({});
   });
 
   test('spends from the same budget in the same window, and lives no longer', async () => {
@@ -55,7 +55,7 @@ describe('a key that rotates', () => {
     });
   });
 
-  test('tells the story: when the next value comes, until when the one before works', async () => {
+  test('tells the story: when the next value comes, until when the previous one works', async () => {
     await working();
     expect(await rotation()).toMatchObject({
       status: 'True',
@@ -66,11 +66,11 @@ describe('a key that rotates', () => {
     expect(await rotation()).toMatchObject({
       reason: 'Overlap',
       message:
-        'the key is from 2026-11-21T13:00:00Z; the one before works until 2026-11-21T13:10:00Z; the next comes at 2026-11-21T14:00:00Z',
+        'the key is from 2026-11-21T13:00:00Z; the previous one works until 2026-11-21T13:10:00Z; the next comes at 2026-11-21T14:00:00Z',
     });
     expect(harness.events('chat')).toEqual(['KeyCreated', 'Ready', 'KeyRotated']);
     expect(messages()).toContain(
-      'KeyRotated: a new key is in Secret "chat-key": the one before works until 2026-11-21T13:10:00Z',
+      'KeyRotated: a new key is in Secret "chat-key": the previous one works until 2026-11-21T13:10:00Z',
     );
     await pass(10 * MINUTE);
     expect(await rotation()).toMatchObject({ reason: 'Scheduled' });
@@ -106,7 +106,7 @@ describe('a key that rotates', () => {
     expect((await pass(1000)).actions).toEqual({});
   });
 
-  test('is one of many thousand of which a sweep reads few Secrets, and still rotates in time', async () => {
+  test('is one of many thousand of which a resync reads few Secrets, and still rotates in time', async () => {
     await harness.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
     const first = await working();
     await pass(HOUR);
@@ -139,13 +139,13 @@ describe('`rotation` is edited', () => {
     await editKey({ rotation: null });
     await pass(0);
     expect((await rotation())?.message).toBe(
-      'the key is from 2026-11-21T13:00:00Z; the one before works until 2026-11-21T13:10:00Z; no other is planned',
+      'the key is from 2026-11-21T13:00:00Z; the previous one works until 2026-11-21T13:10:00Z; no other is planned',
     );
     expect(await harness.works(first)).toBe(true);
     await pass(10 * HOUR);
     expect(await published()).toBe(second);
     expect(await rotation()).toBeUndefined();
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
   test('an overlap that nobody wrote is a tenth of `every`, as admission would write it', async () => {
@@ -160,7 +160,7 @@ describe('`rotation` is edited', () => {
 
 test("a user's own key rotates as a person writes on the key, and an edit of the user leaves that be", async () => {
   await harness.apply(makeUser());
-  await harness.sweep();
+  await harness.resync();
   const first = await harness.value('alice-key');
   await harness.edit(virtualKeys, 'alice', { spec: HOURLY });
   await pass(HOUR);

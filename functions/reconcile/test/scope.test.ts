@@ -16,7 +16,7 @@ const binary = (type: string, data: unknown, more: object = {}) =>
 const at = (kind: string, name = 'chat') => ({ ok: true, value: { look: 'at', kind, namespace: 'team-a', name } });
 const everywhere = { ok: true, value: { look: 'everywhere' } };
 
-describe('a sweep is asked for by', () => {
+describe('a resync is asked for by', () => {
   test.each([
     ['an empty body', {}],
     ['an empty body that calls itself JSON', { 'content-type': 'application/json' }],
@@ -41,8 +41,8 @@ describe('one object is named by', () => {
     }
   });
 
-  test('a hint of our own', () => {
-    expect(binary('dev.gateway-operator.hint', { kind: 'User', namespace: 'team-a', name: 'alice' })).toEqual(
+  test('a trigger of our own', () => {
+    expect(binary('dev.gateway-operator.trigger', { kind: 'User', namespace: 'team-a', name: 'alice' })).toEqual(
       at('User', 'alice'),
     );
   });
@@ -85,18 +85,18 @@ describe('what is no event is refused with what is wrong', () => {
     ['an unknown type', binary('com.example.order', {}), /"com.example.order": must be/],
     [
       'data that is not JSON',
-      toScope(posted({ 'ce-specversion': '1.0', 'ce-type': 'dev.gateway-operator.hint' }, '{')),
+      toScope(posted({ 'ce-specversion': '1.0', 'ce-type': 'dev.gateway-operator.trigger' }, '{')),
       /names no object/,
     ],
-    ['data without a name', binary('dev.gateway-operator.hint', { kind: 'User' }), /name/],
+    ['data without a name', binary('dev.gateway-operator.trigger', { kind: 'User' }), /name/],
     [
       'a name that is none',
-      binary('dev.gateway-operator.hint', { kind: 'User', namespace: 'a', name: 'x'.repeat(254) }),
+      binary('dev.gateway-operator.trigger', { kind: 'User', namespace: 'a', name: 'x'.repeat(254) }),
       /name/,
     ],
     [
       'an object without a namespace',
-      binary('dev.gateway-operator.hint', { kind: 'User', name: 'a' }),
+      binary('dev.gateway-operator.trigger', { kind: 'User', name: 'a' }),
       /without a namespace/,
     ],
   ])('%s', (_, scope, words) => {

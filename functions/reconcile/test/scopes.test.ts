@@ -25,16 +25,16 @@ const chargesOf = async (alias: string) => {
 describe('a user', () => {
   test('that names a team which is not there says so, and its key does not work until the team is back', async () => {
     await harness.apply(makeTeam(), makeUser({ teamRefs: [{ name: 'research' }] }));
-    await harness.sweep();
+    await harness.resync();
     const isBlocked = async () => (await claims()).find(({ alias }) => alias === 'alice-key')?.policy?.blocked;
     expect(await isBlocked()).toBe(false);
     await harness.remove(teams, 'research');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(users, 'alice')).toBe('False TeamNotFound');
     expect(await harness.ready(virtualKeys, 'alice')).toBe('False TeamNotFound');
     expect(await isBlocked()).toBe(true);
     await harness.apply(makeTeam());
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(users, 'alice')).toBe('True Ready');
     expect(await isBlocked()).toBe(false);
   });
@@ -44,7 +44,7 @@ describe('a user', () => {
       ...makeUser({ models: ['small'], duration: '90d', rpmLimit: 5, tpmLimit: 6, maxParallelRequests: 7 }),
       metadata: { name: 'alice', namespace: 'default', annotations: { 'gateway-operator.dev/requested-by': 'ann' } },
     });
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     expect(await owned()).toMatchObject({
       metadata: {
         annotations: { 'gateway-operator.dev/requested-by': 'ann' },
@@ -76,15 +76,15 @@ describe('a user', () => {
 
   test('without autoCreateKey has no key; switched on it gets one, switched off it loses it', async () => {
     await harness.apply(makeUser({ autoCreateKey: false }));
-    await harness.sweep();
+    await harness.resync();
     expect(await owned()).toBeUndefined();
     expect(await harness.ready(users, 'alice')).toBe('True Ready');
     await editUser({ autoCreateKey: true });
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('alice-key');
     expect(await harness.works(value)).toBe(true);
     await editUser({ autoCreateKey: false });
-    await harness.sweep();
+    await harness.resync();
     expect(await owned()).toBeUndefined();
     expect(await harness.get(RESOURCES.secrets, 'alice-key')).toBeUndefined();
     expect(await harness.works(value)).toBe(false);
@@ -102,26 +102,26 @@ describe('a user', () => {
     ['maxParallelRequests', { maxParallelRequests: 9 }],
   ])('has a key that follows an edit of %s with one write and the same value, then with none', async (field, spec) => {
     await harness.apply(makeUser({ duration: '9d', rpmLimit: 1, tpmLimit: 1, maxParallelRequests: 1 }));
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('alice-key');
     await editUser(spec);
-    expect((await harness.sweep()).actions).toMatchObject({ UpdateKey: 1 });
+    expect((await harness.resync()).actions).toMatchObject({ UpdateKey: 1 });
     expect((await owned())?.spec).toMatchObject(spec);
     expect(await harness.value('alice-key')).toBe(value);
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     if (!['duration', 'rpmLimit', 'tpmLimit', 'maxParallelRequests'].includes(field)) return;
     await editUser({ [field]: null });
-    expect((await harness.sweep()).actions).toMatchObject({ UpdateKey: 1 });
+    expect((await harness.resync()).actions).toMatchObject({ UpdateKey: 1 });
     expect((await owned())?.spec).not.toHaveProperty(field);
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
   test('whose keyAlias changes gets another key in the same run, and an event says so', async () => {
     await harness.apply(makeUser());
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('alice-key');
     await editUser({ keyAlias: 'renamed' });
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     expect((await owned())?.spec).toMatchObject({ keyAlias: 'renamed' });
     const minted = await harness.value('alice-key');
     expect(minted).not.toBe(value);
@@ -132,10 +132,10 @@ describe('a user', () => {
 
   test('whose connectionRef changes moves to the other instance with a new key', async () => {
     await harness.apply(makeInstance({}, 'second'), makeUser());
-    await harness.sweep();
+    await harness.resync();
     const value = await harness.value('alice-key');
     await editUser({ connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } });
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.works(value)).toBe(false);
     expect(await harness.works(await harness.value('alice-key'), 'second')).toBe(true);
     expect((await claims()).map(({ alias }) => alias)).toEqual([]);
@@ -143,51 +143,51 @@ describe('a user', () => {
 
   test('deletes its key only while that has our label: one without it is left alone', async () => {
     await harness.apply(makeUser());
-    await harness.sweep();
+    await harness.resync();
     const label = (value: string | null) =>
       harness.edit(virtualKeys, 'alice', { metadata: { labels: { 'gateway-operator.dev/managed': value } } });
     await label(null);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(users, 'alice')).toBe('False KeyConflict');
     await editUser({ autoCreateKey: false });
-    expect((await harness.sweep()).actions).not.toHaveProperty('DeleteKey');
+    expect((await harness.resync()).actions).not.toHaveProperty('DeleteKey');
     expect(await owned()).toBeDefined();
     await label('true');
-    await harness.sweep();
+    await harness.resync();
     expect(await owned()).toBeUndefined();
   });
 
   test('does not touch a VirtualKey of its name that it does not own', async () => {
     await harness.apply(makeKey({ keyAlias: 'mine' }, 'alice'), makeUser());
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(users, 'alice')).toBe('False KeyConflict');
     expect((await owned())?.spec).toMatchObject({ keyAlias: 'mine' });
     expect(await harness.ready(virtualKeys, 'alice')).toBe('True Ready');
     expect(harness.events('alice')).toContain('KeyConflict');
     await harness.remove(virtualKeys, 'alice');
-    await harness.sweep();
-    await harness.sweep();
+    await harness.resync();
+    await harness.resync();
     expect((await owned())?.spec).toMatchObject({ keyAlias: 'alice-key' });
     expect(await harness.ready(users, 'alice')).toBe('True Ready');
   });
 
   test('gets a deleted key back, and a hand-edited one repaired', async () => {
     await harness.apply(makeUser());
-    await harness.sweep();
+    await harness.resync();
     await harness.edit(virtualKeys, 'alice', { spec: { maxBudget: '9999', userRef: null } });
-    await harness.hint('VirtualKey', 'alice');
+    await harness.trigger('VirtualKey', 'alice');
     expect((await owned())?.spec).toMatchObject({ maxBudget: '25', userRef: { name: 'alice' } });
     await harness.remove(virtualKeys, 'alice');
-    await harness.hint('VirtualKey', 'alice');
+    await harness.trigger('VirtualKey', 'alice');
     expect(await harness.works(await harness.value('alice-key'))).toBe(true);
   });
 
   test('that is deleted takes its own key along; other keys that name it say UserNotFound and are blocked', async () => {
     await harness.apply(makeUser(), makeKey({ userRef: { name: 'alice' } }));
-    await harness.sweep();
+    await harness.resync();
     const [own, named] = [await harness.value('alice-key'), await harness.value('chat-key')];
     await harness.remove(users, 'alice');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(users, 'alice')).toBeUndefined();
     expect(await owned()).toBeUndefined();
     expect(await harness.works(own)).toBe(false);
@@ -199,16 +199,16 @@ describe('a user', () => {
 
   test('that is blocked blocks all keys that name it', async () => {
     await harness.apply(makeUser({ autoCreateKey: false, blocked: true }), makeKey({ userRef: { name: 'alice' } }));
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(users, 'alice')).toBe('False Blocked');
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
   });
 
   test('whose budget is used up stops its keys', async () => {
     await harness.apply(makeUser({ autoCreateKey: false }), makeKey({ userRef: { name: 'alice' } }));
-    await harness.sweep();
+    await harness.resync();
     await harness.spend('alice@example.com', '25');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.status(users, 'alice')).toMatchObject({ currentSpend: '25' });
     expect(await harness.ready(users, 'alice')).toBe('False BudgetExceeded');
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
@@ -216,7 +216,7 @@ describe('a user', () => {
 
   test('with a budget that never resets has no reset date', async () => {
     await harness.apply(makeUser({ autoCreateKey: false, budgetDuration: undefined }));
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.status(users, 'alice')).toMatchObject({ currentSpend: '0' });
     expect(await harness.status(users, 'alice')).not.toHaveProperty('budgetResetDate');
   });
@@ -225,7 +225,7 @@ describe('a user', () => {
     await harness.apply(makeUser());
     harness.clock.pass(1000);
     await harness.apply(makeUser({ userEmail: 'alice@example.com', keyAlias: 'b' }, 'bob'));
-    await harness.sweep();
+    await harness.resync();
     expect([await harness.ready(users, 'alice'), await harness.ready(users, 'bob')]).toEqual([
       'True Ready',
       'False AliasTaken',
@@ -244,22 +244,22 @@ describe('a team', () => {
       makeKey({ userRef: { name: 'alice' } }),
       makeKey({ userRef: { name: 'alice' }, teamRef: { name: 'other' } }, 'single'),
     );
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(teams, 'listed')).toBe('True Ready');
     expect(await chargesOf('alice-key')).toEqual(['alice@example.com', 'listed', 'named']);
     expect(await chargesOf('chat')).toEqual(['alice@example.com', 'listed', 'named']);
     expect(await chargesOf('single')).toEqual(['alice@example.com', 'other']);
     await harness.edit(teams, 'listed', { spec: { members: [] } });
-    await harness.hint('Team', 'listed');
+    await harness.trigger('Team', 'listed');
     expect(await chargesOf('alice-key')).toEqual(['alice@example.com', 'named']);
   });
 
   test('that is missing makes the key that names it inactive', async () => {
     await harness.apply(makeKey({ teamRef: { name: 'research' } }));
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False TeamNotFound');
     await harness.apply(makeTeam());
-    await harness.hint('Team', 'research');
+    await harness.trigger('Team', 'research');
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
@@ -269,7 +269,7 @@ describe('a team', () => {
       makeUser({ teamRefs: [{ name: 'research' }] }),
       makeKey({ teamRef: { name: 'research' } }),
     );
-    await harness.sweep();
+    await harness.resync();
     for (const [kind, name] of [
       [teams, 'research'],
       [gatewayInstances, 'main'],
@@ -277,7 +277,7 @@ describe('a team', () => {
       [virtualKeys, 'chat'],
     ] as const) {
       await harness.remove(kind, name);
-      await harness.hint(kind.kind, name);
+      await harness.trigger(kind.kind, name);
       expect(await harness.get(kind, name)).toBeUndefined();
     }
     expect(await owned()).toBeUndefined();
@@ -286,7 +286,7 @@ describe('a team', () => {
   test('has at most eight that pay for one key, by name', async () => {
     const names = Array.from({ length: 10 }, (_, index) => `t${index}`);
     await harness.apply(...names.map((name) => makeTeam({ members: [{ name: 'alice' }] }, name)), makeUser());
-    await harness.sweep();
+    await harness.resync();
     expect(await chargesOf('alice-key')).toEqual(['alice@example.com', ...names.slice(0, 8)]);
   });
 });

@@ -1,4 +1,4 @@
-// Does the Secret of a key get only labels and annotations that this platform allows, and does a key that had others before go on working?
+// Does the Secret of a key get only labels and annotations that this platform allows, and does a key that had others before continue working?
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -22,13 +22,13 @@ const specValid = async () =>
 async function keyOfBefore(): Promise<void> {
   harness.secretPrefixes = ['argocd.argoproj.io', 'reflector.example.com'];
   await harness.apply(makeKey({ secretTemplate: TEMPLATE }));
-  await harness.sweep();
+  await harness.resync();
   harness.secretPrefixes = [];
 }
 
 test('those of other domains, which came past admission, are left out: the key works, and a condition names them', async () => {
   await harness.apply(makeKey({ secretTemplate: TEMPLATE }));
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
   expect((await secret())?.labels).toMatchObject({ app: 'chat' });
   expect((await secret())?.labels).not.toHaveProperty([LABEL]);
   expect((await secret())?.annotations).not.toHaveProperty([NOTE]);
@@ -37,13 +37,13 @@ test('those of other domains, which came past admission, are left out: the key w
     ...{ status: 'False', reason: 'SecretMetadataNotAllowed' },
     message: expect.stringContaining(`spec.secretTemplate.labels["${LABEL}"]`),
   });
-  expect((await harness.sweep()).actions).toEqual({});
+  expect((await harness.resync()).actions).toEqual({});
 });
 
 test('those of a domain that is allowed are written', async () => {
   harness.secretPrefixes = ['reflector.example.com'];
   await harness.apply(makeKey({ secretTemplate: TEMPLATE }));
-  await harness.sweep();
+  await harness.resync();
   expect((await secret())?.annotations).toMatchObject({ [NOTE]: 'a/b' });
   expect((await secret())?.labels).not.toHaveProperty([LABEL]);
 });
@@ -51,17 +51,17 @@ test('those of a domain that is allowed are written', async () => {
 test('those that a Secret has since before stay, whatever else is edited, until they are edited or taken away', async () => {
   await keyOfBefore();
   await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '7', secretTemplate: { labels: { app: 'other' } } } });
-  await harness.sweep();
+  await harness.resync();
   expect(await secret()).toMatchObject({
     labels: { [LABEL]: 'cluster', app: 'other' },
     annotations: { [NOTE]: 'a/b' },
   });
-  expect((await harness.sweep()).actions).toEqual({});
+  expect((await harness.resync()).actions).toEqual({});
   await harness.edit(virtualKeys, 'chat', { spec: { secretTemplate: { labels: { [LABEL]: 'repository' } } } });
-  await harness.sweep();
+  await harness.resync();
   expect((await secret())?.labels).not.toHaveProperty([LABEL]);
   await harness.edit(virtualKeys, 'chat', { spec: { secretTemplate: null } });
-  await harness.sweep();
+  await harness.resync();
   expect((await secret())?.annotations).not.toHaveProperty([NOTE]);
   expect(await specValid()).toBeUndefined();
 });
@@ -69,10 +69,10 @@ test('those that a Secret has since before stay, whatever else is edited, until 
 test('a Secret of another name does not get them, and one that is retained keeps them', async () => {
   await keyOfBefore();
   await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
-  await harness.sweep();
+  await harness.resync();
   expect((await secret())?.labels).toMatchObject({ [LABEL]: 'cluster' });
   await harness.edit(virtualKeys, 'chat', { spec: { secretTemplate: { name: 'elsewhere' } } });
-  await harness.sweep();
+  await harness.resync();
   expect((await secret('elsewhere'))?.labels).not.toHaveProperty([LABEL]);
   expect(await secret()).toBeUndefined();
 });

@@ -12,60 +12,60 @@ beforeEach(async () => {
   await harness.apply(...makeSecrets());
 });
 
-test('a gateway that starts is under way until it is ready, for a hint about its key as well', async () => {
+test('a gateway that starts is under way until it is ready, for a trigger about its key as well', async () => {
   harness.servedAt = 'nobody';
   await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
-  expect(await harness.sweep()).toMatchObject({ underWay: 1 });
-  expect(await harness.hint('VirtualKey', 'chat')).toMatchObject({ underWay: 1 });
+  expect(await harness.resync()).toMatchObject({ underWay: 1 });
+  expect(await harness.trigger('VirtualKey', 'chat')).toMatchObject({ underWay: 1 });
   await runDeployment(harness);
-  expect(await harness.hint('GatewayInstance', 'main')).not.toHaveProperty('underWay');
+  expect(await harness.trigger('GatewayInstance', 'main')).not.toHaveProperty('underWay');
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
-  expect(await harness.sweep()).not.toHaveProperty('underWay');
+  expect(await harness.resync()).not.toHaveProperty('underWay');
 });
 
 test('a rollout that is stuck, and a paused instance, wait for a person: nothing is under way', async () => {
   harness.servedAt = 'nobody';
   await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
-  await harness.sweep();
+  await harness.resync();
   const conditions = [{ type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'late.' }];
   await harness.editStatus(PARTS.Deployment, 'main-gateway', { conditions });
-  expect(await harness.sweep()).not.toHaveProperty('underWay');
+  expect(await harness.resync()).not.toHaveProperty('underWay');
   await harness.editStatus(PARTS.Deployment, 'main-gateway', { conditions: [] });
-  expect(await harness.sweep()).toMatchObject({ underWay: 1 });
+  expect(await harness.resync()).toMatchObject({ underWay: 1 });
   await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
-  expect(await harness.sweep()).not.toHaveProperty('underWay');
+  expect(await harness.resync()).not.toHaveProperty('underWay');
 });
 
 test('a deletion that waits for its database is under way until the key is let go', async () => {
   await harness.apply(makeInstance(), makeKey());
-  await harness.sweep();
+  await harness.resync();
   harness.refuse(true);
   await harness.remove(virtualKeys, 'chat');
-  expect(await harness.sweep()).toMatchObject({ underWay: 1 });
+  expect(await harness.resync()).toMatchObject({ underWay: 1 });
   harness.clock.pass(21_000);
-  expect(await harness.sweep()).not.toHaveProperty('underWay');
+  expect(await harness.resync()).not.toHaveProperty('underWay');
 });
 
 test('keys that stay as they should not be, however many, are not under way once each was tried', async () => {
-  harness = createHarness({ limits: { parts: 10, changedKeys: 5, secrets: 5, hints: 1, resyncs: 1 } });
+  harness = createHarness({ limits: { parts: 10, changedKeys: 5, secrets: 5, triggers: 1, resyncs: 1 } });
   await harness.apply(...makeSecrets(), makeInstance());
   const names = Array.from({ length: 12 }, (_, index) => `k${index}`);
   await harness.apply(...names.map((name) => makeSecret(`${name}-key`, { key: 'of somebody else' })));
   await harness.apply(...names.map((name) => makeKey({}, name)));
-  expect(await harness.sweep()).toMatchObject({ deferred: 7, underWay: 7 });
-  expect(await harness.sweep()).toMatchObject({ deferred: 7, underWay: 2 });
-  const third = await harness.sweep();
+  expect(await harness.resync()).toMatchObject({ deferred: 7, underWay: 7 });
+  expect(await harness.resync()).toMatchObject({ deferred: 7, underWay: 2 });
+  const third = await harness.resync();
   expect(third).toMatchObject({ deferred: 7 });
   expect(third).not.toHaveProperty('underWay');
   for (const name of names) expect(await harness.ready(virtualKeys, name)).toBe('False SecretConflict');
 });
 
-test('an object that a hint names and that is not stored yet is under way; one that was there and went is not', async () => {
+test('an object that a trigger names and that is not stored yet is under way; one that was there and went is not', async () => {
   await harness.apply(makeInstance());
-  await harness.sweep();
-  expect(await harness.hint('VirtualKey', 'chat')).toMatchObject({ underWay: 1 });
+  await harness.resync();
+  expect(await harness.trigger('VirtualKey', 'chat')).toMatchObject({ underWay: 1 });
   await harness.apply(makeKey());
-  expect(await harness.hint('VirtualKey', 'chat')).not.toHaveProperty('underWay');
+  expect(await harness.trigger('VirtualKey', 'chat')).not.toHaveProperty('underWay');
   await harness.remove(virtualKeys, 'chat');
-  expect(await harness.hint('VirtualKey', 'chat')).not.toHaveProperty('underWay');
+  expect(await harness.trigger('VirtualKey', 'chat')).not.toHaveProperty('underWay');
 });

@@ -16,11 +16,11 @@ beforeEach(async () => {
 
 const apply = async (...budgets: ReadonlyArray<object>): Promise<void> => {
   await harness.apply(makeKey({ budgets }));
-  expect((await harness.sweep()).failed).toEqual({});
+  expect((await harness.resync()).failed).toEqual({});
 };
 const edit = async (budgets: ReadonlyArray<object> | null): Promise<void> => {
   await harness.edit(virtualKeys, 'chat', { spec: { budgets } });
-  await harness.sweep();
+  await harness.resync();
 };
 const policy = async (): Promise<KeyPolicy> => {
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
@@ -43,18 +43,18 @@ describe('further budgets of a key', () => {
       return { scopeId: id, kind: 'key', name: 'chat', blocked: false, models: [], budget, anchor };
     };
     expect(ownScopes).toEqual([scope('1d', '3000000000'), scope('1h', '1000000000')]);
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
   test('make the key inactive while one of them is used up, and say which', async () => {
     await apply(HOURLY, { maxBudget: '3', budgetDuration: '1d' });
     await harness.spend('chat', '1');
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe(
       'BudgetExceeded: it has spent 1 of 1 dollars per 1h: raise spec.budgets[0].maxBudget, or wait until 2026-11-21T13:00:00Z',
     );
     harness.clock.pass(HOUR);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toMatch('Ready:');
   });
 

@@ -11,7 +11,7 @@ beforeEach(async () => {
   harness.servedAt = 'nobody';
   await harness.apply(...makeSecrets());
 });
-const { redis, ready, message, part, edit, sweeps, running } = createWorkloads(() => harness);
+const { redis, ready, message, part, edit, resyncs, running } = createWorkloads(() => harness);
 
 describe('scale', () => {
   const spec = () => part('Deployment')?.spec as { replicas?: number; strategy: object };
@@ -22,21 +22,21 @@ describe('scale', () => {
     expect(part('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 4 } });
     expect(spec().replicas).toBe(2);
     await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
     await edit({ image: 'other:2' });
-    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual(['apply Deployment']);
     expect(spec().replicas).toBe(3);
     await edit({ scale: { min: 3, max: 3 } });
-    expect(await sweeps()).toEqual(['delete HorizontalPodAutoscaler']);
+    expect(await resyncs()).toEqual(['delete HorizontalPodAutoscaler']);
     expect(spec().replicas).toBe(3);
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
   });
 
   test('with the memory store is one process, never two at a time', async () => {
     await running();
     expect(spec()).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
     await redis();
-    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual(['apply Deployment']);
     expect(spec().strategy).toMatchObject({ type: 'RollingUpdate' });
   });
 
@@ -45,22 +45,22 @@ describe('scale', () => {
     async (scale) => {
       await running();
       await edit({ scale });
-      expect(await sweeps()).toEqual([]);
+      expect(await resyncs()).toEqual([]);
       expect(await ready()).toBe('False StoreNotShared');
       expect(await message('Ready')).toMatch(/Redis or Upstash.*or scale to 1/);
       expect(spec().replicas).toBe(1);
       await redis();
-      expect(await sweeps()).not.toEqual([]);
+      expect(await resyncs()).not.toEqual([]);
     },
   );
 
   test('of the memory store elsewhere is refused unless one process is promised', async () => {
     harness.manyProcesses = true;
     await harness.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False StoreNotShared');
     harness.manyProcesses = false;
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
   });
 });

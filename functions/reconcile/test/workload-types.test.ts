@@ -36,7 +36,7 @@ describe('Auto', () => {
   ] as const)('with Knative installed (%s) is %s', async (knative, type, parts) => {
     harness.knative = knative;
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     expect(await main()).toMatchObject({ workloadType: type });
     expect(there()).toEqual(parts);
   });
@@ -44,39 +44,39 @@ describe('Auto', () => {
   test('is decided once: what the cluster offers later, or a discovery that fails, never flips it', async () => {
     harness.knative = false;
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     const before = harness.cluster.objects();
     harness.knative = true;
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     undiscovered();
-    expect(await harness.sweep()).toMatchObject({ actions: {}, failed: {} });
+    expect(await harness.resync()).toMatchObject({ actions: {}, failed: {} });
     harness.restart();
-    expect(await harness.sweep()).toMatchObject({ actions: {}, failed: {} });
+    expect(await harness.resync()).toMatchObject({ actions: {}, failed: {} });
     expect(harness.cluster.objects()).toEqual(before);
   });
 
   test('whose discovery fails before anything was decided makes nothing, says so, and asks again', async () => {
     undiscovered();
     await harness.apply(makeInstance(), makeKey());
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     expect(there()).toEqual([]);
     expect(await ready()).toBe('False DiscoveryFailed');
     expect(await main()).not.toHaveProperty('workloadType');
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
     harness.cluster.inject(() => undefined);
-    await harness.sweep();
+    await harness.resync();
     expect(await main()).toMatchObject({ workloadType: 'Knative' });
   });
 
   test('keeps the type that was said outright before', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
-    await harness.sweep();
+    await harness.resync();
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     await workload({ type: 'Auto' });
-    const { ApplyWorkload: made, DeleteWorkload: removed } = (await harness.sweep()).actions;
+    const { ApplyWorkload: made, DeleteWorkload: removed } = (await harness.resync()).actions;
     expect([made, removed]).toEqual([undefined, undefined]);
     expect(await main()).toMatchObject({ workloadType: 'Deployment' });
   });
@@ -85,17 +85,17 @@ describe('Auto', () => {
 describe('another type', () => {
   const deployed = async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
-    await harness.sweep();
+    await harness.resync();
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
   };
 
-  test('comes up beside the one before, which serves until then and goes after it', async () => {
+  test('comes up beside the previous one, which serves until then and goes after it', async () => {
     await deployed();
     const value = await harness.value('chat-key');
     await workload({ type: 'Knative' });
-    await harness.sweep();
+    await harness.resync();
     expect(there()).toEqual([
       'Deployment',
       'Service',
@@ -106,18 +106,18 @@ describe('another type', () => {
     expect(await main()).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Knative' });
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('serves until its successor does');
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     await runKnative(harness);
-    await harness.sweep();
+    await harness.resync();
     expect(there()).toEqual(['KnativeService']);
     expect(await main()).toMatchObject({ url: 'http://main-serving.default.svc.cluster.local' });
     await workload({ type: 'Deployment' });
-    await harness.sweep();
+    await harness.resync();
     expect(await main()).toMatchObject({ url: 'http://main-serving.default.svc.cluster.local' });
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget']);
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     expect(await harness.value('chat-key')).toBe(value);
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
@@ -125,10 +125,10 @@ describe('another type', () => {
   test('elsewhere removes what was made here, at once', async () => {
     await deployed();
     await workload({ type: 'External', url: ELSEWHERE });
-    expect((await harness.sweep()).actions).toMatchObject({ DeleteWorkload: 4 });
+    expect((await harness.resync()).actions).toMatchObject({ DeleteWorkload: 4 });
     expect(there()).toEqual([]);
     expect(await main()).toMatchObject({ url: ELSEWHERE, workloadType: 'External' });
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
   test('never removes what is not its own, nor what took the name meanwhile', async () => {
@@ -144,18 +144,18 @@ describe('another type', () => {
       return undefined;
     });
     await workload({ type: 'External', url: ELSEWHERE });
-    await harness.sweep();
+    await harness.resync();
     expect(there()).toEqual(['Deployment', 'Service']);
     expect(part('Deployment')).toMatchObject({ spec: { theirs: true } });
     expect(await ready()).toBe('True Ready');
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('that cannot be made leaves the one before serving', async () => {
+  test('that cannot be made leaves the previous one serving', async () => {
     await deployed();
     harness.knative = false;
     await workload({ type: 'Knative' });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toMatch(/serves until its successor does.*not installed/);
     expect(there()).toContain('Deployment');
@@ -175,14 +175,14 @@ const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Prom
     'the models changed',
     async () => {
       await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
-      await harness.sweep();
+      await harness.resync();
       await runDeployment(harness);
-      await harness.sweep();
+      await harness.resync();
       await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries: 7 } } });
     },
     async () => {
       await runDeployment(harness);
-      await harness.sweep();
+      await harness.resync();
       const maps = harness.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
       expect(maps).toContain(`main-${(await main()).snapshotHash}`);
       expect(JSON.stringify(part('Deployment'))).toContain(`main-${(await main()).snapshotHash}`);
@@ -192,11 +192,11 @@ const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Prom
     'a Deployment gives way to a Knative Service that serves',
     async () => {
       await harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
-      await harness.sweep();
+      await harness.resync();
       await runDeployment(harness);
-      await harness.sweep();
+      await harness.resync();
       await workload({ type: 'Knative' });
-      await harness.sweep();
+      await harness.resync();
       await runKnative(harness);
     },
     async () => {
@@ -212,11 +212,11 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
   const expectConverged = async () => {
     harness.cluster.inject(() => undefined);
     harness.restart();
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     await check();
-    await harness.sweep();
+    await harness.resync();
     const quiet = harness.writes();
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     expect(harness.writes()).toBe(quiet);
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
   };
@@ -243,7 +243,7 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
           if (died) throw new Error('killed');
           return undefined;
         });
-        await harness.sweep();
+        await harness.resync();
         await expectConverged();
       }
     }
@@ -260,7 +260,7 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
         if (waits === 2) await new Promise<void>((resolve) => setImmediate(resolve));
         return undefined;
       });
-      await Promise.all([harness.sweep(), harness.hint('GatewayInstance', 'main'), harness.sweep()]);
+      await Promise.all([harness.resync(), harness.trigger('GatewayInstance', 'main'), harness.resync()]);
       await expectConverged();
     }
   });
@@ -271,7 +271,7 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
     const planned = await harness.dryRun();
     expect(harness.writes()).toBe(writes);
     expect(planned).not.toEqual([]);
-    expect((await harness.sweep()).actions).toMatchObject(
+    expect((await harness.resync()).actions).toMatchObject(
       Object.fromEntries(planned.map(({ action }) => [action, expect.any(Number)])),
     );
   });

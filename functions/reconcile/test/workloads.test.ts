@@ -15,21 +15,21 @@ beforeEach(async () => {
   harness.servedAt = 'nobody';
   await harness.apply(...makeSecrets());
 });
-const { redis, main, ready, message, part, there, edit, sweeps, servedSnapshot, running } = createWorkloads(
+const { redis, main, ready, message, part, there, edit, resyncs, servedSnapshot, running } = createWorkloads(
   () => harness,
 );
 
 describe('a Deployment', () => {
   test('is made with Service and disruption budget, and the instance is ready when it is available', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
-    expect((await harness.sweep()).actions).toMatchObject({ ApplyWorkload: 3 });
+    expect((await harness.resync()).actions).toMatchObject({ ApplyWorkload: 3 });
     expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget']);
     expect(await ready()).toBe('False WorkloadNotReady');
     expect(await message('WorkloadReady')).toContain('0 of 1 replicas');
     expect(await main()).not.toHaveProperty('snapshotHash');
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await main()).toMatchObject({
       url: 'http://main-gateway.default.svc',
@@ -45,9 +45,9 @@ describe('a Deployment', () => {
     const before = harness.cluster.objects();
     for (let turn = 0; turn < 5; turn += 1) {
       harness.clock.pass(60_000);
-      expect((await harness.sweep()).actions).toEqual({});
+      expect((await harness.resync()).actions).toEqual({});
       harness.restart();
-      expect((await harness.sweep()).actions).toEqual({});
+      expect((await harness.resync()).actions).toEqual({});
     }
     expect(harness.cluster.objects()).toEqual(before);
   });
@@ -62,7 +62,7 @@ describe('a Deployment', () => {
       await harness.cluster.patch(PARTS.Deployment, 'default', 'main-gateway', { metadata: { annotations } });
       return undefined;
     });
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
     expect(revision).toBeGreaterThan(1);
   });
 
@@ -81,8 +81,8 @@ describe('a Deployment', () => {
       const untouched = JSON.stringify(part('Deployment')?.spec);
       for (const next of [value, null]) {
         await edit({ [field]: next });
-        expect(await sweeps()).toEqual(['apply Deployment']);
-        expect(await sweeps()).toEqual([]);
+        expect(await resyncs()).toEqual(['apply Deployment']);
+        expect(await resyncs()).toEqual([]);
       }
       expect(JSON.stringify(part('Deployment')?.spec)).toBe(untouched);
     }
@@ -93,12 +93,12 @@ describe('a Deployment', () => {
     const theirs = { annotations: { 'reloader.example.com/on': 'yes' }, labels: { team: 'a' } };
     await harness.edit(PARTS.Deployment, 'main-gateway', { metadata: theirs, spec: { paused: true, replicas: 7 } });
     await harness.edit(PARTS.Service, 'main-gateway', { metadata: theirs, spec: { ports: [] } });
-    expect(await sweeps()).toEqual(['apply Deployment', 'apply Service']);
+    expect(await resyncs()).toEqual(['apply Deployment', 'apply Service']);
     expect(part('Deployment')).toMatchObject({ metadata: theirs, spec: { paused: true, replicas: 1 } });
     expect(part('Service')).toMatchObject({ metadata: theirs, spec: { ports: [{ port: 80 }] } });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
     await harness.edit(PARTS.Deployment, 'main-gateway', { metadata: { labels: { [OWNED_LABEL]: null } } });
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([]);
     expect(await message('WorkloadReady')).toContain('is not this instance');
   });
 
@@ -112,18 +112,18 @@ describe('a Deployment', () => {
     Object.assign(harness.cluster, rewritten);
     await running();
     expect(JSON.stringify(part('Deployment'))).toContain('mirror.test/gateway');
-    for (let turn = 0; turn < 3; turn += 1) expect(await sweeps()).toEqual([]);
+    for (let turn = 0; turn < 3; turn += 1) expect(await resyncs()).toEqual([]);
     await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 4 } });
-    expect((await sweeps()).length).toBeGreaterThan(0);
-    expect(await sweeps()).toEqual([]);
+    expect((await resyncs()).length).toBeGreaterThan(0);
+    expect(await resyncs()).toEqual([]);
     expect(part('Deployment')).toMatchObject({ spec: { replicas: 1 } });
   });
 
   test.each(['Deployment', 'Service', 'PodDisruptionBudget'] as const)('gets its %s back', async (name) => {
     await running();
     await harness.remove(PARTS[name], 'main-gateway');
-    expect(await sweeps()).toEqual([`apply ${name}`]);
-    expect(await sweeps()).toEqual([]);
+    expect(await resyncs()).toEqual([`apply ${name}`]);
+    expect(await resyncs()).toEqual([]);
   });
 
   test.each(['Deployment', 'Service', 'PodDisruptionBudget'] as const)(
@@ -138,14 +138,14 @@ describe('a Deployment', () => {
       };
       await harness.cluster.create(PARTS[name], foreign);
       await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
-      await harness.sweep();
+      await harness.resync();
       expect(part(name)).toMatchObject({ spec: { theirs: true } });
       expect(await ready()).toBe('False WorkloadConflict');
       expect(await message('Ready')).toMatch(/"main-gateway" is there and is not.*delete it/);
       await harness.remove(PARTS[name], 'main-gateway');
-      await harness.sweep();
+      await harness.resync();
       await runDeployment(harness);
-      await harness.sweep();
+      await harness.resync();
       expect(await ready()).toBe('True Ready');
     },
   );
@@ -153,33 +153,33 @@ describe('a Deployment', () => {
   test('that runs behind a Service which is not its own does not count as serving', async () => {
     await running();
     await harness.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False WorkloadConflict');
     await harness.remove(PARTS.Service, 'main-gateway');
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
   });
 
   test('made meanwhile by another run is met, not made twice', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
-    await Promise.all([harness.sweep(), harness.hint('GatewayInstance', 'main'), harness.sweep()]);
-    await harness.sweep();
-    expect(await sweeps()).toEqual([]);
+    await Promise.all([harness.resync(), harness.trigger('GatewayInstance', 'main'), harness.resync()]);
+    await harness.resync();
+    expect(await resyncs()).toEqual([]);
     expect(harness.cluster.objects(PARTS.Deployment)).toHaveLength(1);
   });
 
   test('that does not come up says what its controller says, and what to do', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
-    await harness.sweep();
+    await harness.resync();
     const late = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'timed out.' };
     const unavailable = { type: 'Available', status: 'False' };
     await runDeployment(harness, 'main-gateway', { updated: 0, conditions: [unavailable, late] });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False ProgressDeadlineExceeded');
     expect(await message('Ready')).toMatch(/timed out.*kubectl -n default get pods/);
     const failure = { type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'exceeded quota' };
     await runDeployment(harness, 'main-gateway', { updated: 0, conditions: [unavailable, failure] });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False ReplicaFailure');
     expect(await message('Ready')).toContain('exceeded quota');
   });
@@ -189,14 +189,14 @@ describe('a Deployment', () => {
       verb === 'apply' && resource.kind === 'Deployment' ? 'invalid' : undefined,
     );
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
-    const report = await harness.sweep();
+    const report = await harness.resync();
     expect(report.failed).toEqual({ ApplyWorkload: 1 });
     expect(await ready()).toBe('False WorkloadRefused');
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
     harness.cluster.inject(() => undefined);
-    await harness.sweep();
+    await harness.resync();
     await runDeployment(harness);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
   });
 
@@ -207,13 +207,13 @@ describe('a Deployment', () => {
       return undefined;
     });
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
-    expect((await harness.sweep()).failed).toEqual({});
+    expect((await harness.resync()).failed).toEqual({});
     expect(await ready()).toBe('False WorkloadUnreadable');
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
   });
 });
 
-test('no value of a Secret stands in what runs a gateway', async () => {
+test('no value of a Secret is in what runs a gateway', async () => {
   await running();
   const text = JSON.stringify(Object.values(PARTS).flatMap((resource) => harness.cluster.objects(resource)));
   for (const value of [PASSWORD, 'sk-upstream']) {
@@ -228,15 +228,15 @@ describe('an instance', () => {
     await edit({ image: 'other:2' });
     await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
     await harness.remove(PARTS.Service, 'main-gateway');
-    await harness.sweep();
-    expect(await sweeps()).toEqual([]);
+    await harness.resync();
+    expect(await resyncs()).toEqual([]);
     expect(await harness.get(PARTS.Service, 'main-gateway')).toBeUndefined();
   });
 
   test('that is deleted takes what runs it along', async () => {
     await running();
     await harness.remove(gatewayInstances, 'main');
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
     harness.cluster.collectGarbage();
     expect(there()).toEqual([]);
@@ -246,7 +246,7 @@ describe('an instance', () => {
   test('and another one have parts of their own names', async () => {
     const workload = { type: 'Deployment' };
     await harness.apply(makeInstance({ workload }), makeInstance({ workload }, 'second'));
-    await harness.sweep();
+    await harness.resync();
     expect(harness.cluster.objects(PARTS.Deployment).map(({ metadata }) => metadata.name)).toEqual([
       'main-gateway',
       'second-gateway',

@@ -5,7 +5,7 @@ import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
 
 const QUESTION = 10_000;
-/** Windows in one query of sums: all that a sweep asks for, within reason. */
+/** Windows in one query of sums: all that a resync asks for, within reason. */
 const SUMS_QUESTION = 200_000;
 
 /** Reading on connections of the session. `sums`: the statement that answers the places of counters and their amounts. */

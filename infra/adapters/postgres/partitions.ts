@@ -155,7 +155,7 @@ where n.nspname = 'gateway_operator' and p.relname in ('entry', 'charge') and c.
     from longest)
 order by 1`;
 
-/** Bookings and reads under way are waited for, not stopped; a lock that does not come is tried again by the next sweep. */
+/** Bookings and reads under way are waited for, not stopped; a lock that does not come is tried again by the next resync. */
 async function dropMonth(query: Query, month: string): Promise<void> {
   await query('set local lock_timeout = 2000');
   await lockMonths(query);

@@ -77,7 +77,7 @@ const reconcile = z.strictObject({
     .int()
     .min(2)
     .optional()
-    .describe('Months of ledger entries to keep besides the current one. Absent: all. Sums are always kept.'),
+    .describe('Months of ledger entries to keep in addition to the current one. Absent: all. Sums are always kept.'),
 });
 
 const pods = {
@@ -216,7 +216,7 @@ export const Values = z.strictObject({
         .enum(['Keep', 'Delete'])
         .default('Keep')
         .describe(
-          '`Keep` leaves instances, keys, users and teams, free of finalizers, and gateways go on serving. `Delete` deletes them all first: keys stop working, gateways go.',
+          '`Keep` leaves instances, keys, users and teams, free of finalizers, and gateways continue serving. `Delete` deletes them all first: keys stop working, gateways go.',
         ),
     })
     .prefault({}),

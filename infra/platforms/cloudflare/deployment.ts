@@ -98,7 +98,7 @@ function disagreements({ reconcile, admission, gateways }: Settings): ReadonlyAr
   const accepted = partsOf(reconcile.RECONCILE_TOKEN);
   if (sent !== undefined && accepted.length > 0 && !accepted.includes(sent))
     problems.push(
-      `${WORKERS.admission.name}: RECONCILE_TOKEN is none of those of ${WORKERS.reconcile.name}, which would refuse every hint: write the same into both`,
+      `${WORKERS.admission.name}: RECONCILE_TOKEN is none of those of ${WORKERS.reconcile.name}, which would refuse every trigger: write the same into both`,
     );
   for (const [name, settings] of Object.entries(isMap(gateways) ? gateways : {}))
     if (isMap(settings) && settings.SNAPSHOTS !== undefined && settings.SNAPSHOTS !== reconcile.SNAPSHOTS)

@@ -1,4 +1,4 @@
-// The reconcile function as a Worker: a cron trigger every minute, and hints from admission.
+// The reconcile function as a Worker: a cron trigger every minute, and triggers from admission.
 import { type Bindings, orFail } from '../../runtime/fetch/platform.ts';
 import { createReconcileFetch } from '../../runtime/fetch/reconcile.ts';
 
@@ -6,5 +6,5 @@ export default {
   /** Reached by service bindings only; give the Worker no public route. */
   fetch: (request: Request, bindings: Bindings) =>
     orFail('reconcile', () => createReconcileFetch(bindings).fetch(request)),
-  scheduled: (_: unknown, bindings: Bindings) => createReconcileFetch(bindings).sweep(),
+  scheduled: (_: unknown, bindings: Bindings) => createReconcileFetch(bindings).resync(),
 };

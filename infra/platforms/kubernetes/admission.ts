@@ -6,7 +6,7 @@ import { openApi } from '../../runtime/node/api-access.ts';
 import { main, openFunction } from '../../runtime/node/process.ts';
 import { createReadiness } from '../../runtime/node/readiness.ts';
 import { createReviewRecord } from '../../runtime/triggers/review-record.ts';
-import { createHint } from '../../runtime/triggers/trigger.ts';
+import { createTrigger } from '../../runtime/triggers/trigger.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 
 main(async () => {
@@ -15,10 +15,10 @@ main(async () => {
   const { RECONCILE_URL: reconcile, RECONCILE_TOKEN: [token] = [] } = environment;
   const { run, ...parts } = await openFunction('admission', environment);
   const { cluster, close } = await openApi(environment);
-  const hint =
-    reconcile === undefined ? undefined : createHint({ address: reconcile, token, send: parts.traces.sent(fetch) });
+  const trigger =
+    reconcile === undefined ? undefined : createTrigger({ address: reconcile, token, send: parts.traces.sent(fetch) });
   const { fetch: review } = createAdmission({
-    ...{ ...parts, cluster, pathSecrets, record: createReviewRecord({ ...parts, hint }) },
+    ...{ ...parts, cluster, pathSecrets, record: createReviewRecord({ ...parts, trigger }) },
     secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
     readiness: createReadiness(cluster, parts.clock),
     ...(own === undefined ? {} : { own }),

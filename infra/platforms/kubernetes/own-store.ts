@@ -1,9 +1,9 @@
-// Maintenance of a store in the gateway's own memory: no sweep of reconcile reaches it.
+// Maintenance of a store in the gateway's own memory: no resync of reconcile reaches it.
 import { type Reporter, report } from '#core/ledger/failures.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
-/** As often as reconcile sweeps. */
+/** As often as reconcile resyncs. */
 const EVERY: Millis = 60_000;
 
 /** Maintains once a minute until stopped; what failed is tried again in the next minute, and one that lasts longer is not overtaken. */

@@ -11,7 +11,7 @@ export interface RemoveDependencies {
   readonly pause: (millis: number) => Promise<unknown>;
 }
 
-/** Milliseconds without progress after which no operator counts as running: a sweep comes each minute, and gives up an absent database after 20 s. */
+/** Milliseconds without progress after which no operator counts as running: a resync comes each minute, and gives up an absent database after 20 s. */
 const PATIENCE = 90_000;
 const LOOK_EVERY = 1_000;
 

@@ -3,9 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { TriggerEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import { main, print } from '../../runtime/node/process.ts';
-import { sweepUntilDone } from '../../runtime/triggers/resync.ts';
+import { resyncUntilDone } from '../../runtime/triggers/resync.ts';
 
-/** Milliseconds: a sweep ends within two and a half minutes. */
+/** Milliseconds: a resync ends within two and a half minutes. */
 const LONGEST = 150_000;
 
 main(async () => {
@@ -17,5 +17,5 @@ main(async () => {
     if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${text}`);
     return text;
   };
-  print(await sweepUntilDone({ ask, now: Date.now, pause }));
+  print(await resyncUntilDone({ ask, now: Date.now, pause }));
 });

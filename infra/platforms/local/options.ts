@@ -28,7 +28,7 @@ export const HELP = `npm start -- [options]: the whole gateway operator on this 
                      PATH: the cluster of this kubeconfig file; npm start applies our CRDs and webhooks to it
   --database WHICH   embedded (default): a PostgreSQL that npm start runs, or postgres://user:password@host:port/dbname,
                      where the sample's instance keeps policies and ledger; the cluster's objects are not in it
-  --schedule SECONDS time between sweeps (default 60); changes of gateway resources need no sweep
+  --schedule SECONDS time between resyncs (default 60); changes of gateway resources need no resync
   --help             print this text
 `;
 

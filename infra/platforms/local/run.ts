@@ -38,8 +38,8 @@ async function serve(start: Start): Promise<never> {
   const endpoints = state.path('endpoints.json');
   try {
     const call = options.empty ? undefined : await unless(interrupted, runSample(stack, state, progress));
-    // A call ends with a sweep of its own.
-    if (call === undefined) await unless(interrupted, stack.sweep());
+    // A call ends with a resync of its own.
+    if (call === undefined) await unless(interrupted, stack.resync());
     writeWhole(endpoints, `${JSON.stringify(stack.endpoints, null, 2)}\n`);
     if (call !== undefined) progress.say(describeFirstCall(call));
     progress.say(describeReady(stack.endpoints, options));

@@ -81,8 +81,8 @@ async function start(context: StartContext, { step, say }: Progress) {
   }
   step('functions   admission, reconcile, gateway');
 
-  const { sweep, stop } = startSchedule(context, functions.reconcile);
+  const { resync, stop } = startSchedule(context, functions.reconcile);
   onStop(stop);
   const addresses = { kubeconfig, cluster: url, ...functions, upstream: upstream.url };
-  return { cluster, sweep, endpoints: { pid: process.pid, ...addresses, database: database.connection } };
+  return { cluster, resync, endpoints: { pid: process.pid, ...addresses, database: database.connection } };
 }

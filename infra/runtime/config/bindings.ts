@@ -39,7 +39,7 @@ export const AdmissionBindings = {
     ...common,
     PATH_SECRETS: required(segments),
     SECRET_METADATA_PREFIXES: optional(domains),
-    /** Reconcile, for hints after an object was admitted. Absent: the schedule finds changes. */
+    /** Reconcile, for triggers after an object was admitted. Absent: the schedule finds changes. */
     RECONCILE: boundIfThere(isService, 'is not a service'),
   },
 };

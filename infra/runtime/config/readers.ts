@@ -32,7 +32,7 @@ export const serviceSegments = converted((text) => {
     ? parts
     : undefined;
 }, 'needs 16 to 128 lowercase letters, digits, - or . in each segment');
-/** Tokens of reconcile: hints are sent with the first, and accepted with any. */
+/** Tokens of reconcile: triggers are sent with the first, and accepted with any. */
 export const tokens = unguessable('token');
 const address = (protocol: RegExp, problem: string) =>
   converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);

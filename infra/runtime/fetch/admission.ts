@@ -5,7 +5,7 @@ import { createAdmission } from '../../../functions/admission/app.ts';
 import { AdmissionBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { createReviewRecord } from '../triggers/review-record.ts';
-import { createHint } from '../triggers/trigger.ts';
+import { createTrigger } from '../triggers/trigger.ts';
 import { type Bindings, workerCluster, workerDependencies, workerLog } from './platform.ts';
 
 /** Throws one error that lists every binding that is missing or malformed. */
@@ -22,7 +22,8 @@ export function createAdmissionFetch(bindings: Bindings) {
     record: createReviewRecord({
       log: workerLog('admission'),
       metrics,
-      hint: reconcile && createHint({ address: 'https://reconcile/', token, send: (event) => reconcile.fetch(event) }),
+      trigger:
+        reconcile && createTrigger({ address: 'https://reconcile/', token, send: (event) => reconcile.fetch(event) }),
     }),
   });
   return {

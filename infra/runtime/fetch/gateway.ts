@@ -73,7 +73,7 @@ async function answer(
     }
   };
   const ended = over().catch((error) => log.error('not closed', { why: reasonOf(error) }));
-  // A process goes on behind its answer by itself.
+  // A process continues behind its answer by itself.
   execution?.waitUntil(ended);
   return response;
 }

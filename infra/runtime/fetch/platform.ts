@@ -12,7 +12,7 @@ import { type NodeDependencies, nodeDependencies } from '../node/platform.ts';
 /** Bindings and variables by name. */
 export type Bindings = Readonly<Record<string, unknown>>;
 
-/** The context of a request on platforms that end with the answer: work that goes on behind it is told to them. */
+/** The context of a request on platforms that end with the answer: work that continues behind it is told to them. */
 export interface Execution {
   waitUntil(work: Promise<unknown>): void;
 }

@@ -1,4 +1,4 @@
-// The reconcile function as a fetch handler: a schedule posts to it every minute, and admission its hints.
+// The reconcile function as a fetch handler: a schedule posts to it every minute, and admission its triggers.
 import { createBackends } from '#adapters/backends/backends.ts';
 import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
@@ -22,10 +22,10 @@ export function createReconcileFetch(bindings: Bindings) {
   const environment = readEnvironment(ReconcileBindings, bindings);
   return {
     fetch: requireToken(environment.RECONCILE_TOKEN, (request: Request) => run(environment, request)),
-    /** The sweep of a schedule that calls the function itself. Rejects when the sweep failed. */
-    sweep: async (): Promise<void> => {
+    /** The resync of a schedule that calls the function itself. Rejects when the resync failed. */
+    resync: async (): Promise<void> => {
       const answer = await run(environment, new Request('https://reconcile/', { method: 'POST' }));
-      if (!answer.ok) throw new Error(`the sweep answered ${answer.status}: ${await answer.text()}`);
+      if (!answer.ok) throw new Error(`the resync answered ${answer.status}: ${await answer.text()}`);
     },
   };
 }

@@ -59,7 +59,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
     monotonic: { now: () => performance.now() },
-    // One process at a time has a store of its own: the one before it is not waited for.
+    // One process at a time has a store of its own: the previous one is not waited for.
     ...(isShared ? {} : { process: 'memory' }),
   });
   opened.defer(() => ledger.close());

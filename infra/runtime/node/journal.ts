@@ -25,7 +25,7 @@ export function openOutbox({ isShared, ...options }: Options): Outbox {
   }
 }
 
-/** Takes nothing, like a disk that refuses every write: the ledger goes on without one. An earlier process's files are left to the next start. */
+/** Takes nothing, like a disk that refuses every write: the ledger continues without one. An earlier process's files are left to the next start. */
 function withoutDisk(folder: string, cause: unknown): Outbox {
   return {
     append: () => Promise.reject(new Error(`opening the outbox in ${folder}`, { cause })),

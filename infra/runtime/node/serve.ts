@@ -80,7 +80,7 @@ export async function serve(options: Handler & Listening) {
       if (https !== undefined && server instanceof https.Server) server.setSecureContext(next);
     },
     /**
-     * Goes on serving for `drainMs`, during which each reply asks its client to close the connection. Then the server takes no new connections, lets open
+     * Continues serving for `drainMs`, during which each reply asks its client to close the connection. Then the server takes no new connections, lets open
      * requests end for `graceMs` at most, and closes the rest. A second call waits for the first.
      */
     close: (graceMs: number, drainMs = 0) => {
@@ -117,11 +117,11 @@ function close(server: Server, sockets: ReadonlySet<Socket>, graceMs: number): P
   };
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-    const sweep = setInterval(closeIdle, 100);
+    const resync = setInterval(closeIdle, 100);
     // The HTTP server's own `close` would close all that Node calls idle.
     NetServer.prototype.close.call(server, () => {
       clearTimeout(cut);
-      clearInterval(sweep);
+      clearInterval(resync);
       resolve();
     });
     closeIdle();

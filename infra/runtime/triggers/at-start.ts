@@ -2,10 +2,10 @@
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { type SweepDependencies, sweepUntilDone } from './resync.ts';
+import { type ResyncDependencies, resyncUntilDone } from './resync.ts';
 import { readReport } from './trigger.ts';
 
-export interface StartDependencies extends Pick<SweepDependencies, 'now' | 'pause'> {
+export interface StartDependencies extends Pick<ResyncDependencies, 'now' | 'pause'> {
   /** The reconciler of this process. */
   readonly fetch: (request: Request) => Response | Promise<Response>;
   readonly log: Log;
@@ -21,7 +21,7 @@ export async function resyncAtStart({ fetch, log, now, pause }: StartDependencie
   };
   // An installer may create the webhook configurations after the Pod of the reconciler.
   const isDone = (report: string) => !readReport(report).underWay && isReachable(report);
-  await sweepUntilDone({ ask, now, pause, isDone }).catch((error) =>
+  await resyncUntilDone({ ask, now, pause, isDone }).catch((error) =>
     log.warn('the resync at the start failed; the schedule repeats it', { why: reasonOf(error) }),
   );
 }

@@ -1,17 +1,17 @@
-// The record of an answered review: one log line, what the metrics count, the hint to reconcile. Never the object.
+// The record of an answered review: one log line, what the metrics count, the trigger to reconcile. Never the object.
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import type { Answered, Hint } from '../../../functions/admission/app.ts';
+import type { Answered, Trigger } from '../../../functions/admission/app.ts';
 
 export interface RecordDependencies {
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Tells reconcile where to look. Losing a hint costs nothing but time. */
-  readonly hint?: ((hint: Hint) => Promise<void>) | undefined;
+  /** Tells reconcile where to look. Losing a trigger costs nothing but time. */
+  readonly trigger?: ((trigger: Trigger) => Promise<void>) | undefined;
 }
 
-/** The log line, metrics and hint of each review. The promise is the hint's: the answer does not wait for it. */
-export function createReviewRecord({ log, metrics, hint: tell }: RecordDependencies) {
-  return async ({ verb, millis, result, request, decision, error, hint }: Answered): Promise<void> => {
+/** The log line, metrics and trigger of each review. The promise is the trigger's: the answer does not wait for it. */
+export function createReviewRecord({ log, metrics, trigger: tell }: RecordDependencies) {
+  return async ({ verb, millis, result, request, decision, error, trigger }: Answered): Promise<void> => {
     const kind = decision === undefined ? (result === 'malformed' ? '' : 'other') : (request?.kind.kind ?? '');
     metrics.add('gateway_operator_admission_reviews_total', { verb, kind, result });
     if (request !== undefined) metrics.observe('gateway_operator_admission_seconds', millis / 1000, { verb });
@@ -21,7 +21,7 @@ export function createReviewRecord({ log, metrics, hint: tell }: RecordDependenc
     const line = { verb, uid, kind: request?.kind.kind, namespace, name, operation, user: userInfo?.username, dryRun };
     if (result === 'failed') log.error('admission failed', { ...line, millis, error });
     else if (request !== undefined) log.info('admission', { ...line, millis, allowed: result === 'allowed', rules });
-    if (hint !== undefined)
-      await tell?.(hint).catch((cause: unknown) => log.warn('hint lost', { error: String(cause) }));
+    if (trigger !== undefined)
+      await tell?.(trigger).catch((cause: unknown) => log.warn('trigger lost', { error: String(cause) }));
   };
 }

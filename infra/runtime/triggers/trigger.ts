@@ -1,40 +1,40 @@
-// Hints of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while something is under way.
-import type { Hint } from '../../../functions/admission/app.ts';
+// Triggers of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while something is under way.
+import type { Trigger } from '../../../functions/admission/app.ts';
 
 /** Milliseconds: the API server stores the object only after our answer, and after that of other webhooks. */
 const FIRST = 250;
-/** Milliseconds after the first hint (DESIGN 5). */
+/** Milliseconds after the first trigger (DESIGN 5). */
 const REPEATS = [2_000, 5_000, 10_000, 20_000];
 
-export interface HintDependencies {
+export interface TriggerDependencies {
   readonly address: string;
   readonly send: (request: Request) => Promise<Response>;
   /** Absent: reconcile asks for none (the local stack). */
   readonly token?: string | undefined;
 }
 
-/** Posts hints to reconcile; rejects when it does not take one, which costs nothing but time. */
-export function createHint(deps: HintDependencies): (hint: Hint, traceparent?: string) => Promise<void> {
-  const ask = async (hint: Hint, traceparent: string | undefined): Promise<string> => {
-    const answer = await deps.send(toEvent(deps, hint, traceparent));
+/** Posts triggers to reconcile; rejects when it does not take one, which costs nothing but time. */
+export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, traceparent?: string) => Promise<void> {
+  const ask = async (trigger: Trigger, traceparent: string | undefined): Promise<string> => {
+    const answer = await deps.send(toEvent(deps, trigger, traceparent));
     const text = await answer.text();
     if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
     return text;
   };
-  /** The newest hint about each object, which repeats for the earlier ones too. */
+  /** The newest trigger about each object, which repeats for the earlier ones too. */
   const newest = new Map<string, symbol>();
-  return async (hint, traceparent) => {
-    const [id, own] = [`${hint.kind} ${hint.namespace}/${hint.name}`, Symbol()];
+  return async (trigger, traceparent) => {
+    const [id, own] = [`${trigger.kind} ${trigger.namespace}/${trigger.name}`, Symbol()];
     newest.set(id, own);
     try {
       await pause(FIRST);
-      const { acted, underWay } = readReport(await ask(hint, traceparent));
+      const { acted, underWay } = readReport(await ask(trigger, traceparent));
       let isLast = acted && !underWay;
       for (const [index, after] of REPEATS.entries()) {
         if (isLast) return;
         await pause(after - (REPEATS[index - 1] ?? 0));
         if (newest.get(id) !== own) return;
-        isLast = !readReport(await ask(hint, traceparent)).underWay;
+        isLast = !readReport(await ask(trigger, traceparent)).underWay;
       }
     } finally {
       if (newest.get(id) === own) newest.delete(id);
@@ -44,7 +44,7 @@ export function createHint(deps: HintDependencies): (hint: Hint, traceparent?: s
 
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
 
-/** The effect of a hint by its report; not `acted`: nothing was to be done, or nothing was stored yet. A text that is no report shows none. */
+/** The effect of a trigger by its report; not `acted`: nothing was to be done, or nothing was stored yet. A text that is no report shows none. */
 export function readReport(text: string) {
   try {
     const { actions = {}, underWay = 0 } = JSON.parse(text) as {
@@ -58,7 +58,7 @@ export function readReport(text: string) {
 }
 
 /** In binary mode, with the data of Knative's ApiServerSource in reference mode. */
-function toEvent({ address, token }: HintDependencies, hint: Hint, traceparent: string | undefined): Request {
+function toEvent({ address, token }: TriggerDependencies, trigger: Trigger, traceparent: string | undefined): Request {
   return new Request(address, {
     method: 'POST',
     headers: {
@@ -66,10 +66,10 @@ function toEvent({ address, token }: HintDependencies, hint: Hint, traceparent: 
       'ce-specversion': '1.0',
       'ce-id': crypto.randomUUID(),
       'ce-source': '/admission',
-      'ce-type': 'dev.gateway-operator.hint',
+      'ce-type': 'dev.gateway-operator.trigger',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(traceparent === undefined ? {} : { traceparent }),
     },
-    body: JSON.stringify(hint),
+    body: JSON.stringify(trigger),
   });
 }

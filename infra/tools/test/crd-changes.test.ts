@@ -71,7 +71,7 @@ test.each([
   expect(findBreaks(crd(before), after)).toEqual(lines.map((line) => `VirtualKey v1alpha1:${line}`));
 });
 
-test('a version that is gone, or served no more, is a break', () => {
+test('a version that is gone, or no longer served, is a break', () => {
   const gone = ['VirtualKey v1alpha1: is not served any more'];
   expect(findBreaks(crd(before), crd(before, 'v1'))).toEqual(gone);
   expect(findBreaks(crd(before), crd(before, 'v1alpha1', { served: false }))).toEqual(gone);

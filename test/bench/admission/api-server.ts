@@ -1,4 +1,4 @@
-// A stand-in for an API server, warm and on the loopback: the objects that admission looks up, and many keys besides.
+// A stand-in for an API server, warm and on the loopback: the objects that admission looks up, and also many keys.
 import { createServer, type IncomingMessage } from 'node:http';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';

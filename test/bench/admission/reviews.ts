@@ -1,4 +1,4 @@
-// Reviews of eight kilobytes, as the API server sends them when a person applies an object of ours.
+// Reviews of eight kilobytes, as the API server sends them when a person applies one of our objects.
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { GOOD, modelEntry, objectOf, requestOf } from '../../admission/fixtures.ts';
 

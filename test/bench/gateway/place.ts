@@ -7,7 +7,7 @@ import { resourceOf } from '../../../infra/packaging/manifests/apply.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { withClaude } from '../../platforms/claude.ts';
 import { mountSample } from '../../platforms/mounts.ts';
-import { sweepOnce } from '../../platforms/node-process.ts';
+import { resyncOnce } from '../../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../../platforms/world.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../support/redis.ts';
 import { ask, type CoreTimes, cpuOf, forkPinned, next, pinSelf, printed, spawnPinned, timesOf } from '../pinned.ts';
@@ -118,7 +118,7 @@ export async function mountGateway(world: TestWorld, upstream: string, copies = 
   const names = Array.from({ length: copies }, (_, at) => `copy-${at}`);
   await world.apply([...sample, ...names.map((name) => copyOf(sample, name))]);
   const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
-  await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
+  await resyncOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
   const [key = '', ...others] = await Promise.all(['alice', ...names].map((name) => keyOf(world, name)));
   const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
   for (const model of ['small', 'claude']) {

@@ -95,7 +95,7 @@ export async function startStandIn(): Promise<StandIn> {
   }
 
   const server = createServer((request, response) => void serve(request, response));
-  // The timeout of a real one: a sweep sends nothing while it counts.
+  // The timeout of a real one: a resync sends nothing while it counts.
   server.keepAliveTimeout = 120_000;
   async function serve(request: IncomingMessage, response: ServerResponse) {
     let body = '';

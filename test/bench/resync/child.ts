@@ -1,4 +1,4 @@
-// The reconcile function in its own process, as in the cluster: it sweeps on request and reports the cost.
+// The reconcile function in its own process, as in the cluster: it resyncs on request and reports the cost.
 
 import pg from 'pg';
 import { createBackends } from '#adapters/backends/backends.ts';

@@ -49,7 +49,7 @@ export async function benchFifty(): Promise<string> {
         const instance = Number(/^i(\d+)-/.exec(key)?.[1]);
         if (plural === virtualKeys.plural && !isBroken(instance)) last = performance.now();
       };
-      const swept = await process.sweep();
+      const swept = await process.resync();
       return { name, swept, others: last - began };
     };
     await process.restart();
@@ -112,6 +112,6 @@ function report(rounds: ReadonlyArray<Round>): string {
     (swept.cpuMillis / 1000).toFixed(2),
     JSON.stringify(swept.report.failed),
   ]);
-  const head = ['databases', 'the other 48, s', 'the sweep, s', 'CPU s', 'failed'];
+  const head = ['databases', 'the other 48, s', 'the resync, s', 'CPU s', 'failed'];
   return `${INSTANCES} instances with a database of their own each, ${KEYS} new keys on each.\n\n${table(head, rows)}`;
 }

@@ -1,4 +1,4 @@
-// An instance with a hundred thousand keys, in a cluster and a real PostgreSQL, for the sweep bench.
+// An instance with a hundred thousand keys, in a cluster and a real PostgreSQL, for the resync bench.
 
 import pg from 'pg';
 import { createDatabase } from '#adapters/postgres/database.ts';

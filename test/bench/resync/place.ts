@@ -1,4 +1,4 @@
-// The cluster of the sweep bench: a stand-in for an API server, or a real one.
+// The cluster of the resync bench: a stand-in for an API server, or a real one.
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';

@@ -13,7 +13,7 @@ export const LIMITS = (process.env.BENCH_NODE_OPTIONS ?? '--max-old-space-size=6
 export interface Process {
   /** Starts a fresh process. */
   restart(): Promise<void>;
-  sweep(): Promise<Swept>;
+  resync(): Promise<Swept>;
   end(): void;
 }
 
@@ -36,8 +36,8 @@ export function createProcess({ url, token, ca }: ApiServer, folder: string): Pr
       child = start();
       await next(child);
     },
-    sweep: async () => {
-      child?.send('sweep');
+    resync: async () => {
+      child?.send('resync');
       return next<Swept>(child as ReturnType<typeof start>);
     },
     end: () => child?.kill(),

@@ -1,4 +1,4 @@
-// Admission's hint alone, without sweeps and other triggers.
+// Admission's trigger alone, without resyncs and other triggers.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
@@ -27,11 +27,11 @@ interface Place {
 interface Functions {
   /** The URL before /mutate and /validate. */
   readonly admission: string;
-  sweep(): Promise<unknown>;
+  resync(): Promise<unknown>;
   stop(): Promise<unknown>;
 }
 
-export async function hintsOnEmbedded(count: number): Promise<number[]> {
+export async function triggersOnEmbedded(count: number): Promise<number[]> {
   const world = await startWorld();
   try {
     return await run(world, count, await startProcesses(world));
@@ -40,7 +40,7 @@ export async function hintsOnEmbedded(count: number): Promise<number[]> {
   }
 }
 
-export async function hintsOnReal(count: number): Promise<number[]> {
+export async function triggersOnReal(count: number): Promise<number[]> {
   const folder = temporaryFolder();
   const [plane, postgres] = await Promise.all([startControlPlane(), startPostgres()]);
   try {
@@ -54,7 +54,7 @@ export async function hintsOnReal(count: number): Promise<number[]> {
 }
 
 /** The functions in workerd, on the embedded API server. */
-export async function hintsOnWorkers(count: number): Promise<number[]> {
+export async function triggersOnWorkers(count: number): Promise<number[]> {
   const world = await startWorld();
   const segment = 'an-unguessable-segment';
   const { folder, certificates, url: API_SERVER, token: API_TOKEN } = world;
@@ -80,7 +80,7 @@ export async function hintsOnWorkers(count: number): Promise<number[]> {
   );
   const { url, scheduled, stop } = workers;
   try {
-    return await run(world, count, { admission: `${url}/${segment}`, sweep: () => scheduled('reconcile'), stop });
+    return await run(world, count, { admission: `${url}/${segment}`, resync: () => scheduled('reconcile'), stop });
   } finally {
     await world.stop();
   }
@@ -106,12 +106,12 @@ async function startProcesses({ folder, kubeconfig, certificates }: Omit<Place, 
   });
   return {
     admission: admission.base,
-    sweep: () => reconcile.ask(),
+    resync: () => reconcile.ask(),
     stop: () => Promise.all([admission.stop(), reconcile.stop()]),
   };
 }
 
-async function run(place: Place, count: number, { admission, sweep, stop }: Functions): Promise<number[]> {
+async function run(place: Place, count: number, { admission, resync, stop }: Functions): Promise<number[]> {
   const transport = await createKubeconfigTransport(place.kubeconfig);
   const cluster = createCluster({ request: transport.request });
   try {
@@ -121,7 +121,7 @@ async function run(place: Place, count: number, { admission, sweep, stop }: Func
       cluster,
       sample.filter(({ kind }) => kind === 'Secret' || kind === 'GatewayInstance'),
     );
-    await sweep();
+    await resync();
     await apply(cluster, webhookConfigurations({ base: admission, caBundle: place.certificates.ca }));
     return await measure({ kubeconfig: place.kubeconfig, cluster }, count, makeKey);
   } finally {

@@ -26,7 +26,7 @@ export const whyNoKnative = (): string | undefined =>
     ? undefined
     : 'no Knative in KUBEBUILDER_ASSETS, or no GATEWAY_OPERATOR_ENVTEST_KIT';
 
-export async function hintsOfKnative(count: number): Promise<number[]> {
+export async function triggersOfKnative(count: number): Promise<number[]> {
   const folder = temporaryFolder();
   const state = join(folder, 'state');
   const script = async (name: string, ...args: string[]) =>

@@ -99,7 +99,7 @@ const FAULTS: ReadonlyArray<Fault> = [
   ],
 ];
 
-/** Faults one after the other; a quarter of them right after the end of the one before. */
+/** Faults one after the other; a quarter of them right after the end of the previous one. */
 async function strike(harness: Harness, next: () => number, millis: number): Promise<string[]> {
   const struck: string[] = [];
   for (const until = Date.now() + millis; Date.now() < until; ) {

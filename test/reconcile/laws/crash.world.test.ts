@@ -18,7 +18,7 @@ const ACCIDENTS = [
   { name: 'is where the process dies after its effect', after: true, dies: true },
 ] as const;
 
-/** From now on the call number `step` that writes ends badly; 0: none. Answers how many there were, and mends it. */
+/** From now on the call number `step` that writes ends badly; 0: none. Answers how many there were, and repairs it. */
 function breakCall(harness: Harness, step: number, { after, dies }: (typeof ACCIDENTS)[number]) {
   let count = 0;
   const meets = (): 'nothing' | 'lost' | 'killed' => {
@@ -53,14 +53,14 @@ const prepared = async ({ prepare }: Scenario): Promise<Harness> => {
 async function undisturbed(scenario: Scenario) {
   const harness = await prepared(scenario);
   const count = breakCall(harness, 0, ACCIDENTS[0]);
-  const { actions, failed } = await harness.sweep();
+  const { actions, failed } = await harness.resync();
   const calls = count();
   expect(failed).toEqual({});
   harness.clock.pass(1000);
-  await harness.sweep();
+  await harness.resync();
   const end = await endOf(harness);
   harness.clock.pass(LOST);
-  await harness.sweep();
+  await harness.resync();
   return { kinds: Object.keys(actions) as ActionName[], calls, end, settled: await endOf(harness) };
 }
 
@@ -79,23 +79,23 @@ describe.each(scenarios)('when $name', (scenario) => {
         const harness = await prepared(scenario);
         // A value that no Secret ever held is a hash that nobody can present: it may stay for a while.
         const published = new Set(publishedIn(harness));
-        const mend = breakCall(harness, step, accident);
-        const cut = await harness.sweep();
-        mend();
+        const repair = breakCall(harness, step, accident);
+        const cut = await harness.resync();
+        repair();
         for (const kind of Object.keys(cut.failed)) met.add(kind);
         for (const hash of publishedIn(harness)) published.add(hash);
         if (accident.dies) harness.restart();
         harness.clock.pass(1000);
-        const { failed } = await harness.sweep();
+        const { failed } = await harness.resync();
         expect({ step, failed }).toEqual({ step, failed: {} });
         for (const hash of publishedIn(harness)) published.add(hash);
         expect({ step, differs: differenceOf(await endOf(harness, published), end) }).toEqual({ step, differs: [] });
         const quiet = harness.writes();
-        await harness.sweep();
+        await harness.resync();
         expect({ step, writes: harness.writes() - quiet }).toEqual({ step, writes: 0 });
         expect(await harness.works('sk-forged')).toBe(false);
         harness.clock.pass(LOST);
-        await harness.sweep();
+        await harness.resync();
         expect({ step, late: differenceOf(await endOf(harness), settled) }).toEqual({ step, late: [] });
       }
       // Each kind of action of the scenario was met by an accident of its own.

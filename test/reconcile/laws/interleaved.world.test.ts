@@ -19,17 +19,17 @@ const prepared = async (prepare: Prepare): Promise<Harness> => {
 /** Beyond the overlap of any rotation here. */
 const LATER = 61 * 60_000;
 
-/** Where it ends for good: what works on for a while works no more, and the API server has removed what it owes nobody. */
+/** Where it ends for good: what works on for a while no longer works, and the API server has removed what it owes nobody. */
 async function settle(harness: Harness): Promise<ReadonlyArray<string>> {
   harness.cluster.collectGarbage();
   harness.clock.pass(LATER);
-  for (let run = 0; run < 2; run += 1) await harness.sweep();
+  for (let run = 0; run < 2; run += 1) await harness.resync();
   return endOf(harness, 'all');
 }
 const undisturbed = async (prepare: Prepare) => {
   const harness = await prepared(prepare);
-  await harness.sweep();
-  await harness.sweep();
+  await harness.resync();
+  await harness.resync();
   return settle(harness);
 };
 
@@ -48,14 +48,14 @@ async function expectEnd(
   when: object,
   before: ReadonlyArray<string> = [],
 ): Promise<void> {
-  const { failed } = await harness.sweep();
+  const { failed } = await harness.resync();
   const given = published(harness);
   expect({ ...when, keys: isStill(harness, before) }).toEqual({
     ...when,
     keys: before.filter((key) => given.includes(key)),
   });
   const quiet = harness.writes();
-  await harness.sweep();
+  await harness.resync();
   expect({ ...when, failed, writes: harness.writes() - quiet }).toEqual({ ...when, failed: {}, writes: 0 });
   expect({ ...when, keys: published(harness) }).toEqual({ ...when, keys: isStill(harness, given) });
   expect({ ...when, differs: differenceOf(await settle(harness), end) }).toEqual({ ...when, differs: [] });
@@ -66,28 +66,28 @@ async function expectEnd(
 const STRIDE = process.env.INTERLEAVINGS === 'all' ? 1 : 10;
 const firstCall = (scene: number) => 1 + (scene % STRIDE);
 
-const sweep = (harness: Harness) => () => harness.sweep();
-const hint = (harness: Harness) => () => harness.hint('VirtualKey', 'chat');
+const resync = (harness: Harness) => () => harness.resync();
+const trigger = (harness: Harness) => () => harness.trigger('VirtualKey', 'chat');
 
 describe.each(scenarios.map((scenario, scene) => ({ ...scenario, scene })))('when $name', ({ prepare, scene }) => {
   test('and a run is held before any of its calls while another does all of its own: same end, and the next run changes no key', async () => {
     const end = await undisturbed(prepare);
     for (let calls = firstCall(scene), most = calls; calls <= most; calls += STRIDE) {
       const harness = await prepared(prepare);
-      [most] = await interleave(harness, [sweep(harness), sweep(harness)], [calls - 1]);
+      [most] = await interleave(harness, [resync(harness), resync(harness)], [calls - 1]);
       const given = published(harness);
       await expectEnd(harness, end, { calls }, given);
     }
   });
 
   test.each([
-    ['a run', sweep],
-    ['the same hint once more', hint],
-  ])('and a hint is held before any of its writes while %s does all of its own: same end', async (_, other) => {
+    ['a run', resync],
+    ['the same trigger once more', trigger],
+  ])('and a trigger is held before any of its writes while %s does all of its own: same end', async (_, other) => {
     const end = await undisturbed(prepare);
     for (let writes = 1, most = 1; writes <= most; writes += 1) {
       const harness = await prepared(prepare);
-      [most] = await interleave(harness, [hint(harness), other(harness)], [writes - 1], 'writes');
+      [most] = await interleave(harness, [trigger(harness), other(harness)], [writes - 1], 'writes');
       await expectEnd(harness, end, { writes });
     }
   });
@@ -95,10 +95,10 @@ describe.each(scenarios.map((scenario, scene) => ({ ...scenario, scene })))('whe
   test('and two runs change turns twice, before any of their writes: same end', async () => {
     const end = await undisturbed(prepare);
     const lone = await prepared(prepare);
-    const [writes] = await interleave(lone, [sweep(lone), async () => undefined], [], 'writes');
+    const [writes] = await interleave(lone, [resync(lone), async () => undefined], [], 'writes');
     for (const turns of pairs(writes, writes, 16)) {
       const harness = await prepared(prepare);
-      await interleave(harness, [sweep(harness), sweep(harness)], turns, 'writes');
+      await interleave(harness, [resync(harness), resync(harness)], turns, 'writes');
       await expectEnd(harness, end, { turns });
     }
   });
@@ -109,7 +109,7 @@ describe.each(scenarios.map((scenario, scene) => ({ ...scenario, scene })))('whe
     const harness = createHarness({ through });
     await prepare(harness);
     lag(true);
-    for (let run = 0; run < 3; run += 1) await harness.sweep();
+    for (let run = 0; run < 3; run += 1) await harness.resync();
     lag(false);
     await expectEnd(harness, end, {});
   });
@@ -119,7 +119,7 @@ const ask = (harness: Harness) =>
   harness.edit(virtualKeys, 'chat', { metadata: { annotations: { 'auth.gateway-operator.dev/rotate': 'now' } } });
 const working: Prepare = async (harness) => {
   await harness.apply(...file());
-  await harness.sweep();
+  await harness.resync();
 };
 const due = scenarios.find(({ name }) => name === 'a key is due to be rotated')?.prepare ?? working;
 
@@ -194,7 +194,7 @@ test.each(deeds.map(([name, ...rest], scene) => [name, scene, ...rest] as const)
     });
     for (let calls = firstCall(scene), most = calls; calls <= most; calls += STRIDE) {
       const harness = await prepared(prepare);
-      [most] = await interleave(harness, [sweep(harness), () => deed(harness)], [calls - 1]);
+      [most] = await interleave(harness, [resync(harness), () => deed(harness)], [calls - 1]);
       await expectEnd(harness, end, { calls });
     }
   },
@@ -204,10 +204,10 @@ test.each(deeds.map(([name, ...rest], scene) => [name, scene, ...rest] as const)
 const copied: Prepare = async (harness) => {
   await harness.apply(...file());
   await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
-  await harness.sweep();
+  await harness.resync();
   const { metadata, data } = (await harness.get(RESOURCES.secrets, 'chat-key')) ?? makeSecret('none', {});
   await harness.remove(virtualKeys, 'chat');
-  await harness.sweep();
+  await harness.resync();
   const { labels = {}, annotations = {} } = metadata;
   const copy = { name: 'chat-key', namespace: 'other', labels, annotations };
   await harness.apply({ ...makeSecret('chat-key', {}, 'other'), metadata: copy, data });
@@ -218,15 +218,15 @@ test('two objects that bring along the Secret of one retained key, and two runs 
   for (let calls = 1, most = 1; calls <= most; calls += 1) {
     const harness = await prepared(copied);
     const value = await harness.value('chat-key');
-    [most] = await interleave(harness, [sweep(harness), sweep(harness)], [calls - 1]);
-    expect((await harness.sweep()).failed).toEqual({});
+    [most] = await interleave(harness, [resync(harness), resync(harness)], [calls - 1]);
+    expect((await harness.resync()).failed).toEqual({});
     const ready = [await harness.ready(virtualKeys, 'chat'), await harness.ready(virtualKeys, 'chat', 'other')];
     expect({ calls, ready: ready.toSorted() }).toEqual({ calls, ready: ['False AliasTaken', 'True Ready'] });
     const winner = ready[0] === 'True Ready' ? 'default' : 'other';
     expect(await harness.status(virtualKeys, 'chat', winner)).toMatchObject({ keyValue: value, isActive: true });
     expect(await harness.works(value)).toBe(true);
     const quiet = harness.writes();
-    await harness.sweep();
+    await harness.resync();
     expect({ calls, writes: harness.writes() - quiet }).toEqual({ calls, writes: 0 });
   }
 });

@@ -28,7 +28,7 @@ const then =
   (change: (harness: Harness) => Promise<unknown>, objects: () => ReadonlyArray<KubeObject> = file) =>
   async (harness: Harness): Promise<void> => {
     await harness.apply(...objects());
-    await harness.sweep();
+    await harness.resync();
     await change(harness);
   };
 
@@ -56,9 +56,9 @@ async function withWorkload(harness: Harness, type: 'Deployment' | 'Knative', sc
 
 const deployed = async (harness: Harness) => {
   await withWorkload(harness, 'Deployment');
-  await harness.sweep();
+  await harness.resync();
   await runDeployment(harness);
-  await harness.sweep();
+  await harness.resync();
 };
 
 export const scenarios: ReadonlyArray<Scenario> = [
@@ -73,7 +73,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: async (harness) => {
       await harness.apply(...file());
       await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
-      await harness.sweep();
+      await harness.resync();
       await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } });
       await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Full' } });
     },
@@ -92,7 +92,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: async (harness) => {
       await harness.apply(...file());
       await harness.edit(users, 'alice', { spec: { keyAlias: 'old' } });
-      await harness.sweep();
+      await harness.resync();
       await harness.edit(users, 'alice', { spec: { keyAlias: 'alice-key' } });
     },
   },
@@ -120,7 +120,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: async (harness) => {
       await harness.apply(...file());
       await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
-      await harness.sweep();
+      await harness.resync();
       await harness.remove(virtualKeys, 'chat');
     },
   },
@@ -129,9 +129,9 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: async (harness) => {
       await harness.apply(...file());
       await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
-      await harness.sweep();
+      await harness.resync();
       await harness.remove(virtualKeys, 'chat');
-      await harness.sweep();
+      await harness.resync();
       await harness.apply(makeKey());
     },
   },
@@ -154,7 +154,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     name: 'an instance was made anew',
     prepare: then(async (harness) => {
       await harness.remove(gatewayInstances, 'main');
-      await harness.sweep();
+      await harness.resync();
       await harness.apply(makeInstance());
     }),
   },
@@ -164,7 +164,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: async (harness) => {
       await harness.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system' } });
       await harness.apply(...file(), makeInstance({}, 'second'));
-      await harness.sweep();
+      await harness.resync();
       await harness.edit(gatewayInstances, 'second', { metadata: { finalizers: [] } });
       await harness.remove(gatewayInstances, 'second');
     },
@@ -174,7 +174,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: async (harness) => {
       await harness.apply(...file());
       await harness.edit(virtualKeys, 'chat', { spec: { rotation: { every: '1h', overlap: '30m' } } });
-      await harness.sweep();
+      await harness.resync();
       harness.clock.pass(HOUR);
     },
   },
@@ -183,7 +183,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: async (harness) => {
       await harness.apply(...file());
       await harness.edit(virtualKeys, 'chat', { spec: { rotation: { every: '1h', overlap: '30m' } } });
-      await harness.sweep();
+      await harness.resync();
       harness.clock.pass(HOUR);
       await harness.edit(virtualKeys, 'chat', {
         spec: { maxBudget: '12', secretTemplate: { labels: { app: 'chat' } } },
@@ -191,20 +191,20 @@ export const scenarios: ReadonlyArray<Scenario> = [
     },
   },
   {
-    name: 'an annotation asks for a rotation, and the overlap of the one before is over',
+    name: 'an annotation asks for a rotation, and the overlap of the previous one is over',
     prepare: then(async (harness) => {
       await rotate(harness, 'once');
-      await harness.sweep();
+      await harness.resync();
       await rotate(harness, 'twice');
       harness.clock.pass(2 * HOUR);
     }),
   },
   {
-    name: 'an instance was made anew and names the ledger of the one before',
+    name: 'an instance was made anew and names the ledger of the previous one',
     prepare: then(async (harness) => {
       const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
       await harness.remove(gatewayInstances, 'main');
-      await harness.sweep();
+      await harness.resync();
       await harness.apply(annotated(makeInstance(), { [`${INSTANCE}/adopt-ledger`]: uid }));
     }),
   },
@@ -213,7 +213,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: then(
       async (harness) => {
         for (let index = 0; index < 11; index += 1) await lose(harness, `k${index}`);
-        await harness.sweep();
+        await harness.resync();
         const annotations = { [`${INSTANCE}/deletion-share`]: '100%' };
         await harness.edit(gatewayInstances, 'main', { metadata: { annotations } });
       },
@@ -239,13 +239,13 @@ export const scenarios: ReadonlyArray<Scenario> = [
       harness.clock.pass(HOUR);
       for (const retries of [3, 4]) {
         await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
-        await harness.sweep();
+        await harness.resync();
         await runDeployment(harness);
-        await harness.sweep();
+        await harness.resync();
         harness.clock.pass(HOUR);
       }
       await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries: 5 } } });
-      await harness.sweep();
+      await harness.resync();
       await runDeployment(harness);
     },
   },
@@ -264,7 +264,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: async (harness) => {
       await deployed(harness);
       await harness.edit(gatewayInstances, 'main', { spec: { workload: { type: 'Knative', scale: null } } });
-      await harness.sweep();
+      await harness.resync();
       await runKnative(harness);
     },
   },

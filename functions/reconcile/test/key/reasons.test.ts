@@ -45,7 +45,7 @@ const SCENARIOS: Readonly<Partial<Record<Reason, Prepare | undefined>>> = {
   },
   DatabaseUnreachable: async (harness) => {
     await harness.apply(...keysWith({}));
-    await harness.sweep();
+    await harness.resync();
     harness.onDatabase = (method) => {
       if (method === 'putScope') throw new DatabaseUnreachable('PostgreSQL is away');
     };
@@ -59,12 +59,12 @@ const SCENARIOS: Readonly<Partial<Record<Reason, Prepare | undefined>>> = {
   },
   NamespaceNotAllowed: async (harness) => {
     await harness.apply(...keysWith({}, 'team-a'));
-    await harness.sweep();
+    await harness.resync();
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
   },
   AliasTaken: async (harness) => {
     await harness.apply(makeKey({ keyAlias: 'wanted by all' }, 'first'));
-    await harness.sweep();
+    await harness.resync();
     await harness.apply(...keysWith({ keyAlias: 'wanted by all' }));
   },
   UserNotFound: (harness) => harness.apply(...keysWith({ userRef: { name: 'nobody' } })),
@@ -73,7 +73,7 @@ const SCENARIOS: Readonly<Partial<Record<Reason, Prepare | undefined>>> = {
   },
   UserNotReady: async (harness) => {
     await harness.apply(makeUser({ autoCreateKey: false, userEmail: 'one@example.com' }, 'first'));
-    await harness.sweep();
+    await harness.resync();
     await harness.apply(makeUser({ autoCreateKey: false, userEmail: 'one@example.com' }));
     await harness.apply(...keysWith({ userRef: { name: 'alice' } }));
   },
@@ -81,13 +81,13 @@ const SCENARIOS: Readonly<Partial<Record<Reason, Prepare | undefined>>> = {
   TeamOfOtherInstance: (harness) => harness.apply(makeTeam(OTHER), ...keysWith({ teamRef: { name: 'research' } })),
   TeamNotReady: async (harness) => {
     await harness.apply(makeTeam({ teamAlias: 'one' }, 'first'));
-    await harness.sweep();
+    await harness.resync();
     await harness.apply(makeTeam({ teamAlias: 'one' }), ...keysWith({ teamRef: { name: 'research' } }));
   },
   Blocked: (harness) => harness.apply(...keysWith({ blocked: true })),
   Expired: async (harness) => {
     await harness.apply(...keysWith({ duration: '1m' }));
-    await harness.sweep();
+    await harness.resync();
     harness.clock.pass(2 * MINUTE);
   },
   BudgetExceeded: (harness) => harness.apply(...keysWith({ maxBudget: '0' })),
@@ -104,17 +104,17 @@ test('each reason whose cause is outside the Secret of a VirtualKey has a scenar
 });
 
 test.each(scenarios)('keys that are not ready for the reason %s', async (reason, prepare) => {
-  const harness = createHarness({ limits: { parts: 1000, changedKeys: 100, secrets: 5, hints: 1, resyncs: 1 } });
+  const harness = createHarness({ limits: { parts: 1000, changedKeys: 100, secrets: 5, triggers: 1, resyncs: 1 } });
   await harness.apply(...makeSecrets(), makeInstance(), makeInstance({}, 'other'));
-  await harness.sweep();
+  await harness.resync();
   await prepare(harness);
-  await harness.sweep();
-  await harness.sweep();
+  await harness.resync();
+  await harness.resync();
   const reads = new Map<string, number>();
   for (let minute = 0; minute < 60; minute += 1) {
     harness.clock.pass(MINUTE);
     harness.cluster.calls.length = 0;
-    await harness.sweep();
+    await harness.resync();
     for (const { verb, resource, name = '' } of harness.cluster.calls)
       if (verb === 'get' && resource === RESOURCES.secrets && names.includes(name.replace(/-key$/, '')))
         reads.set(name, (reads.get(name) ?? 0) + 1);

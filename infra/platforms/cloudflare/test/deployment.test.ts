@@ -83,7 +83,7 @@ test('a token or a namespace that functions must have alike, and do not, is refu
   settings.admission.RECONCILE_TOKEN = 'a-third-token-of-16-characters';
   settings.gateways['sample-gateway'].SNAPSHOTS = 'f'.repeat(32);
   expect(() => toUploads(JSON.stringify(settings))).toThrow(`the settings are not right:
-  gateway-operator-admission: RECONCILE_TOKEN is none of those of gateway-operator-reconcile, which would refuse every hint: write the same into both
+  gateway-operator-admission: RECONCILE_TOKEN is none of those of gateway-operator-reconcile, which would refuse every trigger: write the same into both
   sample-gateway: SNAPSHOTS is another namespace than that of gateway-operator-reconcile, which writes the snapshots: write the same into both`);
 });
 

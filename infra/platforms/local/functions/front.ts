@@ -18,7 +18,7 @@ export interface FrontDependencies {
   readonly metrics: Pick<Metrics, 'render'>;
 }
 
-/** One server for all instances; health and metrics stand at the root. Its refusals read like a gateway's. */
+/** One server for all instances; health and metrics are at the root. Its refusals read like a gateway's. */
 export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies): HttpHandler {
   return async function front(client) {
     const { method, path } = client;
@@ -31,7 +31,7 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
       if (typeof runtime === 'string') refuse(client, failureOf(runtime, path), context);
       else await runtime.handle(client, at?.below);
     } catch (error) {
-      log.error('a request failed for a reason of ours', { requestId: context.requestId, why: reasonOf(error) });
+      log.error('a request failed with an internal error', { requestId: context.requestId, why: reasonOf(error) });
       if (client.hasBegun()) client.destroy();
       else refuse(client, { code: 'internal_error' }, context);
     }

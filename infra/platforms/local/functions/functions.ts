@@ -19,7 +19,7 @@ import { type Handler, type Listening, serve } from '../../../runtime/node/serve
 import { createStoreMaintenance } from '../../../runtime/node/store-maintenance.ts';
 import { openTraces } from '../../../runtime/node/traces.ts';
 import { createReviewRecord } from '../../../runtime/triggers/review-record.ts';
-import { createHint } from '../../../runtime/triggers/trigger.ts';
+import { createTrigger } from '../../../runtime/triggers/trigger.ts';
 import type { Accounts } from '../cluster/accounts.ts';
 import type { Certificates } from '../cluster/certificates.ts';
 import type { StartContext } from '../start.ts';
@@ -58,8 +58,8 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
     if (request.method === 'POST') gateways.refresh();
     return response;
   };
-  const sweep = withMetrics(parts.reconcile.metrics, runAndFollow);
-  const reconcile = await listen(parts.reconcile, { fetch: sweep, port: await portOf(state, 'reconcile') });
+  const resync = withMetrics(parts.reconcile.metrics, runAndFollow);
+  const reconcile = await listen(parts.reconcile, { fetch: resync, port: await portOf(state, 'reconcile') });
 
   const segment = Buffer.from(parts.admission.random(24)).toString('base64url');
   const { fetch: review } = admissionOf({ ...parts.admission, accounts, segment, reconcile });
@@ -123,8 +123,8 @@ function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways:
 }
 
 function admissionOf({ accounts, segment, reconcile, ...parts }: With<{ segment: string; reconcile: string }>) {
-  const hint = createHint({ address: reconcile, send: parts.traces.sent(fetch) });
+  const trigger = createTrigger({ address: reconcile, send: parts.traces.sent(fetch) });
   const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
-  const record = createReviewRecord({ ...parts, hint });
+  const record = createReviewRecord({ ...parts, trigger });
   return createAdmission({ ...parts, cluster: accounts.admission, own, pathSecrets: [segment], record });
 }

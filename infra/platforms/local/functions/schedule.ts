@@ -1,29 +1,29 @@
-// The local schedule: a sweep every few seconds, as PingSource does on Knative and a CronJob on Kubernetes.
+// The local schedule: a resync every few seconds, as PingSource does on Knative and a CronJob on Kubernetes.
 import type { StartContext } from '../start.ts';
 
-/** Milliseconds that a sweep may take. */
-const MAX_SWEEP = 60_000;
+/** Milliseconds that a resync may take. */
+const MAX_RESYNC = 60_000;
 
-/** A sweep that takes longer than the interval is not overtaken by the next; `stop` ends the one under way too. */
+/** A resync that takes longer than the interval is not overtaken by the next; `stop` ends the one under way too. */
 export function startSchedule({ options, log }: Pick<StartContext, 'options' | 'log'>, reconcile: string) {
   const stopping = new AbortController();
   /** Throws when reconcile does not answer well. */
-  const sweep = async () => {
-    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(MAX_SWEEP)]);
+  const resync = async () => {
+    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(MAX_RESYNC)]);
     const answer = await fetch(reconcile, { method: 'POST', signal });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
   };
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
-    running ??= sweep()
-      .catch((error: unknown) => log.warn('sweep failed', { error: String(error) }))
+    running ??= resync()
+      .catch((error: unknown) => log.warn('resync failed', { error: String(error) }))
       .finally(() => {
         running = undefined;
       });
   }, options.schedule * 1000);
   return {
-    sweep,
+    resync,
     stop: async () => {
       clearInterval(timer);
       stopping.abort();

@@ -67,8 +67,8 @@ function withLastApplied(object: KubeObject): KubeObject {
   return { ...object, metadata: { ...object.metadata, annotations: noted } };
 }
 
-/** The cluster, and a sweep, which brings `status.currentSpend` up to date. */
-type Caller = Pick<Stack, 'cluster' | 'sweep'>;
+/** The cluster, and a resync, which brings `status.currentSpend` up to date. */
+type Caller = Pick<Stack, 'cluster' | 'resync'>;
 
 /** Waits until the sample's key works. Answers its value, or why it does not work after `timeout` milliseconds. */
 export async function waitForKey(deps: Caller, timeout: number): Promise<Result<string, string>> {
@@ -82,7 +82,7 @@ export async function waitForKey(deps: Caller, timeout: number): Promise<Result<
 
 /** Calls the gateway with the key's value. Throws with the gateway's own words when it refuses. */
 async function makeFirstCall(deps: Caller, value: string, url: string) {
-  await deps.sweep();
+  await deps.resync();
   const spendBefore = (await readKey(deps.cluster))?.status?.currentSpend ?? '0';
   const reply = await fetch(`${url}/chat/completions`, {
     method: 'POST',
@@ -96,7 +96,7 @@ async function makeFirstCall(deps: Caller, value: string, url: string) {
     choices: ReadonlyArray<{ message: { content: string } }>;
     usage: { prompt_tokens: number; completion_tokens: number };
   };
-  await deps.sweep();
+  await deps.resync();
   return {
     model: MODEL,
     reply: choices[0]?.message.content ?? '',

@@ -37,7 +37,7 @@ function open(port: number): Socket {
   return socket;
 }
 
-test('a body is read as it was sent, in one piece or many, and the connection goes on', async () => {
+test('a body is read as it was sent, in one piece or many, and the connection continues', async () => {
   const { url, read } = await reading();
   const post = async (body: string | ReadableStream, more: object = {}) =>
     (await fetch(url, { method: 'POST', body, ...more })).text();

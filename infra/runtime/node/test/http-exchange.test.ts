@@ -33,7 +33,7 @@ test('what is written is the reply, with the headers it began with', async () =>
     '7',
   ]);
   expect(await response.text()).toBe('one two');
-  // The connection goes on.
+  // The connection continues.
   expect(await (await fetch(url)).text()).toBe('one two');
 });
 
@@ -111,7 +111,7 @@ test('a client that does not read is waited for, and gets everything when it doe
   expect((await response.arrayBuffer()).byteLength).toBe(40 * piece.length + 1);
 });
 
-test('a client that leaves is told of; whoever waited for room goes on, and what is written then is dropped', async () => {
+test('a client that leaves is told of; whoever waited for room continues, and what is written then is dropped', async () => {
   let hasLeft = false;
   let over = false;
   const url = await writing(async (stream) => {

@@ -19,7 +19,7 @@ describe('the outbox of a gateway', () => {
     return join(root, name);
   };
 
-  test('on a disk that cannot be used takes no record, so that the gateway goes on without one', async () => {
+  test('on a disk that cannot be used takes no record, so that the gateway continues without one', async () => {
     const outbox = openOutbox({ folder: unusable('shared'), log, metrics, isShared: true });
     expect(await outbox.recover()).toEqual([]);
     await expect(outbox.append({ type: 'account', id: 'a' })).rejects.toThrow('opening the outbox');

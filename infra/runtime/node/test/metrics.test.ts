@@ -17,7 +17,7 @@ test('a port of their own answers GET /metrics in the text format, and nothing e
   await close(0);
 });
 
-test('beside a function they stand at the root, and every other request is the function’s, as it came', async () => {
+test('beside a function they are at the root, and every other request is the function’s, as it came', async () => {
   const asked: string[] = [];
   const fetch = withMetrics(metrics, async (request: Request, rest: string) => {
     asked.push(`${request.method} ${new URL(request.url).pathname} ${rest}`);

@@ -6,7 +6,7 @@ import { serve } from '../serve.ts';
 
 const hello = () => new Response('hello');
 
-/** A body that says one word and goes on when it is told to. */
+/** A body that says one word and continues when it is told to. */
 function paused() {
   let finish: () => void = () => {};
   const body = new ReadableStream<Uint8Array>({

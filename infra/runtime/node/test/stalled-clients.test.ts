@@ -38,7 +38,7 @@ function ask(port: number): Socket {
 const HOW: ReadonlyArray<readonly [string, RequestListener]> = [
   ['that is whole', (_, outgoing) => void outgoing.end(LARGE)],
   ['that is streamed and has ended', (...of) => stream(...of).end([LARGE])],
-  ['that is streamed and goes on', (...of) => void stream(...of).write([LARGE])],
+  ['that is streamed and continues', (...of) => void stream(...of).write([LARGE])],
 ];
 const stream: (...of: Parameters<RequestListener>) => NodeExchange = (incoming, outgoing) => {
   const exchange = new NodeExchange(incoming, outgoing);
@@ -53,7 +53,7 @@ describe('a client', { timeout: 30_000 }, () => {
     await expect.poll(() => taken, SOON).toEqual([false]);
   });
 
-  test('of any server of ours is one', async () => {
+  test('of any of our servers is one', async () => {
     let isAsked = false;
     const fetch = () => {
       isAsked = true;

@@ -1,6 +1,6 @@
 // Does the schedule's program ask until nothing is under way, and not for ever?
 import { expect, test } from 'vitest';
-import { sweepUntilDone } from '../resync.ts';
+import { resyncUntilDone } from '../resync.ts';
 
 /** Reports and failures, one after the other; the last one again and again. */
 async function run(...answers: ReadonlyArray<object | Error>) {
@@ -12,7 +12,7 @@ async function run(...answers: ReadonlyArray<object | Error>) {
     if (answer instanceof Error) throw answer;
     return JSON.stringify(answer);
   };
-  const ended = await sweepUntilDone({
+  const ended = await resyncUntilDone({
     ask,
     now: () => now,
     pause: async (millis) => {
@@ -22,7 +22,7 @@ async function run(...answers: ReadonlyArray<object | Error>) {
   return { asked, ended };
 }
 
-test('one sweep is enough where it did everything: the Pod lives for a second', async () => {
+test('one resync is enough where it did everything: the Pod lives for a second', async () => {
   const report = { observed: { VirtualKey: 1 }, actions: { WriteStatus: 1 }, failed: {} };
   expect(await run(report)).toEqual({ asked: [0], ended: JSON.stringify(report) });
 });
@@ -32,7 +32,7 @@ test('while something is under way it asks again every five seconds', async () =
   expect({ asked, ended }).toEqual({ asked: [0, 5_000, 10_000], ended: '{"actions":{}}' });
 });
 
-test('after 50 s the next minute goes on', async () => {
+test('after 50 s the next minute continues', async () => {
   const { asked, ended } = await run({ underWay: 1 });
   expect(asked.at(-1)).toBeLessThanOrEqual(50_000);
   expect(asked.length).toBeGreaterThan(9);

@@ -1,6 +1,6 @@
 // What is told of a review after its answer?
 import { expect, test } from 'vitest';
-import type { Answered, Hint } from '../../../../functions/admission/app.ts';
+import type { Answered, Trigger } from '../../../../functions/admission/app.ts';
 import { ADA, ask, createWorld, depsOf, objectOf, requestOf } from '../../../../test/admission/fixtures.ts';
 import { createReviewRecord, type RecordDependencies } from '../review-record.ts';
 
@@ -8,14 +8,14 @@ const { cluster } = await createWorld();
 const bad = objectOf('VirtualKey', { ...(objectOf('VirtualKey').spec as object), maxBudget: 'ten' });
 
 /** Lines and counts of one review. */
-async function recordOf(object: object, more: Record<string, unknown>, hint?: RecordDependencies['hint']) {
+async function recordOf(object: object, more: Record<string, unknown>, trigger?: RecordDependencies['trigger']) {
   const lines: unknown[] = [];
   const counts: string[] = [];
   const to = (level: string) => (message: string, fields?: object) => void lines.push({ level, message, ...fields });
   const log = { info: to('info'), warn: to('warn'), error: to('error') };
   const add = (name: string, labels: object = {}) => void counts.push(`${name} ${Object.values(labels).join(' ')}`);
   const metrics = { add, set: () => {}, observe: () => {}, render: () => '' };
-  const record = createReviewRecord({ log, metrics, hint });
+  const record = createReviewRecord({ log, metrics, trigger });
   let told = Promise.resolve();
   const remember = (review: Answered) => {
     told = record(review);
@@ -47,15 +47,15 @@ test('one line a review says who asked for what and why not, and never the objec
   ]);
 });
 
-test('reconcile is told where to look, and a hint that is lost is a line', async () => {
-  const hints: Hint[] = [];
-  await recordOf(objectOf('VirtualKey'), {}, async (hint) => void hints.push(hint));
-  expect(hints).toEqual([
+test('reconcile is told where to look, and a trigger that is lost is a line', async () => {
+  const triggers: Trigger[] = [];
+  await recordOf(objectOf('VirtualKey'), {}, async (trigger) => void triggers.push(trigger));
+  expect(triggers).toEqual([
     { apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', namespace: 'team-a', name: 'billing' },
   ]);
   const { lines } = await recordOf(objectOf('VirtualKey'), {}, () => Promise.reject(new Error('no sink')));
   expect(lines).toEqual([
     expect.objectContaining({ level: 'info', message: 'admission' }),
-    { level: 'warn', message: 'hint lost', error: 'Error: no sink' },
+    { level: 'warn', message: 'trigger lost', error: 'Error: no sink' },
   ]);
 });

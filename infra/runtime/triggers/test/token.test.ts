@@ -14,7 +14,7 @@ const post = async (headers: Readonly<Record<string, string>>, path = '/') =>
 test.each([
   ['a bearer token', { authorization: 'Bearer the-token-of-today' }],
   ['a bearer token, the scheme in any case', { authorization: 'bearer the-token-of-today' }],
-  ['the one before, while one replaces the other', { authorization: 'Bearer the-token-of-yesterday' }],
+  ['the previous one, while one replaces the other', { authorization: 'Bearer the-token-of-yesterday' }],
   ["an extension of a CloudEvent, as Knative's sources add it", { 'ce-reconciletoken': 'the-token-of-today' }],
 ])('%s lets a request in, as it came', async (_, headers) => {
   asked.length = 0;

@@ -1,8 +1,8 @@
-// Does admission's hint reach reconcile soon, and again only while there is something to wait for?
+// Does admission's trigger reach reconcile soon, and again only while there is something to wait for?
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createHint } from '../trigger.ts';
+import { createTrigger } from '../trigger.ts';
 
-const HINT = { apiVersion: 'a/v1', kind: 'VirtualKey', namespace: 'default', name: 'chat' };
+const TRIGGER = { apiVersion: 'a/v1', kind: 'VirtualKey', namespace: 'default', name: 'chat' };
 let sent: Array<{ readonly at: number; readonly event: Request }>;
 let answers: Response[];
 beforeEach(() => {
@@ -18,11 +18,11 @@ const create = () => {
     sent.push({ at: Date.now() - started, event });
     return answers.shift() ?? new Response('{}');
   };
-  return createHint({ address: 'http://reconcile/', token: 'the-token-of-tests', send });
+  return createTrigger({ address: 'http://reconcile/', token: 'the-token-of-tests', send });
 };
 const tell = async () => {
-  const hint = create();
-  const told = hint(HINT).then(
+  const trigger = create();
+  const told = trigger(TRIGGER).then(
     () => 'told',
     (error: Error) => error.message,
   );
@@ -36,18 +36,18 @@ test('reconcile is asked to look well within a second, and once where it did all
   answers = [report(ACTED)];
   expect(await tell()).toBe('told');
   expect(sent.map(({ at }) => at)).toEqual([250]);
-  expect(await sent[0]?.event.json()).toEqual(HINT);
-  expect(sent[0]?.event.headers.get('ce-type')).toBe('dev.gateway-operator.hint');
+  expect(await sent[0]?.event.json()).toEqual(TRIGGER);
+  expect(sent[0]?.event.headers.get('ce-type')).toBe('dev.gateway-operator.trigger');
   expect(sent[0]?.event.headers.get('authorization')).toBe('Bearer the-token-of-tests');
 });
 
-test('where there was nothing to do an edit may not have been stored yet: the hint is repeated once', async () => {
+test('where there was nothing to do an edit may not have been stored yet: the trigger is repeated once', async () => {
   answers = [report({}), report({})];
   expect(await tell()).toBe('told');
   expect(sent.map(({ at }) => at)).toEqual([250, 2250]);
 });
 
-test('while something is under way the hint is repeated after 2, 5, 10 and 20 s, and then the schedule goes on', async () => {
+test('while something is under way the trigger is repeated after 2, 5, 10 and 20 s, and then the schedule continues', async () => {
   answers = [1, 2, 3, 4, 5].map((underWay) => report({ ...ACTED, underWay }));
   expect(await tell()).toBe('told');
   expect(sent.map(({ at }) => at)).toEqual([250, 2250, 5250, 10_250, 20_250]);
@@ -66,17 +66,17 @@ test('an answer that is no report is looked behind once more, and a refusal is t
 
 test('an object that is written again and again is looked at once a write; only its last write is looked at again', async () => {
   answers = Array.from({ length: 20 }, () => report({ ...ACTED, underWay: 1 }));
-  const hint = create();
-  const other = hint({ ...HINT, name: 'other' });
+  const trigger = create();
+  const other = trigger({ ...TRIGGER, name: 'other' });
   const told = [];
   for (let write = 0; write < 4; write += 1) {
-    told.push(hint(HINT));
+    told.push(trigger(TRIGGER));
     await vi.advanceTimersByTimeAsync(1000);
   }
   await vi.runAllTimersAsync();
   await Promise.all([other, ...told]);
   const events = await Promise.all(
-    sent.map(async ({ at, event }) => ({ at, name: ((await event.json()) as typeof HINT).name })),
+    sent.map(async ({ at, event }) => ({ at, name: ((await event.json()) as typeof TRIGGER).name })),
   );
   const timesOf = (name: string) => events.filter((event) => event.name === name).map(({ at }) => at);
   expect(timesOf('chat')).toEqual([250, 1250, 2250, 3250, 5250, 8250, 13_250, 23_250]);

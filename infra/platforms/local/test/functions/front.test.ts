@@ -64,7 +64,7 @@ test('an instance is found also by a name with escapes in it, and asked for the 
   expect([answer.status, await answer.json()]).toMatchObject([200, { object: 'list' }]);
 });
 
-test('a fault of ours is told in the form of every refusal, and the log names the request', async () => {
+test('an internal error is told in the form of every refusal, and the log names the request', async () => {
   const { lines, log } = linesOfLog();
   const url = await open(() => Promise.reject(new Error('the runtime is broken')), { log });
   const answer = await fetch(`${url}/team-a/main/key`, { headers: { 'x-client-request-id': 'mine' } });
@@ -76,7 +76,7 @@ test('a fault of ours is told in the form of every refusal, and the log names th
   const requestId = answer.headers.get('x-request-id');
   expect(requestId).toMatch(/./);
   expect(lines).toEqual([
-    ['a request failed for a reason of ours', expect.objectContaining({ requestId, why: 'the runtime is broken' })],
+    ['a request failed with an internal error', expect.objectContaining({ requestId, why: 'the runtime is broken' })],
   ]);
 });
 

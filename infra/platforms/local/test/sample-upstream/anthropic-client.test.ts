@@ -49,7 +49,7 @@ test('tool calls come each with its own name and arguments, also those that take
   ]);
 });
 
-test('thoughts stand beside the answer, not in it', async () => {
+test('thoughts are beside the answer, not in it', async () => {
   const { choice } = await finalOf('anthropic-thinking');
   expect(choice?.message).toMatchObject({ content: 'Four.', reasoning_content: 'Two and two' });
 });

@@ -11,8 +11,8 @@ test.each([
 ])("the first call is made with the value in the key's Secret where the instance shows it %s", async (mode, spec) => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance({ keyValueInStatus: mode }), makeKey(spec, SAMPLE_KEY.name));
-  await harness.sweep();
-  const deps = { cluster: harness.cluster, sweep: async () => {} };
+  await harness.resync();
+  const deps = { cluster: harness.cluster, resync: async () => {} };
   const found = await waitForKey(deps, 0);
   expect(found.ok && (await harness.works(found.value))).toBe(true);
 });
@@ -20,7 +20,7 @@ test.each([
 test('a key that does not work is told in the words of its condition', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance(), makeKey({ blocked: true }, SAMPLE_KEY.name));
-  await harness.sweep();
-  const found = await waitForKey({ cluster: harness.cluster, sweep: async () => {} }, 0);
+  await harness.resync();
+  const found = await waitForKey({ cluster: harness.cluster, resync: async () => {} }, 0);
   expect(found).toEqual({ ok: false, failure: 'Blocked: spec.blocked is true' });
 });

@@ -1,4 +1,4 @@
-// Do Knative's own sources, as they are, make reconcile look? Its PingSource and ApiServerSource adapters, and admission's hints, against real processes.
+// Do Knative's own sources, as they are, make reconcile look? Its PingSource and ApiServerSource adapters, and admission's triggers, against real processes.
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ const missing = [join(assets, 'knative/mtping'), join(assets, 'kwok'), join(KIT,
 );
 const why = whyNoControlPlane() ?? (missing === undefined ? undefined : `no ${missing}`);
 
-describeUnless(why, 'hints on Knative', () => {
+describeUnless(why, 'triggers on Knative', () => {
   const folder = temporaryFolder();
   const state = join(folder, 'state');
   const script = async (name: string, ...args: string[]) =>
@@ -154,7 +154,7 @@ describeUnless(why, 'hints on Knative', () => {
     process.kill(Number(adapter));
   });
 
-  test('the PingSource is a sweep: it finds a key that nobody told it of', async () => {
+  test('the PingSource is a resync: it finds a key that nobody told it of', async () => {
     await apply(cluster, [...(await sample('GatewayInstance')), ...(await sample('VirtualKey'))]);
     expect((await statusOf(virtualKeys, 'example-service')).isActive).toBeUndefined();
     const patch = JSON.stringify({ spec: { schedule: '*/2 * * * * *' } });
@@ -183,24 +183,24 @@ describeUnless(why, 'hints on Knative', () => {
     expect(answers.status).toBe(200);
   });
 
-  test('a key is hinted by admission when it is created, and when it is deleted: neither waits for a sweep', async () => {
+  test('a key is triggered by admission when it is created, and when it is deleted: neither waits for a resync', async () => {
     for (const configuration of hooks) await put(cluster, configuration, true);
     const [key] = await sample('VirtualKey');
     if (key === undefined) throw new Error('the sample has no key');
-    const hinted = {
+    const triggered = {
       ...key,
-      metadata: { ...key.metadata, name: 'hinted' },
-      spec: { ...(key.spec as object), keyAlias: 'hinted' },
+      metadata: { ...key.metadata, name: 'triggered' },
+      spec: { ...(key.spec as object), keyAlias: 'triggered' },
     };
-    await put(cluster, hinted, true);
+    await put(cluster, triggered, true);
     await eventually(
-      () => statusOf(virtualKeys, 'hinted'),
+      () => statusOf(virtualKeys, 'triggered'),
       ({ isActive }) => isActive === true,
       patience,
     );
-    await kubectl('-n', 'default', 'delete', 'vk', 'hinted', '--timeout=30s');
-    expect(await cluster.get(virtualKeys, 'default', 'hinted')).toBeUndefined();
-    expect(await cluster.get(RESOURCES.secrets, 'default', 'hinted-key')).toBeUndefined();
+    await kubectl('-n', 'default', 'delete', 'vk', 'triggered', '--timeout=30s');
+    expect(await cluster.get(virtualKeys, 'default', 'triggered')).toBeUndefined();
+    expect(await cluster.get(RESOURCES.secrets, 'default', 'triggered-key')).toBeUndefined();
     // With nobody there a deletion is not held up, and nothing else gets in.
     expect(await admission.stop()).toBe(0);
     await kubectl('-n', 'default', 'delete', 'vk', 'example-service', '--wait=false');
