@@ -55,9 +55,9 @@ export function notFound(resource: Named, name: string): ApiError {
   return apiError(404, 'NotFound', `${qualified(resource)} "${name}" not found`, detailsOf(resource, name));
 }
 
-export function noSuchPath(hint?: string): ApiError {
+export function noSuchPath(advice?: string): ApiError {
   const words = 'the server could not find the requested resource';
-  return apiError(404, 'NotFound', hint === undefined ? words : `${words}: ${hint}`, {});
+  return apiError(404, 'NotFound', advice === undefined ? words : `${words}: ${advice}`, {});
 }
 
 export function alreadyExists(resource: Named, name: string, leaving = false): ApiError {

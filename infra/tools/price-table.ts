@@ -105,9 +105,9 @@ export function pricesOf({ prices }: ModelInfo): ModelPrice {
   );
   const current = began.findLast(({ constraint }) => constraint?.type !== 'time_of_date');
   const inForce = began.filter((one) => one === current || one.constraint?.type === 'time_of_date');
-  const [dearest] = inForce.map((one) => one.prices).sort((a, b) => height(b) - height(a));
-  if (dearest === undefined) throw new Error('a model without a price in force');
-  return dearest;
+  const [highest] = inForce.map((one) => one.prices).sort((a, b) => height(b) - height(a));
+  if (highest === undefined) throw new Error('a model without a price in force');
+  return highest;
 }
 
 function height({ output_mtok: output, input_mtok: input }: ModelPrice): number {

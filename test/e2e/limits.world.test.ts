@@ -1,4 +1,4 @@
-// Limits set with kubectl and met by the OpenAI client, with clear messages.
+// Limits set with kubectl and seen by the OpenAI client, with clear messages.
 import { type OpenAI, RateLimitError } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseMoney } from '../../functions/core/money/money.ts';

@@ -18,7 +18,7 @@ import { type Rig, whyNoRig } from './rig.ts';
 const KNATIVE = process.env.TEST_KNATIVE;
 const why =
   KNATIVE === undefined
-    ? 'Knative on a node takes minutes: set TEST_KNATIVE to the folder that the build-knative.sh of the kit has filled'
+    ? 'Knative on a node takes minutes: set TEST_KNATIVE to the folder that the build-knative.sh of the test kit has filled'
     : (whyNoRig() ?? whyNoRedis());
 /** Milliseconds: Pods that are no longer wanted end half a minute later. */
 const LONG = 300_000;

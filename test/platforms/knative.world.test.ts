@@ -18,7 +18,7 @@ import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { documentsOf } from './world.ts';
 
-const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
+const TEST_KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const why = whyNoControlPlane() ?? whyNoKnative();
 const documents = documentsOf('infra/platforms/knative/operator.yaml');
 
@@ -28,9 +28,9 @@ describeUnless(why, 'Knative', () => {
   let kubeconfig: string;
 
   beforeAll(async () => {
-    const { stdout } = await script(join(KIT, 'start.sh'), state, '--no-controllers');
+    const { stdout } = await script(join(TEST_KIT, 'start.sh'), state, '--no-controllers');
     kubeconfig = stdout.trim();
-    await script(join(KIT, 'start-knative.sh'), state);
+    await script(join(TEST_KIT, 'start-knative.sh'), state);
     await kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/platforms/kubernetes/access.yaml');
     await kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
   }, 60_000);
@@ -97,8 +97,8 @@ describeUnless(why, 'Knative', () => {
   });
 
   test('the source of triggers may watch our kinds: the controller asked with its account', async () => {
-    // Nothing runs Services here: their address is what the kit says.
-    await script(join(KIT, 'knative.sh'), state, 'ready', 'gateway-operator/reconcile', 'http://127.0.0.1:9');
+    // Nothing runs Services here: their address is what the test kit says.
+    await script(join(TEST_KIT, 'knative.sh'), state, 'ready', 'gateway-operator/reconcile', 'http://127.0.0.1:9');
     const condition = async () =>
       (await get('apiserversource', 'changes')).status?.conditions?.find(
         ({ type }) => type === 'SufficientPermissions',
@@ -187,7 +187,13 @@ describeUnless(why, 'Knative', () => {
     });
 
     test('is ready, where Knative says, once Knative says so', async () => {
-      await script(join(KIT, 'knative.sh'), state, 'ready', 'default/main-serving', 'http://main-serving.default.svc');
+      await script(
+        join(TEST_KIT, 'knative.sh'),
+        state,
+        'ready',
+        'default/main-serving',
+        'http://main-serving.default.svc',
+      );
       await resync();
       expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
       expect(await harness.status(gatewayInstances, 'main')).toMatchObject({ url: 'http://main-serving.default.svc' });
@@ -235,8 +241,8 @@ describeUnless(why, 'Knative', () => {
 function whyNoKnative(): string | undefined {
   const folder = process.env.KUBEBUILDER_ASSETS ?? '';
   if (!existsSync(join(folder, 'knative/serving-webhook'))) return `no Knative in ${folder} (KUBEBUILDER_ASSETS)`;
-  if (existsSync(join(KIT, 'start-knative.sh'))) return undefined;
-  return KIT === ''
+  if (existsSync(join(TEST_KIT, 'start-knative.sh'))) return undefined;
+  return TEST_KIT === ''
     ? 'GATEWAY_OPERATOR_ENVTEST_KIT is not set (a folder with start.sh and start-knative.sh)'
-    : `no start-knative.sh in ${KIT} (GATEWAY_OPERATOR_ENVTEST_KIT)`;
+    : `no start-knative.sh in ${TEST_KIT} (GATEWAY_OPERATOR_ENVTEST_KIT)`;
 }

@@ -42,7 +42,7 @@ describeUnless(why, 'the quickstart', () => {
     expect(byHand).toMatch(/"currentSpend":"0\.0000\d+"/);
   }, 300_000);
 
-  test('away with it: nothing is left', async () => {
+  test('clean up: nothing is left', async () => {
     await rig.type(documentedWith(PAGE, 'helm uninstall'), desk);
     expect(await leftovers(rig)).toEqual([]);
   }, 300_000);

@@ -1,4 +1,4 @@
-// A real node for tests: containerd, kubelet, scheduler and kube-proxy in namespaces of their own, by the kit that GATEWAY_OPERATOR_RIG names.
+// A real node for tests: containerd, kubelet, scheduler and kube-proxy in namespaces of their own, by the test kit that GATEWAY_OPERATOR_RIG names.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,14 +7,15 @@ import { type Child, type Finished, run, startChild } from '../support/child.ts'
 import { whyNoControlPlane } from '../support/control-plane.ts';
 import { forward } from './forward.ts';
 
-const kit = process.env.GATEWAY_OPERATOR_RIG;
+const testKit = process.env.GATEWAY_OPERATOR_RIG;
 const unpacked = join(tmpdir(), 'gateway-operator-rig');
 /** The node's address, which Pods reach. */
 const NODE = '192.0.2.1';
 
 /** Why tests on a real node are skipped here. */
 export function whyNoRig(): string | undefined {
-  if (kit === undefined || !existsSync(join(kit, 'up.sh'))) return 'GATEWAY_OPERATOR_RIG names no kit of a node';
+  if (testKit === undefined || !existsSync(join(testKit, 'up.sh')))
+    return 'GATEWAY_OPERATOR_RIG names no test kit of a node';
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'a node needs Linux, and root';
   return whyNoControlPlane();
 }
@@ -22,7 +23,7 @@ export function whyNoRig(): string | undefined {
 export interface Rig {
   /** The node's folder, with its programs' files and sockets. */
   readonly state: string;
-  /** Runs a script of the kit on this node. */
+  /** Runs a script of the test kit on this node. */
   script(name: string, env?: Readonly<Record<string, string>>): Promise<string>;
   /** Runs a command on the node, with `kubectl` set up. */
   run(command: string, args: ReadonlyArray<string>, stdin?: string): Promise<Finished>;
@@ -47,7 +48,7 @@ export async function startRig(): Promise<Rig> {
   // A short path: containerd's socket is below it.
   const state = mkdtempSync('/tmp/rig-');
   const script = async (name: string, args: ReadonlyArray<string>, env = {}) => {
-    const { code, stdout, stderr } = await run(join(kit ?? '', name), args, { RIG: unpacked, ...env });
+    const { code, stdout, stderr } = await run(join(testKit ?? '', name), args, { RIG: unpacked, ...env });
     if (code !== 0) throw new Error(`${name}: ${stderr}`);
     return stdout.trim();
   };

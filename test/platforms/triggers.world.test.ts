@@ -29,9 +29,9 @@ import {
 } from './node-process.ts';
 import { apply, sampleFor } from './world.ts';
 
-const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
+const TEST_KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const assets = process.env.KUBEBUILDER_ASSETS ?? '';
-const missing = [join(assets, 'knative/mtping'), join(assets, 'kwok'), join(KIT, 'start-nodes.sh')].find(
+const missing = [join(assets, 'knative/mtping'), join(assets, 'kwok'), join(TEST_KIT, 'start-nodes.sh')].find(
   (file) => !existsSync(file) && !existsSync(file.replace(/kwok$/, 'nodes/kwok')),
 );
 const why = whyNoControlPlane() ?? (missing === undefined ? undefined : `no ${missing}`);
@@ -40,7 +40,7 @@ describeUnless(why, 'triggers on Knative', () => {
   const folder = temporaryFolder();
   const state = join(folder, 'state');
   const script = async (name: string, ...args: string[]) =>
-    (await promisify(execFile)(join(KIT, name), args)).stdout.trim();
+    (await promisify(execFile)(join(TEST_KIT, name), args)).stdout.trim();
   let kubeconfig: string;
   let cluster: Cluster;
   let postgres: SharedPostgres;
@@ -85,7 +85,7 @@ describeUnless(why, 'triggers on Knative', () => {
     );
     writeFileSync(join(folder, 'operator.yaml'), manifest);
     await kubectl('apply', '-f', join(folder, 'operator.yaml'));
-    // Nothing runs Services here: their address is what the kit says.
+    // Nothing runs Services here: their address is what the test kit says.
     await script('knative.sh', state, 'ready', 'gateway-operator/reconcile', reconcile.url);
     await apply(
       cluster,

@@ -23,7 +23,7 @@ import { book } from './spending.ts';
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const URL = 'http://gateway.test/default/main';
 
-export interface BedOptions extends Pick<ReconcileDeps, 'limits' | 'snapshots'> {
+export interface HarnessOptions extends Pick<ReconcileDeps, 'limits' | 'snapshots'> {
   /** Real databases in place of those in memory. */
   readonly openDatabase?: (dbname: string) => Database;
   /** In place of real time. */
@@ -111,7 +111,7 @@ export function createHarness({
   timer,
   through,
   ...given
-}: BedOptions = {}): Harness {
+}: HarnessOptions = {}): Harness {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();

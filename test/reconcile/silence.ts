@@ -3,7 +3,7 @@
 import type { KubeObject } from '#core/ports/cluster.ts';
 
 /** What a harness knows of itself. */
-export interface Witness {
+export interface RunOutput {
   /** Every key and password that ever was in a Secret. */
   readonly values: ReadonlySet<string>;
   /** Reports, plans, logs: whatever people get to see, as text. */
@@ -13,10 +13,10 @@ export interface Witness {
   readonly lasts: boolean;
 }
 
-const harnesses: Witness[] = [];
+const harnesses: RunOutput[] = [];
 
 /** Outside of tests nobody searches, so nothing is kept. */
-export function searchAfterTest(harness: Witness): void {
+export function searchAfterTest(harness: RunOutput): void {
   if (process.env.VITEST !== undefined) harnesses.push(harness);
 }
 
@@ -74,5 +74,5 @@ export function findShown(values: ReadonlySet<string>, text: string): string[] {
   return [...values].filter(isShown);
 }
 
-const shownBy = ({ values, said, objects }: Witness): string[] =>
+const shownBy = ({ values, said, objects }: RunOutput): string[] =>
   findShown(values, `${said()}\n${toOpenText(objects())}`);

@@ -21,11 +21,11 @@ import { createHarness, type Harness } from './harness.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from './objects.ts';
 
-const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
+const TEST_KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const ASSETS = process.env.KUBEBUILDER_ASSETS ?? '';
 const whyNot =
   whyNoControlPlane() ??
-  (existsSync(join(KIT, 'start-nodes.sh')) ? undefined : 'GATEWAY_OPERATOR_ENVTEST_KIT has no start-nodes.sh') ??
+  (existsSync(join(TEST_KIT, 'start-nodes.sh')) ? undefined : 'GATEWAY_OPERATOR_ENVTEST_KIT has no start-nodes.sh') ??
   (existsSync(join(ASSETS, 'nodes')) ? undefined : `no nodes in ${ASSETS} (KUBEBUILDER_ASSETS)`);
 
 const CRDS: Resource = {
@@ -196,8 +196,8 @@ describeUnless(whyNot, 'on Kubernetes', () => {
   let reconciles: Cluster;
 
   beforeAll(async () => {
-    const { stdout } = await script(join(KIT, 'start.sh'), state);
-    await script(join(KIT, 'start-nodes.sh'), state);
+    const { stdout } = await script(join(TEST_KIT, 'start.sh'), state);
+    await script(join(TEST_KIT, 'start-nodes.sh'), state);
     const kubeconfig = stdout.trim();
     const open = async (file: string) => {
       const transport = await createKubeconfigTransport(file);

@@ -161,7 +161,7 @@ describe('a long prompt', () => {
     expect(costOf(tokens(200_001, 0, 200_001), price)).toBe(40_000_200n);
   });
 
-  test('is bounded by the dearest tier that it may reach', () => {
+  test('is bounded by the highest tier that it may reach', () => {
     const bound = (maxTokens: bigint) => maxCostOf({ maxTokens, textOnly: true }, 1n, price);
     expect(bound(200_000n)).toBe(200_010_000n);
     expect(bound(200_001n)).toBe(400_017_000n);

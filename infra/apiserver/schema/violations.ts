@@ -50,7 +50,7 @@ function typeOf(value: unknown): string {
   return typeof value;
 }
 
-/** A text's bounds: only the first broken one is reported, and the format besides. */
+/** A text's bounds: only the first broken one is reported, and also the format. */
 function ofString(value: string, schema: Schema, path: string): Cause[] {
   const bound = ofBounds(value, schema, path);
   if (schema.format === undefined || formatFits(schema.format, value)) return bound;

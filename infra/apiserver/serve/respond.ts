@@ -58,6 +58,6 @@ function unserved(
   if (what === 'resource') return noSuchPath();
   if (what === 'subresource') return noSuchPath(`this API server has no ${plural}/${subresource}; ${instead}`);
   const message = 'the server does not allow this method on the requested resource';
-  const hint = plural === 'pods' ? `: this API server runs no Pods; ${instead}` : '';
-  return methodNotAllowed(undefined, `${message}${hint}`);
+  const advice = plural === 'pods' ? `: this API server runs no Pods; ${instead}` : '';
+  return methodNotAllowed(undefined, `${message}${advice}`);
 }

@@ -68,7 +68,7 @@ describe.each(PRICE_LISTS)('the list of %s', (list) => {
         wrong.push(`${name} has a price only here`);
         continue;
       }
-      // Prices that change with the hour are the dearest of the day here.
+      // Prices that change with the hour are the highest of the day here.
       if (Array.isArray(found.model.prices) && found.model_price !== pricesOf(found.model)) continue;
       const isDerived = price.tiers[0].rates.cacheWriteLong > price.tiers[0].rates.cacheWrite;
       const isLongKnown = found.model_price.cache_write_1h_mtok !== undefined || !isDerived;

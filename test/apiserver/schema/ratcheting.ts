@@ -76,7 +76,7 @@ export const ratcheting: SchemaCases = {
     { name: 'all of it may stay', old: bad, spec: bad },
     { name: 'all of it may stay while a label changes', old: bad, spec: bad, metadata: { labels: { a: 'b' } } },
     { name: 'one bad value changes', old: bad, spec: { ...bad, name: 'y' } },
-    { name: 'one bad value is mended', old: bad, spec: { ...bad, name: 'a' } },
+    { name: 'one bad value is repaired', old: bad, spec: { ...bad, name: 'a' } },
     { name: 'a bad value is removed', old: bad, spec: { ...bad, choice: undefined } },
     { name: 'a bad value is new', old: { ...bad, count: undefined }, spec: bad },
     { name: 'another bad number', old: bad, spec: { ...bad, count: 6 } },

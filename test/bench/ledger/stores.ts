@@ -14,7 +14,7 @@ const WARM_UP_PAIRS = 12_000;
 
 interface Round {
   readonly ledger: Spent;
-  readonly floor: Spent;
+  readonly bare: Spent;
   /** Microseconds of the server's CPU, for the ledger and for bare round trips; absent without a server. */
   readonly server: readonly [number, number] | undefined;
 }
@@ -66,9 +66,9 @@ async function measure(connection: StoreConnection, cpuOfServer?: () => Promise<
     for (let warmed = 0; rounds.length < ROUNDS; ) {
       const [ledger, used] = await order({ type: 'spend', millis: MILLIS });
       const abreast = Math.max(1, Math.round(ledger.abreast));
-      const [floor, usedByFloor] = await order({ type: 'travel', trips: ledger.trips, abreast });
-      const server = cpuOfServer === undefined ? undefined : ([used, usedByFloor] as const);
-      if (warmed >= WARM_UP_PAIRS) rounds.push({ ledger, floor, server });
+      const [bare, usedByBare] = await order({ type: 'travel', trips: ledger.trips, abreast });
+      const server = cpuOfServer === undefined ? undefined : ([used, usedByBare] as const);
+      if (warmed >= WARM_UP_PAIRS) rounds.push({ ledger, bare, server });
       warmed += ledger.pairs;
     }
     return rounds;
@@ -78,10 +78,10 @@ async function measure(connection: StoreConnection, cpuOfServer?: () => Promise<
 }
 
 function row(store: string, rounds: ReadonlyArray<Round>): string[][] {
-  const row = (what: string, of: 'ledger' | 'floor', place: 0 | 1): string[] => {
+  const row = (what: string, of: 'ledger' | 'bare', place: 0 | 1): string[] => {
     // The round trips are as many as the ledger's calls.
     const rates = rounds.map((round) => round.ledger.pairs / round[of].seconds);
-    const ratio = median(rounds.map(({ ledger, floor }, at) => ((rates[at] ?? 0) * floor.seconds) / ledger.pairs));
+    const ratio = median(rounds.map(({ ledger, bare }, at) => ((rates[at] ?? 0) * bare.seconds) / ledger.pairs));
     const server = rounds.map((round) => (round.server?.[place] ?? Number.NaN) / round.ledger.pairs);
     return [
       ...[store, what, median(rates).toFixed(0), spread(rates), `${ratio.toFixed(2)} ×`],
@@ -92,5 +92,5 @@ function row(store: string, rounds: ReadonlyArray<Round>): string[][] {
   };
   const ledger = row('ledger', 'ledger', 0);
   // Memory has no round trip.
-  return store === 'memory' ? [ledger.with(4, '')] : [row('bare round trips', 'floor', 1), ledger];
+  return store === 'memory' ? [ledger.with(4, '')] : [row('bare round trips', 'bare', 1), ledger];
 }

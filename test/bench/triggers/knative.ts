@@ -16,13 +16,13 @@ import { startPostgres } from '../../support/postgres.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { makeUser, measure } from './keys.ts';
 
-const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
+const TEST_KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const TIMEOUT = 90_000;
 
 /** Why it cannot be measured here; undefined where it can. */
 export const whyNoKnative = (): string | undefined =>
   existsSync(join(process.env.KUBEBUILDER_ASSETS ?? '', 'knative/apiserver_receive_adapter')) &&
-  existsSync(join(KIT, 'start-knative.sh'))
+  existsSync(join(TEST_KIT, 'start-knative.sh'))
     ? undefined
     : 'no Knative in KUBEBUILDER_ASSETS, or no GATEWAY_OPERATOR_ENVTEST_KIT';
 
@@ -30,7 +30,7 @@ export async function triggersOfKnative(count: number): Promise<number[]> {
   const folder = temporaryFolder();
   const state = join(folder, 'state');
   const script = async (name: string, ...args: string[]) =>
-    (await promisify(execFile)(join(KIT, name), args)).stdout.trim();
+    (await promisify(execFile)(join(TEST_KIT, name), args)).stdout.trim();
   const closing: Array<() => Promise<unknown>> = [];
   try {
     const [kubeconfig, postgres] = await Promise.all([script('start.sh', state), startPostgres()]);

@@ -98,7 +98,7 @@ describe.each(scenarios)('when $name', (scenario) => {
         await harness.resync();
         expect({ step, late: differenceOf(await endOf(harness), settled) }).toEqual({ step, late: [] });
       }
-      // Each kind of action of the scenario was met by an accident of its own.
+      // Each kind of action of the scenario had a failure of its own.
       if (!accident.after) expect(kinds.filter((kind) => !met.has(kind))).toEqual([]);
       for (const kind of kinds) broken.set(kind, [...(broken.get(kind) ?? []), scenario.name]);
     },
