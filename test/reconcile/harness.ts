@@ -65,8 +65,8 @@ export interface Harness {
   keepSnapshots(): void;
   /** A process that knows nothing of the ones before. */
   restart(): void;
-  sweep(): Promise<Report>;
-  hint(kind: string, name: string, namespace?: string): Promise<Report>;
+  resync(): Promise<Report>;
+  trigger(kind: string, name: string, namespace?: string): Promise<Report>;
   dryRun(): Promise<ReadonlyArray<{ action: string; kind: string; namespace: string; name: string; why: string }>>;
   apply(...objects: KubeObject[]): Promise<void>;
   edit(kind: Resource, name: string, patch: Readonly<Record<string, unknown>>, namespace?: string): Promise<KubeObject>;
@@ -225,12 +225,12 @@ export function createHarness({
     restart: () => {
       app = makeApp();
     },
-    sweep: async () => {
+    resync: async () => {
       const report = (await post()) as Report;
       checkReasons(memory.objects());
       return report;
     },
-    hint: (kind, name, namespace = 'default') =>
+    trigger: (kind, name, namespace = 'default') =>
       post({
         headers: {
           'ce-specversion': '1.0',

@@ -40,7 +40,7 @@ export function toText(findings: ReadonlyArray<Violation>): string {
   return sentences.map((sentence) => `- ${sentence}`).join('\n');
 }
 
-/** A rule whose name is no reason of ours, such as one about a spec. */
+/** A rule whose name is none of our reasons, such as one about a spec. */
 type ReasonOf<Rule extends string> = string extends Rule ? OtherReason : Rule;
 
 /** The reason and message of a condition: the first rule, and all sentences. Undefined: no findings. */

@@ -18,18 +18,21 @@ import {
 import { claimOf, type InstanceAccess } from './access.ts';
 
 /** Users and teams that pay beside a key, and those that should and cannot. `isWaiting`: one will have its claim later in this run. */
-export interface Payers {
+export interface ChargedScopes {
   readonly paying: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
   readonly unpaid: ReadonlyArray<Finding<Reason>>;
   readonly isWaiting: boolean;
 }
 
 /** The key's user, and its `teamRef`, else all teams of the user, by name, at most eight (LEDGER 2). */
-export function createPayers(world: World, access: (member: Member) => InstanceAccess): (key: VirtualKey) => Payers {
+export function createChargedScopes(
+  world: World,
+  access: (member: Member) => InstanceAccess,
+): (key: VirtualKey) => ChargedScopes {
   const teamsOf = createTeamsOf(world);
   return (key) => {
     const references = referencesOf(key, world, teamsOf);
-    const paying: Array<Payers['paying'][number]> = [];
+    const paying: Array<ChargedScopes['paying'][number]> = [];
     const unpaid: Finding<Reason>[] = [];
     for (const reference of references) {
       const object = (reference.kind === 'User' ? world.users : world.teams).get(pathOf(reference));

@@ -25,7 +25,7 @@ const snapshots = async () => harness.cluster.objects(RESOURCES.configMaps);
 describe('an instance', () => {
   test('is ready after one run, with its url, models, keys and snapshot', async () => {
     await harness.apply(makeInstance(), makeKey(), makeKey({ blocked: true }, 'off'));
-    await harness.sweep();
+    await harness.resync();
     expect(await main()).toMatchObject({
       url: 'http://gateway.test/default/main',
       workloadType: 'Local',
@@ -77,23 +77,23 @@ describe('an instance', () => {
     await harness.remove(RESOURCES.secrets, name);
     if (data !== undefined) await harness.apply(makeSecret(name, data));
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     expect(await condition(type)).toBe(`False ${reason}`);
     expect(await message(type)).toContain(named);
     expect(await ready()).toBe(`False ${reason}`);
     await harness.apply(...makeSecrets());
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
   });
 
   test('whose database or store cannot be reached is not ready, and says where that should be, never a password', async () => {
     await harness.apply(makeInstance());
     harness.refuse(true);
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False DatabaseUnreachable');
     harness.refuse(false);
     harness.store = { ok: false, reason: 'StoreEvicts', message: 'maxmemory-policy is allkeys-lru' };
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False StoreEvicts');
     expect(JSON.stringify(await main())).not.toContain(PASSWORD);
   });
@@ -103,7 +103,7 @@ describe('an instance', () => {
     harness.onDatabase = (method) => {
       if (method === 'migrate') throw new Error('permission denied to create schema');
     };
-    const report = await harness.sweep();
+    const report = await harness.resync();
     expect(report.failed).toEqual({ OpenInstance: 1 });
     expect(await ready()).toBe('False DatabaseNotMigrated');
     expect(await message('Ready')).toContain('permission denied');
@@ -116,7 +116,7 @@ describe('an instance', () => {
       gatewayParams: { model: 'opnai/gpt-5-mini', inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' },
     };
     await harness.apply(makeInstance({ models: [first, second, misspelt] }));
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False ProviderUnknown');
     expect(await message('ModelsReady')).toBe(
@@ -124,7 +124,7 @@ describe('an instance', () => {
     );
     expect((await main()).models).toMatchObject([{}, {}, { ready: false, reason: 'ProviderUnknown' }]);
     await harness.edit(gatewayInstances, 'main', { spec: { models: [misspelt] } });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False ProviderUnknown');
   });
 
@@ -135,7 +135,7 @@ describe('an instance', () => {
       gatewayParams: { model: 'ollama/free' },
     };
     await harness.apply(makeInstance({ models: [first, unpriced] }));
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False ModelNotPriced');
     expect(await message('ModelsReady')).toBe(
@@ -143,16 +143,16 @@ describe('an instance', () => {
     );
     expect((await main()).models).toMatchObject([{ ready: true }, { ready: false, reason: 'ModelNotPriced' }]);
     await harness.edit(gatewayInstances, 'main', { spec: { models: [unpriced] } });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False ModelNotPriced');
   });
 
   test('of which one entry has no credentials stays ready and names it; of which none has them it is not', async () => {
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     const before = (await main()).snapshotHash;
     await harness.edit(RESOURCES.secrets, 'openai', { data: { apiBase: null } });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False SecretKeyMissing');
     expect(await message('ModelsReady')).toMatch(
@@ -166,19 +166,19 @@ describe('an instance', () => {
     await harness.edit(gatewayInstances, 'main', {
       spec: { models: [(makeInstance().spec as { models: object[] }).models[0]] },
     });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False SecretKeyMissing');
   });
 
   test('without models is legal, and not ready', async () => {
     await harness.apply(makeInstance({ models: [] }));
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('False NoModels');
   });
 
   test('of type External is where it says', async () => {
     await harness.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
-    await harness.sweep();
+    await harness.resync();
     expect(await main()).toMatchObject({ url: 'https://llm.example.com', workloadType: 'External' });
     expect(await ready()).toBe('True Ready');
   });
@@ -188,37 +188,37 @@ describe('an instance', () => {
     for (let retries = 1; retries <= 5; retries += 1) {
       harness.clock.pass(1000);
       await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
-      await harness.sweep();
+      await harness.resync();
       expect((await snapshots()).map(({ metadata }) => metadata.name)).toContain(`main-${(await main()).snapshotHash}`);
-      expect((await harness.sweep()).actions).toEqual({});
+      expect((await harness.resync()).actions).toEqual({});
     }
     expect((await snapshots()).length).toBeLessThanOrEqual(3);
   });
 
   test('gets its snapshot back when somebody deletes it', async () => {
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     const name = `main-${(await main()).snapshotHash}`;
     await harness.remove(RESOURCES.configMaps, name);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.get(RESOURCES.configMaps, name)).toBeDefined();
   });
 
   test('whose snapshot is of an earlier version, which gave it no label of its instance, writes it anew in one run', async () => {
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     const [{ metadata } = { metadata: { name: '', uid: '' } }] = await snapshots();
     await harness.edit(RESOURCES.configMaps, metadata.name, { metadata: { labels: { [INSTANCE_LABEL]: null } } });
-    expect(await harness.sweep()).toMatchObject({ failed: {} });
+    expect(await harness.resync()).toMatchObject({ failed: {} });
     const [after] = await snapshots();
     expect(after?.metadata.name).toBe(metadata.name);
     expect(after?.metadata.uid).not.toBe(metadata.uid);
-    expect((await harness.sweep()).actions).toEqual({});
+    expect((await harness.resync()).actions).toEqual({});
   });
 
   test('whose snapshot is somebody else’s object says so, and leaves it alone', async () => {
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     const [{ metadata } = { metadata: { name: '', uid: '' } }] = await snapshots();
     await harness.remove(RESOURCES.configMaps, metadata.name);
     await harness.apply({
@@ -226,13 +226,13 @@ describe('an instance', () => {
       kind: 'ConfigMap',
       metadata: { name: metadata.name, namespace: 'default' },
     });
-    expect((await harness.sweep()).failed).toEqual({ PublishSnapshot: 1 });
+    expect((await harness.resync()).failed).toEqual({ PublishSnapshot: 1 });
     expect((await snapshots())[0]?.metadata.ownerReferences).toBeUndefined();
   });
 
   test('with more models than fit a ConfigMap keeps the snapshot that works and says so', async () => {
     await harness.apply(makeInstance());
-    await harness.sweep();
+    await harness.resync();
     const { snapshotHash } = await main();
     const models = Array.from({ length: 512 }, (_, index) => ({
       modelName: `m${index}`,
@@ -244,7 +244,7 @@ describe('an instance', () => {
       },
     }));
     await harness.edit(gatewayInstances, 'main', { spec: { models } });
-    await harness.sweep();
+    await harness.resync();
     expect(await condition('ModelsReady')).toBe('False SnapshotTooLarge');
     expect(await ready()).toBe('True Ready');
     expect((await main()).snapshotHash).toBe(snapshotHash);
@@ -275,12 +275,12 @@ describe('one bad instance', () => {
       makeKey({ connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } }, 'other'),
     );
     harness.refuse(true);
-    await harness.sweep();
+    await harness.resync();
     expect(await harness.ready(gatewayInstances, 'second')).toBe('True Ready');
     expect(await harness.ready(virtualKeys, 'other')).toBe('True Ready');
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
     harness.refuse(false);
-    await harness.sweep();
+    await harness.resync();
     const claims = async (dbname: string, instance: string) =>
       (await harness.database(dbname).claims((await harness.get(gatewayInstances, instance))?.metadata.uid ?? '')).map(
         ({ alias }) => alias,
@@ -295,13 +295,13 @@ describe('one bad instance', () => {
 
   test('that the API server cannot tell about leaves its keys as they are', async () => {
     await harness.apply(makeInstance(), makeInstance({}, 'second'), makeKey());
-    await harness.sweep();
+    await harness.resync();
     const before = harness.writes();
     harness.cluster.inject(({ verb, resource }) => {
       if (verb === 'list' && resource.plural === 'configmaps') throw new Error('etcd is slow');
       return undefined;
     });
-    const report = await harness.sweep();
+    const report = await harness.resync();
     expect(report.failed).toEqual({ Observe: 2 });
     expect(harness.writes()).toBe(before);
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
@@ -312,7 +312,7 @@ describe('a host without a dot', () => {
   const where = async () => {
     await harness.apply(makeInstance({}, 'far', 'apps'), ...makeSecrets().map((secret) => inApps(secret)));
     await harness.apply(inApps(makeSecret('store', { host: 'redis', port: '6379', password: '' })));
-    await harness.sweep();
+    await harness.resync();
     const { conditions } = await harness.status(gatewayInstances, 'far', 'apps');
     const messageOf = (type: string) => conditions?.find((one) => one.type === type)?.message;
     return [messageOf('DatabaseReady'), messageOf('StoreReady')];
