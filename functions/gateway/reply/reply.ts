@@ -178,23 +178,37 @@ export function createReply(
 /** Passes pieces on until the reply ends. Returns the last bytes, which wait for the settlement. */
 async function pass(running: Running, clock: Clock): Promise<ReadonlyArray<Uint8Array>> {
   const { exchange, client } = running;
-  let hasFlushed = false;
-  let pieces: ReadonlyArray<Piece> | undefined = exchange.first;
-  while (running.end === undefined && pieces !== undefined) {
-    const shown: Uint8Array[] = [];
-    running.end = show(running, pieces, shown);
-    if (running.end !== undefined) return shown;
-    const isFull = shown.length > 0 && !client.write(shown);
-    // The first packet shows the client nothing, and the next may take long: the client gets the head now.
-    if (shown.length === 0 && !hasFlushed) client.flush();
-    hasFlushed = true;
-    if (shown.length > 0) running.spokenAt = clock.now();
-    if (isFull) await roomIn(running);
-    if (running.end === undefined) pieces = await next(exchange);
+  let passed = passOn(running, exchange.takeFirst(), clock);
+  // The first packet shows the client nothing, and the next may take long: the client gets the head now.
+  if (passed === 'nothing') client.flush();
+  while (typeof passed === 'string') {
+    if (passed === 'full') await roomIn(running);
+    passed = await passNext(running, clock);
   }
+  return passed;
+}
+
+/** Keeps no packet while it waits for the next one: the provider may be silent for long after a packet that repeats the whole request. */
+async function passNext(running: Running, clock: Clock): Promise<Passed> {
+  const pieces = running.end === undefined ? await next(running.exchange) : undefined;
+  if (pieces !== undefined) return passOn(running, pieces, clock);
   // An end without `[DONE]` is a whole reply only when its content had ended.
   running.end ??= running.meter.finished ? 'complete' : 'broken';
   return [];
+}
+
+/** Some of the pieces were written, or nothing of them; the connection is full; or the last bytes of the reply, which has ended. */
+type Passed = 'some' | 'nothing' | 'full' | ReadonlyArray<Uint8Array>;
+
+function passOn(running: Running, pieces: ReadonlyArray<Piece>, clock: Clock): Passed {
+  const shown: Uint8Array[] = [];
+  if (running.end !== undefined) return shown;
+  running.end = show(running, pieces, shown);
+  if (running.end !== undefined) return shown;
+  if (shown.length === 0) return 'nothing';
+  const isFull = !running.client.write(shown);
+  running.spokenAt = clock.now();
+  return isFull ? 'full' : 'some';
 }
 
 function roomIn(running: Running): Promise<void> {

@@ -27,8 +27,8 @@ const CHOSEN = PAIRS.filter(
   ({ provider, label }) => provider.cloud === undefined && (IS_ALL || SOME_PAIRS.includes(label)),
 );
 
-/** A gateway whose provider keeps nothing of what it is sent, and begins to stream when it is told to. */
-function open(pair: Pair) {
+/** A gateway whose provider keeps nothing of what it is sent, and begins to stream when it is told to. `repeated`: values of the request in each event. */
+function open(pair: Pair, repeated = 0) {
   const { name, model } = pair;
   const names = ['apiKey', 'apiBase'];
   const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', entry: one }]));
@@ -42,7 +42,7 @@ function open(pair: Pair) {
       upstream: async (): Promise<UpstreamResponse> => {
         called.requests += 1;
         await begin.promise;
-        return { status: 200, headers: SSE, body: streamOf(pair) };
+        return { status: 200, headers: SSE, body: streamOf(pair, repeated) };
       },
       // A log that keeps its lines would keep the names in them.
       log: { info: () => {}, warn: () => {}, error: () => {} },
@@ -53,10 +53,13 @@ function open(pair: Pair) {
 }
 
 /** A stream that has begun, as the provider of this API begins it. */
-async function* streamOf({ api, provider }: Pair): AsyncGenerator<Uint8Array> {
+async function* streamOf({ api, provider }: Pair, repeated: number): AsyncGenerator<Uint8Array> {
   const { events } = REPLIES[spokenBy(api.name, provider.dialect)];
   const [of] = Object.values(events);
-  for (const event of of?.(5).slice(0, 3) ?? []) yield encoder.encode(event);
+  const tools = `"tools":[${'{},'.repeat(repeated)}{}],`;
+  const holder = /(?:"response":|"message":|^data: )\{/;
+  const repeat = (event: string) => (repeated === 0 ? event : event.replace(holder, (begin) => begin + tools));
+  for (const event of of?.(5).slice(0, 3) ?? []) yield encoder.encode(repeat(event));
   await new Promise(() => {});
 }
 
@@ -93,6 +96,21 @@ describe.each(CHOSEN)('$label', (pair) => {
     await expectRoom(pair, body);
   });
 });
+
+test.each(CHOSEN.filter(({ api }) => api.hasOutput))(
+  'a stream of $label keeps nothing of the request that its provider repeats',
+  async (pair) => {
+    const { handle, begin } = open(pair, 50_000);
+    const [shape] = shapesOf(pair.api.name);
+    const sent = shape?.body(10).replace(/^\{/, '{"stream":true,') ?? '';
+    const before = await memory();
+    for (let request = 0; request < REQUESTS; request += 1)
+      void handle(toExchange(pair.api.path, encoder.encode(sent)));
+    begin();
+    await settleDown();
+    expect(((await memory()) - before) / REQUESTS).toBeLessThan(BESIDE);
+  },
+);
 
 async function expectRoom(pair: Pair, body: (size: number) => string): Promise<void> {
   const { api } = pair;

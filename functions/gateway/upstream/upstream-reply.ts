@@ -29,7 +29,8 @@ export interface PlainReply {
 /** A stream that has begun. */
 export interface StreamReply {
   readonly type: 'stream';
-  readonly first: ReadonlyArray<Piece>;
+  /** The first pieces, once: they may repeat the whole request, and a stream lasts long. */
+  takeFirst(): ReadonlyArray<Piece>;
   readonly reader: StreamReader;
   readonly format: StreamFormat;
   readonly rest: AsyncIterator<Uint8Array>;
@@ -106,7 +107,7 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
     const refusal = { headers: response.headers, status: refused.status ?? 502, error: refused, isOwn: true };
     return err({ ...refusalOf(refusal, endpoint), usage });
   }
-  return ok({ type: 'stream', first, reader, format, rest, hasEnded: response.hasEnded });
+  return ok({ type: 'stream', takeFirst: () => first.splice(0), reader, format, rest, hasEnded: response.hasEnded });
 }
 
 /** The pieces of a stream up to its first content. */

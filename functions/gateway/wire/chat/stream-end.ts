@@ -1,10 +1,13 @@
 // Ends of chat completion streams that the upstream did not send: an error, or a cut at the hold.
 import { type Failure, toReply } from '#core/failure/failure.ts';
-import { member } from '#core/json/json.ts';
+import { member, textOf } from '#core/json/json.ts';
 import type { FailedPiece, StreamEnd } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
 import { toShownError } from '../streams/provider-error.ts';
 import { toEvent } from '../streams/sse.ts';
+
+/** Names and ids are shorter. */
+const MAX_TEXT = 1024;
 
 /** No `[DONE]` follows. */
 function fail(failure: Failure): Uint8Array {
@@ -19,16 +22,14 @@ function pass({ error }: FailedPiece): Uint8Array {
 
 /** The end of a stream that has used up its hold: every open answer ends by `length`, as at the client's own limit. */
 export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>): StreamEnd {
-  let frame: unknown;
+  let shared: object | undefined;
   return {
-    note: (piece) => {
-      frame ??= piece.frame;
+    note: ({ frame }) => {
+      if (frame !== undefined) shared ??= sharedIn(frame);
     },
     fail,
     pass,
     cut: (open, tokens) => {
-      const [id, object, created, model] = ['id', 'object', 'created', 'model'].map((name) => member(frame, name));
-      const shared = { id, object, created, model };
       const ended = open.length > 0 ? open : [0];
       const choices = ended.map((index) => ({ index, delta: {}, finish_reason: 'length' }));
       const usage = {
@@ -43,4 +44,11 @@ export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>):
       ];
     },
   };
+}
+
+/** What all chunks of a stream have; the first one may repeat the prompt. */
+function sharedIn(chunk: unknown): object {
+  const names = ['id', 'object', 'created', 'model'];
+  const isShort = (value: unknown) => typeof value === 'number' || (textOf(value)?.length ?? MAX_TEXT) < MAX_TEXT;
+  return Object.fromEntries(names.map((name) => [name, member(chunk, name)]).filter(([, value]) => isShort(value)));
 }

@@ -2,21 +2,31 @@
 
 import { type Failure, toReply } from '#core/failure/failure.ts';
 import { concat } from '#core/json/bytes.ts';
-import { countIn, member, textOf } from '#core/json/json.ts';
+import { countIn, member, parseJson, textOf, toJson } from '#core/json/json.ts';
 import type { Tokens } from '#core/ports/ledger-rows.ts';
 import type { FailedPiece, StreamEnd } from '../codec.ts';
 import { toShownError } from '../streams/provider-error.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
+/** The size of the output that a stream keeps for its end, in characters and for each item and part: the end of a longer one repeats none of it. */
+const MAX_KEPT = 64 * 1024;
+const EACH = 256;
+/** Deltas that are kept one by one before they are joined: each takes several times its characters. */
+const MAX_PIECES = 64;
+/** A response repeats its request, `instructions` and `tools` included: only so many short members of it are kept. */
+const MAX_MEMBERS = 64;
+const MAX_TEXT = 256;
+
 /** One part of a message that is being streamed. */
 interface Part {
-  text: string;
+  readonly texts: string[];
   isClosed: boolean;
 }
 
 /** An output item that the client has seen. */
 interface Item {
-  item: unknown;
+  /** The item as JSON; absent: it is no message, and not done. */
+  json: string | undefined;
   readonly parts: Map<number, Part>;
   isDone: boolean;
 }
@@ -26,11 +36,13 @@ interface Begun {
   response: object;
   sequence: number;
   readonly items: Map<number, Item>;
+  /** The size of the items; more than `MAX_KEPT`: they are forgotten. */
+  kept: number;
 }
 
 /** A response that has used up its hold is incomplete, as at the client's own limit: open messages are closed, calls are left out. */
 export function createEnd(): StreamEnd {
-  const begun: Begun = { response: { object: 'response' }, sequence: -1, items: new Map() };
+  const begun: Begun = { response: { object: 'response' }, sequence: -1, items: new Map(), kept: 0 };
   return {
     note: ({ frame }) => note(begun, frame),
     fail: (failure) => fail(begun, failure),
@@ -42,21 +54,57 @@ export function createEnd(): StreamEnd {
 function note(begun: Begun, event: unknown): void {
   begun.sequence = countIn(event, 'sequence_number') ?? begun.sequence;
   const response = member(event, 'response');
-  if (typeof response === 'object' && response !== null) begun.response = response;
+  if (typeof response === 'object' && response !== null) begun.response = shortMembersOf(response);
   const index = countIn(event, 'output_index');
-  if (index === undefined) return;
-  const item = begun.items.get(index) ?? { item: member(event, 'item'), parts: new Map(), isDone: false };
-  begun.items.set(index, item);
-  const type = member(event, 'type');
-  if (type === 'response.output_item.done') Object.assign(item, { item: member(event, 'item'), isDone: true });
-  if (type === 'response.output_text.delta') partOf(item, event).text += textOf(member(event, 'delta')) ?? '';
-  if (type === 'response.content_part.done') partOf(item, event).isClosed = true;
+  if (index !== undefined && begun.kept <= MAX_KEPT) noteItem(begun, index, event);
 }
 
-function partOf({ parts }: Item, event: unknown): Part {
+/** Members that are short: the id, the model, the settings. */
+function shortMembersOf(response: object): object {
+  const isShort = (value: unknown) =>
+    typeof value === 'string' ? value.length <= MAX_TEXT : Object(value) !== value || isEmptyList(value);
+  return Object.fromEntries(
+    Object.entries(response)
+      .filter(([name, value]) => name.length <= MAX_TEXT && isShort(value))
+      .slice(0, MAX_MEMBERS),
+  );
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+function noteItem(begun: Begun, index: number, event: unknown): void {
+  const known = begun.items.get(index);
+  const item: Item = known ?? { json: undefined, parts: new Map(), isDone: false };
+  if (known === undefined) {
+    begun.items.set(index, item);
+    begun.kept += EACH;
+  }
+  const [type, written] = [member(event, 'type'), member(event, 'item')];
+  const isDone = type === 'response.output_item.done';
+  if (isDone || (known === undefined && member(written, 'type') === 'message')) {
+    item.json = toJson(written);
+    begun.kept += item.json?.length ?? 0;
+  }
+  if (isDone) Object.assign(item, { isDone, parts: new Map() });
+  if (type === 'response.output_text.delta')
+    add(begun, partOf(begun, item, event), textOf(member(event, 'delta')) ?? '');
+  if (type === 'response.content_part.done') partOf(begun, item, event).isClosed = true;
+  if (begun.kept > MAX_KEPT) begun.items.clear();
+}
+
+function add(begun: Begun, { texts }: Part, text: string): void {
+  begun.kept += text.length;
+  texts.push(text);
+  if (texts.length > MAX_PIECES) texts.splice(0, texts.length, texts.join(''));
+}
+
+function partOf(begun: Begun, { parts }: Item, event: unknown): Part {
   const index = countIn(event, 'content_index') ?? 0;
-  const part = parts.get(index) ?? { text: '', isClosed: false };
+  const known = parts.get(index);
+  if (known !== undefined) return known;
+  const part = { texts: [], isClosed: false };
   parts.set(index, part);
+  begun.kept += EACH;
   return part;
 }
 
@@ -71,7 +119,13 @@ function pass(begun: Begun, { error, frame }: FailedPiece): Uint8Array {
   note(begun, { sequence_number: begun.sequence + 1, ...Object(frame) });
   const { message, code = 'server_error', param = null } = toShownError(error);
   const sequence_number = begun.sequence;
-  const response = { ...begun.response, status: 'failed', error: { code, message } };
+  // This one goes out at once, whole.
+  const response = {
+    ...begun.response,
+    ...Object(member(frame, 'response')),
+    status: 'failed',
+    error: { code, message },
+  };
   if (member(frame, 'type') === 'response.failed')
     return toNamedEvent('response.failed', { sequence_number, response });
   return concat([
@@ -84,8 +138,9 @@ function cut(begun: Begun, tokens: Tokens): ReadonlyArray<Uint8Array> {
   const events: Array<[type: string, more: object]> = [];
   const output: unknown[] = [];
   for (const [index, item] of begun.items) {
-    if (item.isDone) output.push(item.item);
-    else if (member(item.item, 'type') === 'message') output.push(close(item, index, events));
+    const written = item.json === undefined ? undefined : parseJson(item.json);
+    if (item.isDone) output.push(written);
+    else if (written !== undefined) output.push(close(written, { item, index }, events));
   }
   const { input, output: written, cachedInput } = tokens;
   const usage = {
@@ -98,15 +153,20 @@ function cut(begun: Begun, tokens: Tokens): ReadonlyArray<Uint8Array> {
 }
 
 /** Closes a message with the events that close it at its limit, and returns it. */
-function close({ item, parts }: Item, output_index: number, events: Array<[string, object]>): object {
-  const content = [...parts].map(([content_index, { text, isClosed }]) => {
+function close(
+  message: unknown,
+  { item: { parts }, index: output_index }: { readonly item: Item; readonly index: number },
+  events: Array<[string, object]>,
+): object {
+  const content = [...parts].map(([content_index, { texts, isClosed }]) => {
+    const text = texts.join('');
     const part = { type: 'output_text', text, annotations: [], logprobs: [] };
-    const at = { item_id: member(item, 'id'), output_index, content_index };
+    const at = { item_id: member(message, 'id'), output_index, content_index };
     if (!isClosed) events.push(['response.output_text.done', { ...at, text, logprobs: [] }]);
     if (!isClosed) events.push(['response.content_part.done', { ...at, part }]);
     return part;
   });
-  const whole = { ...Object(item), status: 'incomplete', content };
+  const whole = { ...Object(message), status: 'incomplete', content };
   events.push(['response.output_item.done', { output_index, item: whole }]);
   return whole;
 }

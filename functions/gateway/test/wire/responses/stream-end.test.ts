@@ -1,0 +1,80 @@
+// Does the end of a streamed response keep a bounded part of it, and repeat short responses whole?
+import { describe, expect, test } from 'vitest';
+import { memory } from '../../../../../test/gateway/memory.ts';
+import { NOTHING, type StreamEnd } from '../../../wire/codec.ts';
+import { createEnd } from '../../../wire/responses/stream-end.ts';
+
+const TOKENS = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
+/** Bytes that the end of one stream may keep: characters that are no Latin take two. */
+const MAX = 256 * 1024;
+const LETTERS = { Latin: 'w', Greek: 'ω' };
+
+const decoder = new TextDecoder();
+const note = (end: StreamEnd, type: string, more: object) => end.note({ ...NOTHING, frame: { type, ...more } });
+const added = (index: number) => ({ output_index: index, item: { id: `i${index}`, type: 'message', content: [] } });
+const eventsOf = (cut: ReadonlyArray<Uint8Array>) =>
+  cut.map((bytes) => JSON.parse(decoder.decode(bytes).split('data: ')[1] ?? ''));
+
+/** Output of so many characters. */
+const OUTPUTS: Readonly<Record<string, (end: StreamEnd, size: number, letter: string) => void>> = {
+  'one text': (end, size, letter) => {
+    note(end, 'response.output_item.added', added(0));
+    for (let at = 0; at < size; at += 1)
+      note(end, 'response.output_text.delta', { output_index: 0, content_index: 0, delta: letter });
+  },
+  'whole items': (end, size, letter) => {
+    for (let at = 0; at < size / 1000; at += 1)
+      note(end, 'response.output_item.done', { output_index: at, item: { text: letter.repeat(1000), of: [{}, {}] } });
+  },
+  'items without text': (end, size) => {
+    for (let at = 0; at < size; at += 1) note(end, 'response.output_item.added', added(at));
+  },
+  'parts without text': (end, size) => {
+    for (let at = 0; at < size; at += 1)
+      note(end, 'response.output_text.delta', { output_index: 0, content_index: at, delta: '' });
+  },
+};
+
+describe.each(Object.keys(LETTERS) as Array<keyof typeof LETTERS>)('in %s letters,', (name) => {
+  test.each(Object.entries(OUTPUTS))('%s without end are not kept', async (_, write) => {
+    const ends = Array.from({ length: 4 }, createEnd);
+    const before = await memory();
+    for (const end of ends) write(end, 100_000, LETTERS[name]);
+    expect(((await memory()) - before) / ends.length).toBeLessThan(MAX / 8);
+    expect(eventsOf(ends[0]?.cut([], TOKENS) ?? [])).toMatchObject([
+      { type: 'response.incomplete', response: { output: [], usage: { output_tokens: 2 } } },
+    ]);
+  });
+
+  test.each(Object.entries(OUTPUTS).slice(0, 2))('%s as long as may be are kept small', async (_, write) => {
+    const ends = Array.from({ length: 4 }, createEnd);
+    const before = await memory();
+    for (const end of ends) write(end, 50_000, LETTERS[name]);
+    expect(((await memory()) - before) / ends.length).toBeLessThan(MAX);
+    const { response } = eventsOf(ends[0]?.cut([], TOKENS) ?? []).at(-1) ?? {};
+    expect(JSON.stringify(response.output).match(new RegExp(LETTERS[name], 'g'))?.length).toBeGreaterThanOrEqual(
+      50_000,
+    );
+  });
+});
+
+test('a response is told by its short members: what repeats the request is left out', () => {
+  const end = createEnd();
+  const short = { id: 'r', model: 'm', created_at: 1, store: false, error: null, output: [] };
+  const long = { instructions: 'x'.repeat(1000), tools: [{}], input: ['x'], metadata: { a: 1 } };
+  note(end, 'response.created', { response: { ...short, ...long } });
+  const [event] = eventsOf([end.fail({ code: 'upstream_error' })]);
+  expect(event.response).toEqual({
+    ...short,
+    status: 'failed',
+    error: { code: 'server_error', message: expect.any(String) },
+  });
+});
+
+test('a response that failed reaches the client whole', () => {
+  const end = createEnd();
+  const response = { id: 'r', usage: { input_tokens: 1 }, tools: [{ type: 'function' }] };
+  const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt', status: undefined };
+  const [event] = eventsOf([end.pass({ ...NOTHING, frame: { type: 'response.failed', response }, error })]);
+  expect(event.response).toMatchObject({ ...response, status: 'failed', error: { code: 'invalid_prompt' } });
+});
