@@ -24,6 +24,16 @@ export async function growthOf(prepare: Prepare, size: number): Promise<number> 
   return ofLarge / ofSmall;
 }
 
+/** The time of some work, in times of another's. */
+export async function ratioOf(work: () => Promise<void>, other: () => Promise<void>, max: number): Promise<number> {
+  let [ofWork, ofOther] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (let tries = 0; tries < TRIES && !(ofWork / ofOther < max); tries += 1) {
+    ofOther = Math.min(ofOther, (await timeOf(other, MEASURED)) || ofOther);
+    ofWork = Math.min(ofWork, await timeOf(work, MEASURED));
+  }
+  return ofWork / ofOther;
+}
+
 /** Microseconds of this thread's processor time: other processes do not count, however busy the machine is. */
 async function timeOf(work: () => Promise<void>, times: number): Promise<number> {
   const before = processorTime();

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { MAX_VALUES } from '#core/json/json-limits.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { FRAMED, frame } from '../../../test/gateway/aws-event-stream.ts';
-import { growthOf, MAX_GROWTH, type Prepare } from '../../../test/gateway/growth.ts';
+import { growthOf, MAX_GROWTH, type Prepare, ratioOf } from '../../../test/gateway/growth.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import { PAIRS, type Pair } from '../../../test/gateway/pairs.ts';
 import { BARE, list, shapesOf } from '../../../test/gateway/request-shapes.ts';
@@ -21,6 +21,7 @@ import { MAX_BODY } from '../request/memory-budget.ts';
 import { inConversation } from '../targets/affinity.ts';
 import { codecOf } from '../wire/api.ts';
 import { APIS } from '../wire/apis.ts';
+import { toChat } from '../wire/chat/chat.ts';
 
 test('every codec of every API has a provider here', () => {
   const codecs = APIS.flatMap(({ codecs }) => Object.values(codecs));
@@ -213,6 +214,23 @@ describe.each(IS_ALL ? DIALECTS : [])('$label', (pair) => {
       expect([200, 400, 404]).toContain(await ask(encoder.encode(body(Math.floor(size)))));
     },
   );
+});
+
+/** Bodies of up to 1 MiB count for no rate of bytes: none may take many times the work of a plain one. */
+const MAX_TIMES = 8;
+
+test.each([
+  { type: 'image_url', image_url: 'data:,' },
+  { type: 'image_url', image_url: { url: 'https://a/b' } },
+  { type: 'input_text', text: 'x' },
+  { type: 'file', file: { file_data: 'x' } },
+  { type: 'tool_result', content: [{ type: 'text', text: 'x' }] },
+])('a request of many parts like %j takes few times the work of as many texts', async (part) => {
+  const reading = (one: object) => {
+    const bytes = encoder.encode(JSON.stringify({ model: 'm', messages: [{ content: list(10_000, () => one) }] }));
+    return async () => void toChat(bytes);
+  };
+  expect(await ratioOf(reading(part), reading({ type: 'text', text: 'x' }), MAX_TIMES)).toBeLessThan(MAX_TIMES);
 });
 
 /** A request that is answered by a stream of so many events. */

@@ -20,8 +20,12 @@ export function asksForHour(text: string): boolean {
 }
 
 /** Members that hold sound, and types of their parts. */
-const SOUNDS = ['input_audio', 'audio_url', 'input_video', 'video_url'];
+const SOUNDS: ReadonlySet<unknown> = new Set(['input_audio', 'audio_url', 'input_video', 'video_url']);
+const FOLDED_SOUNDS: ReadonlySet<string> = new Set([...SOUNDS].map((name) => foldName(`${name}`)));
+/** Names of nearly all members, which need no folding. */
+const USUAL_NAMES: ReadonlySet<string> = new Set(['type', 'text', 'image_url', 'cache_control']);
 /** Members that may hold any media. */
+const ADDRESSES = ['url', 'data', 'file_data'];
 const MEDIA = ['image_url', 'file', 'video', 'audio'];
 const DATA = /^\s*data:/i;
 const SOUND_DATA = /^\s*data:(audio|video)\//i;
@@ -40,20 +44,18 @@ export function hasSound(messages: ReadonlyArray<unknown>): boolean {
 }
 
 function isSound(part: unknown): boolean {
-  const type = member(part, 'type');
-  if (SOUNDS.some((name) => name === type || namesIn(part).has(foldName(name)))) return true;
-  return MEDIA.map((name) => member(part, name)).some((media) =>
-    [media, ...['url', 'data', 'file_data'].map((name) => member(media, name))].some(isSoundAt),
-  );
-}
-
-function namesIn(part: unknown): ReadonlySet<string> {
-  return new Set(Object.keys(Object(part)).map(foldName));
+  if (typeof part !== 'object' || part === null) return false;
+  if (SOUNDS.has(member(part, 'type'))) return true;
+  for (const name of Object.keys(part)) if (!USUAL_NAMES.has(name) && FOLDED_SOUNDS.has(foldName(name))) return true;
+  return MEDIA.some((name) => {
+    const media = member(part, name);
+    return media !== undefined && (isSoundAt(media) || ADDRESSES.some((address) => isSoundAt(member(media, address))));
+  });
 }
 
 function isSoundAt(address: unknown): boolean {
-  const text = textOf(address) ?? '';
-  return (DATA.test(text) ? SOUND_DATA : SOUND_FILE).test(text);
+  const text = textOf(address);
+  return text !== undefined && (DATA.test(text) ? SOUND_DATA : SOUND_FILE).test(text);
 }
 
 /** The usage with all tokens that it does not tell apart as of the kinds that the request asks for. */

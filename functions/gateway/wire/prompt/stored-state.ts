@@ -51,5 +51,7 @@ const ELSEWHERE = /^\s*(?!https?:|data:)[a-z][a-z0-9+.-]{0,31}:/i;
 export function refersToFile(holder: unknown): boolean {
   if (typeof holder !== 'object' || holder === null) return false;
   if (NAMES.some((name) => (member(holder, name) ?? undefined) !== undefined)) return true;
-  return ADDRESSES.some((name) => ELSEWHERE.test(textOf(member(holder, name)) ?? ''));
+  return ADDRESSES.some((name) => isElsewhere(textOf(member(holder, name))));
 }
+
+const isElsewhere = (address: string | undefined): boolean => address !== undefined && ELSEWHERE.test(address);
