@@ -1,7 +1,9 @@
 // Bodies of any size and any content, many at once, in the memory that a Pod of admission has.
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MAX_CONNECTIONS } from '../../infra/runtime/node/process.ts';
 import { type AdmissionProcess, startAdmission } from '../platforms/node-process.ts';
 import { reviewOf } from '../platforms/review.ts';
 import { documentsOf } from '../platforms/world.ts';
@@ -18,6 +20,7 @@ const NODE_OPTIONS = container?.env.find(({ name }) => name === 'NODE_OPTIONS')?
 const MAX_MIB = Number.parseInt(container?.resources.limits.memory ?? '', 10);
 const AT_ONCE = 20;
 const LARGE = 6_900_000;
+const MANY_CONNECTIONS = 2_000;
 
 interface PodTemplate {
   readonly template: {
@@ -94,6 +97,19 @@ test.each(BODIES)(
     expect(small).toBe('200');
   },
 );
+
+test('connections that send half a head and come without end: only some are kept, and a review beside them is answered', async () => {
+  const { hostname, port } = new URL(admission.url);
+  const sockets = Array.from({ length: MANY_CONNECTIONS }, () => connect(Number(port), hostname));
+  let closed = 0;
+  for (const socket of sockets) {
+    socket.on('error', () => undefined).on('close', () => (closed += 1));
+    socket.write(`GET / HTTP/1.1\r\nx: ${'x'.repeat(15_000)}`);
+  }
+  await expect.poll(() => closed, { timeout: 5_000 }).toBe(MANY_CONNECTIONS - MAX_CONNECTIONS);
+  expect(await send(`${admission.base}/mutate`, JSON.stringify(reviewOf(key)))).toBe('200');
+  for (const socket of sockets) socket.destroy();
+});
 
 test('all that never took more memory than the container has', () => {
   expect(peakMiB()).toBeLessThan(MAX_MIB);

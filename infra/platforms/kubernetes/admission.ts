@@ -3,7 +3,7 @@ import { createAdmission } from '../../../functions/admission/app.ts';
 import { AdmissionEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import { openApi } from '../../runtime/node/api-access.ts';
-import { main, openFunction } from '../../runtime/node/process.ts';
+import { MAX_CONNECTIONS, main, openFunction } from '../../runtime/node/process.ts';
 import { createReadiness } from '../../runtime/node/readiness.ts';
 import { createReviewRecord } from '../../runtime/triggers/review-record.ts';
 import { createTrigger } from '../../runtime/triggers/trigger.ts';
@@ -24,6 +24,9 @@ main(async () => {
     ...(own === undefined ? {} : { own }),
   });
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
-  const served = await run({ fetch: review, ...(files && { tls: readCertificate(files) }) }, close);
+  const served = await run(
+    { fetch: review, maxConnections: MAX_CONNECTIONS, ...(files && { tls: readCertificate(files) }) },
+    close,
+  );
   if (files !== undefined) followCertificate(files, served, parts.log);
 });

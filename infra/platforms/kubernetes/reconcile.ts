@@ -12,7 +12,7 @@ import { ReconcileEnvironment } from '../../runtime/config/environments.ts';
 import { RELEASE_VERSION } from '../../runtime/config/release.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import { openApi } from '../../runtime/node/api-access.ts';
-import { main, openFunction } from '../../runtime/node/process.ts';
+import { MAX_CONNECTIONS, main, openFunction } from '../../runtime/node/process.ts';
 import { createReadiness } from '../../runtime/node/readiness.ts';
 import { answerMemory } from '../../runtime/node/reply-memory.ts';
 import { createStoreMaintenance } from '../../runtime/node/store-maintenance.ts';
@@ -52,9 +52,12 @@ main(async () => {
     // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),
   });
-  await run({ fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch) }, async () => {
-    await backends.close().finally(api.close);
-  });
+  await run(
+    { fetch: requireToken(environment.RECONCILE_TOKEN, app.fetch), maxConnections: MAX_CONNECTIONS },
+    async () => {
+      await backends.close().finally(api.close);
+    },
+  );
   if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: app.fetch, log, now: Date.now, pause });
 });
 

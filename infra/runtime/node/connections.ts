@@ -3,47 +3,60 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-export interface ConnectionOptions {
-  /** The event of a new connection. */
-  readonly opened: 'connection' | 'secureConnection';
-  readonly max?: number | undefined;
+/** One connection. Over TLS it has two sockets: that of the network, and, from the end of the handshake on, the one with its requests. */
+interface Connection {
+  readonly network: Socket;
+  socket: Socket;
+  /** The last request: a client may send some before the first is answered. */
+  last?: ServerResponse;
 }
 
 /**
  * Connections that are open. Where there are `max`, the one that has been without a request for longest is closed for each new one: kept for the next request,
- * silent, or with half a head. Where all have requests, the new one is closed.
+ * silent, with half a head, or with half a TLS handshake. Where all have requests, the new one is closed.
  */
-export function connectionsOf(
-  server: Server,
-  { opened, max = Number.POSITIVE_INFINITY }: ConnectionOptions,
-): ReadonlySet<Socket> {
-  const open = new Set<Socket>();
+export function connectionsOf(server: Server, max = Number.POSITIVE_INFINITY): ReadonlySet<Pick<Connection, 'socket'>> {
+  const open = new Set<Connection>();
   /** Those without a request, for the longest time first. */
-  const idle = new Set<Socket>();
-  /** The last request of each connection: a client may send some before the first is answered. */
-  const last = new WeakMap<Socket, ServerResponse>();
-  server.on(opened, (socket: Socket) => {
+  const idle = new Set<Connection>();
+  /** Nothing else that Node shows is the same for both sockets of a connection. */
+  const byPeer = new Map<string, Connection>();
+  server.on('connection', (network: Socket) => {
     if (open.size >= max) {
       const [longest] = idle;
-      if (longest === undefined) return void socket.destroy();
+      if (longest === undefined) return void network.destroy();
       forget(longest);
-      longest.destroy();
+      longest.network.destroy();
     }
-    open.add(socket);
-    idle.add(socket);
-    socket.on('close', () => forget(socket));
+    const connection = { network, socket: network };
+    open.add(connection);
+    idle.add(connection);
+    byPeer.set(peerOf(network), connection);
+    network.on('close', () => forget(connection));
+  });
+  server.on('secureConnection', (socket: Socket) => {
+    const connection = byPeer.get(peerOf(socket));
+    if (connection !== undefined) connection.socket = socket;
   });
   server.prependListener('request', ({ socket }, outgoing) => {
-    idle.delete(socket);
-    last.set(socket, outgoing);
+    const connection = byPeer.get(peerOf(socket));
+    if (connection === undefined) return;
+    idle.delete(connection);
+    connection.last = outgoing;
     outgoing.on('close', () => {
-      if (open.has(socket) && last.get(socket) === outgoing) idle.add(socket);
+      if (open.has(connection) && connection.last === outgoing) idle.add(connection);
     });
   });
   return open;
 
-  function forget(socket: Socket): void {
-    open.delete(socket);
-    idle.delete(socket);
+  function forget(connection: Connection): void {
+    open.delete(connection);
+    idle.delete(connection);
+    const peer = peerOf(connection.network);
+    if (byPeer.get(peer) === connection) byPeer.delete(peer);
   }
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }

@@ -19,6 +19,8 @@ const STOP = { drain: 1_000, requests: 18_000, all: 29_000 };
 
 /** Connections of those that scrape or probe. */
 const SCRAPING = 100;
+/** Connections of API servers and triggers: each takes up to 80 KiB (half a request head of 15 KB over TLS), all together a sixth of the admission webhook's memory. */
+export const MAX_CONNECTIONS = 512;
 
 /** Lines of the process on stdout, in order. */
 const lines = createLines((text) => process.stdout.write(text));

@@ -1,6 +1,6 @@
 // A handler as an HTTP server in Node, which lets open requests end before it stops.
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+import { Server as NetServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createOneATurn, createTurn } from '#adapters/process/event-loop-batch.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
@@ -68,8 +68,7 @@ export async function serve(options: Handler & Listening) {
       : https.createServer({ ...limits, ...tls }, listener);
   server.keepAliveTimeout = KEEP_ALIVE;
   cutStalled(server, stalled);
-  const opened = https === undefined ? 'connection' : 'secureConnection';
-  const sockets = connectionsOf(server, { opened, max: maxConnections });
+  const connections = connectionsOf(server, maxConnections);
   const { at, port: taken } = await listen(server, { port, host });
   return {
     /** The address with the port that was really taken, without a slash at its end. */
@@ -84,7 +83,7 @@ export async function serve(options: Handler & Listening) {
      * requests end for `graceMs` at most, and closes the rest. A second call waits for the first.
      */
     close: (graceMs: number, drainMs = 0) => {
-      closing ??= drain(sockets, drainMs).then(() => close(server, sockets, graceMs));
+      closing ??= drain(connections, drainMs).then(() => close(server, connections, graceMs));
       return closing;
     },
   };
@@ -102,18 +101,20 @@ function exchangeListener(handle: HttpHandler): RequestListener {
   return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing, large));
 }
 
+type Connections = ReturnType<typeof connectionsOf>;
+
 /** A connection that is closed while its client sends a request loses that request: clients close theirs first. */
-async function drain(sockets: ReadonlySet<Socket>, drainMs: number): Promise<void> {
+async function drain(connections: Connections, drainMs: number): Promise<void> {
   const end = performance.now() + drainMs;
-  while (sockets.size > 0 && performance.now() < end) await pause(Math.min(50, drainMs));
+  while (connections.size > 0 && performance.now() < end) await pause(Math.min(50, drainMs));
   // A process that was starved reads requests that have arrived meanwhile.
   if (drainMs > 0) await new Promise(setImmediate);
 }
 
-function close(server: Server, sockets: ReadonlySet<Socket>, graceMs: number): Promise<void> {
+function close(server: Server, connections: Connections, graceMs: number): Promise<void> {
   // Idle connections can be closed immediately. Node calls one idle whose reply was ended, whether its client took it or not.
   const closeIdle = (): void => {
-    if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
+    if (![...connections].some(({ socket }) => socket.writableLength > 0)) server.closeIdleConnections();
   };
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);

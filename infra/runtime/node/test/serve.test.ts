@@ -1,7 +1,9 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { connect as connectTls } from 'node:tls';
 import { describe, expect, test } from 'vitest';
+import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { serve } from '../serve.ts';
 
 const hello = () => new Response('hello');
@@ -140,11 +142,28 @@ test('a connection whose body is not whole when its request is answered is close
   await server.close(0);
 });
 
-describe('connections', () => {
+const DAY = 86_400_000;
+const validity = { from: Date.now() - DAY, until: Date.now() + DAY };
+
+/** A certificate for the servers here. */
+async function certificate() {
+  const issuer = createIssuer();
+  const authority = await issuer.issueAuthority({ name: 'test', ...validity });
+  return issuer.issue({ authority, names: ['localhost'], ...validity });
+}
+
+describe.each([
+  ['HTTP', undefined],
+  ['HTTPS', await certificate()],
+])('connections over %s', (_, tls) => {
+  const own = { port: 0, host: '127.0.0.1', ...(tls && { tls }) };
   const HEAD = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
   /** A client; `heard` is the first line that it gets, or that its connection was closed. */
-  const open = (port: number, sent: string) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(sent));
+  const open = (port: number, sent: string | undefined) => {
+    const to = { port, host: '127.0.0.1', rejectUnauthorized: false };
+    // Without anything to send it does not even begin TLS.
+    const socket = tls === undefined || sent === undefined ? connect(to) : connectTls(to);
+    if (sent !== undefined) socket.once(tls === undefined ? 'connect' : 'secureConnect', () => socket.write(sent));
     let isClosed = false;
     const heard = new Promise<string>((resolve) => {
       socket.once('data', (bytes) => resolve(`${bytes}`.split('\r\n')[0] ?? ''));
@@ -164,7 +183,7 @@ describe('connections', () => {
       url.endsWith('/wait')
         ? new Promise<Response>((resolve) => waiting.push(() => resolve(hello())))
         : Promise.resolve(hello());
-    const server = await serve({ fetch, port: 0, host: '127.0.0.1', maxConnections: 2 });
+    const server = await serve({ fetch, ...own, maxConnections: 2 });
     return { ...server, waiting };
   };
   const WAIT = HEAD.replace('/', '/wait');
@@ -172,7 +191,7 @@ describe('connections', () => {
 
   test.each([
     ['that is kept for the next request', HEAD, OK],
-    ['that sends nothing', '', 'closed'],
+    ['that sends nothing', undefined, 'closed'],
     ['that sends half a head', HEAD.slice(0, 20), 'closed'],
   ])('at the bound, one %s gives way to a new one', async (_, sent, heard) => {
     const { port, waiting, close } = await serveTwo();
@@ -204,10 +223,10 @@ describe('connections', () => {
   });
 
   test.each([
-    ['nothing', ''],
+    ['nothing', undefined],
     ['half a head', HEAD.slice(0, 20)],
   ])('that send %s are closed after some seconds, those kept for the next request are not', async (_, sent) => {
-    const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1', headWithin: 100 });
+    const server = await serve({ fetch: hello, ...own, headWithin: 100 });
     const kept = open(server.port, HEAD);
     expect(await kept.heard).toBe(OK);
     const late = open(server.port, sent);
