@@ -21,6 +21,8 @@ export const MAX_TIMER = 2 ** 31 - 1;
 export interface ProcessMemory {
   /** All that it may take, before the platform ends it. */
   readonly limit: number;
+  /** The part of it that objects and texts may take; absent: half of it. */
+  readonly heap?: number;
   /** The part that it takes while it does nothing. */
   readonly own: number;
   /** The largest body of a request that it reads; absent: as the limit allows. */

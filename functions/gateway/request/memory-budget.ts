@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
 /** The largest body that any process accepts, and the largest reply. */
 export const MAX_BODY = 32 * MIB;
 const MAX_REPLY = 2 * MAX_BODY;
-/** A request's own memory, with its connections and what a stream keeps: measured, 100 to 300 KiB. */
+/** A request's own memory, with its connections and what a stream keeps: measured, 100 to 300 KiB, and at most half of it in the heap. */
 const REQUEST = MIB / 2;
 /** A short body is kept together with its text, in up to two bytes a letter. */
 const WITH_TEXT = 3;
@@ -42,17 +42,19 @@ export interface RoomLimits {
  */
 export function limitsIn({
   limit,
+  heap = limit / 2,
   own,
   largestBody = Math.floor(limit / 32),
   lasts = Number.POSITIVE_INFINITY,
 }: ProcessMemory): RoomLimits {
-  const bytes = Math.max(8 * MIB, Math.floor((limit - own) / 4));
+  // A translated body, or a short one's text, is in the heap; Node's does not grow with the limit above 4 GiB.
+  const bytes = Math.max(8 * MIB, Math.floor(Math.min((limit - own) / 4, heap / 2)));
   return {
     bytes,
     body: Math.min(MAX_BODY, largestBody),
     // A reply is there twice while its pieces are joined.
     reply: Math.min(MAX_REPLY, Math.floor(bytes / 4)),
-    requests: Math.ceil(limit / REQUEST),
+    requests: Math.ceil(Math.min(limit, 2 * heap) / REQUEST),
     lasts,
   };
 }

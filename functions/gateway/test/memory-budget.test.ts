@@ -42,6 +42,16 @@ describe('room', () => {
     }
   });
 
+  test.each([
+    // What Node 24 takes in a container of 1, 4 and 8 GiB.
+    [1024, 560, { bytes: 224, requests: 2048 }],
+    [4096, 2240, { bytes: 992, requests: 8192 }],
+    [8192, 2240, { bytes: 1120, requests: 8960 }],
+  ])('of a Pod with %d MiB whose heap has at most %d MiB', (limit, heap, { bytes, requests }) => {
+    const limits = limitsIn({ limit: limit * MIB, heap: heap * MIB, own: 128 * MIB });
+    expect([limits.bytes / MIB, limits.requests]).toEqual([bytes, requests]);
+  });
+
   test('is never more than it is, whatever is taken and given back, and all of it is free when everybody has left', () => {
     const step = fc.record({ who: fc.nat(9), bytes: fc.nat(9 * MIB), does: fc.constantFrom('take', 'give', 'leave') });
     fc.assert(

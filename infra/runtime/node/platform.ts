@@ -1,5 +1,6 @@
 // The platform of a Node process: time, randomness, hashes, timers.
 import { totalmem } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
 import { createIds } from '#adapters/process/ids.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import { type Hash, MAX_TIMER, type Mac, type ProcessMemory, type Random, type Timer } from '#core/ports/platform.ts';
@@ -9,7 +10,7 @@ const OWN = 128 * 1024 * 1024;
 
 /** The memory that the container may take; undefined: it has no limit. */
 export function processMemory(limit = process.constrainedMemory(), machine = totalmem()): ProcessMemory | undefined {
-  return limit > 0 && limit < machine ? { limit, own: OWN } : undefined;
+  return limit > 0 && limit < machine ? { limit, heap: getHeapStatistics().heap_size_limit, own: OWN } : undefined;
 }
 
 export type NodeDependencies = ReturnType<typeof nodeDependencies>;

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { getHeapStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
 import { nodeDependencies, processMemory } from '../platform.ts';
 
@@ -10,6 +11,10 @@ test('a timer of years does not go off at once, as it would be beyond what Node 
   await pause(20);
   cancel();
   expect(isOver).toBe(false);
+});
+
+test('the memory of a container has the heap that this process may really take', () => {
+  expect(processMemory(2 ** 40, 2 ** 41)?.heap).toBe(getHeapStatistics().heap_size_limit);
 });
 
 test.each([
