@@ -5,21 +5,21 @@ import type { KubeObject } from '../names/object-meta.ts';
 import { listBy, type Rule, text, withRule } from '../validation/rule.ts';
 import { AllowedNamespaces } from './allowed-namespaces.ts';
 import { ModelEntry } from './model-entry.ts';
-import { choice, Duration, FreeText, integer, Name, observed, SecretEntry } from './shared-fields.ts';
+import { choice, Duration, FreeText, integer, Name, observed, SecretKeyName } from './shared-fields.ts';
 import { Workload } from './workload.ts';
 
-const entry = (what: string) => SecretEntry.describe(`Name of the secret's data entry that holds the ${what}.`);
+const secretKey = (what: string) => SecretKeyName.describe(`Name of the Secret's key that holds the ${what}.`);
 const secretName = Name.describe('Name of the Secret, in the namespace of the instance.');
 
 const RedisSecretRef = z.object({
   nameRef: secretName,
   keys: z
     .object({
-      hostSecret: entry(
+      hostSecret: secretKey(
         'host: a name (TCP; `rediss://name` for TLS), `https://…` (Upstash REST) or the word `memory` (one process only)',
       ),
-      portSecret: entry('port'),
-      passwordSecret: entry('password (for Upstash the token); an empty value means none'),
+      portSecret: secretKey('port'),
+      passwordSecret: secretKey('password (for Upstash the token); an empty value means none'),
     })
     .describe('Where in the Secret each value stands.'),
 });
@@ -28,17 +28,17 @@ const DatabaseSecretRef = z.object({
   nameRef: secretName,
   keys: withRule(
     z.object({
-      hostSecret: entry('host, `name` or `name:port`'),
-      portSecret: entry('port; absent: the port in the host entry, else 5432').optional(),
-      passwordSecret: entry('password; an empty value means none'),
-      usernameSecret: entry('user name'),
-      dbnameSecret: entry('name of the database'),
+      hostSecret: secretKey('host, `name` or `name:port`'),
+      portSecret: secretKey('port; absent: the port in the host, else 5432').optional(),
+      passwordSecret: secretKey('password; an empty value means none'),
+      usernameSecret: secretKey('user name'),
+      dbnameSecret: secretKey('name of the database'),
     }),
     {
       id: 'PasswordIsUsername',
       cel: 'self.passwordSecret != self.usernameSecret',
       holds: ({ passwordSecret, usernameSecret }) => passwordSecret !== usernameSecret,
-      message: 'must be another entry than usernameSecret; write the name of the entry that holds the password',
+      message: 'must be another key than usernameSecret; write the name of the key that holds the password',
       at: 'passwordSecret',
     },
   ).describe('Where in the Secret each value stands.'),

@@ -2,7 +2,7 @@
 // Nothing in here has a default in the CRD: a default inside a list item makes every unchanged `kubectl apply` a change.
 import * as z from 'zod';
 import { mapOf, text, withRule } from '../validation/rule.ts';
-import { Duration, FreeText, integer, Limit, Money, matching, Name, SecretEntry } from './shared-fields.ts';
+import { Duration, FreeText, integer, Limit, Money, matching, Name, SecretKeyName } from './shared-fields.ts';
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
 const PROVIDER = /^[A-Za-z0-9][-._A-Za-z0-9]*$/u;
@@ -13,8 +13,8 @@ const price = (what: string) => Money.optional().describe(what);
 
 const ModelCredentials = z.object({
   nameRef: Name.describe("Name of the Secret that holds this model's credentials, in the namespace of the instance."),
-  keys: mapOf(SecretEntry, { max: 63, form: 'of 1 to 63 characters, e.g. `apiKey`' }, { min: 1, max: 32 }).describe(
-    'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsSessionToken`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
+  keys: mapOf(SecretKeyName, { max: 63, form: 'of 1 to 63 characters, e.g. `apiKey`' }, { min: 1, max: 32 }).describe(
+    'Maps each credential name to the key of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsSessionToken`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
   ),
 });
 

@@ -29,8 +29,8 @@ export const Namespace = matching(
   'must consist of lower-case letters, digits and `-`, with a letter or digit at both ends',
 );
 
-/** The name of a data entry of a Secret or a ConfigMap. */
-export const SecretEntry = matching(/^[-._a-zA-Z0-9]+$/u, 253, 'must consist of letters, digits, `-`, `_` and `.`');
+/** The name of a key of a Secret or a ConfigMap. */
+export const SecretKeyName = matching(/^[-._a-zA-Z0-9]+$/u, 253, 'must consist of letters, digits, `-`, `_` and `.`');
 
 /** Free text of up to 256 characters: blanks inside but not at the ends, no control characters. */
 export const FreeText = text(MAX_FREE_TEXT).regex(

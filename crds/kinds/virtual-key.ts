@@ -27,30 +27,28 @@ import {
   modelNames,
   Name,
   observed,
-  SecretEntry,
   Spend,
   Timestamp,
 } from './shared-fields.ts';
 
-const dataEntryNames = { pattern: /^[-._a-zA-Z0-9]+$/, max: 253, form: 'of letters, digits, `-`, `_` and `.`' };
+const secretKeyNames = { pattern: /^[-._a-zA-Z0-9]+$/, max: 253, form: 'of letters, digits, `-`, `_` and `.`' };
 
 const SecretTemplate = z.object({
   name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
-  entry: SecretEntry.optional().describe('A further data entry that holds the key; the entry `key` is always there.'),
   labels: Labels.optional().describe(
     'Labels of the Secret: without a prefix, with `app.kubernetes.io/`, or with one that the operator allows (`secretMetadataPrefixes` of the chart).',
   ),
   annotations: Annotations.optional().describe('Annotations of the Secret, with the same prefixes.'),
-  entries: withRule(mapOf(text(4096), dataEntryNames), {
-    id: 'KeyEntryIsTaken',
+  data: withRule(mapOf(text(4096), secretKeyNames), {
+    id: 'SecretKeyIsTaken',
     cel: "!('key' in self)",
     holds: (self) => !Object.hasOwn(self, 'key'),
-    message: 'may not have an entry `key`, which always holds the key itself; give it another name',
+    message: 'may not have a key `key`, which always holds the key value; give it another name',
   })
     .optional()
     .describe(
       // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
-      'Further data entries: name to text, in which `${key}` and `${baseURL}` stand for the key and the address of the proxy, e.g. `OPENAI_API_KEY: ${key}`.',
+      'Further keys of the Secret: name to text, in which `${key}` and `${baseURL}` stand for the key value and the address of the gateway, e.g. `OPENAI_API_KEY: ${key}`.',
     ),
 });
 
@@ -169,11 +167,7 @@ const WindowSpend = z.object({
 
 export const VirtualKeyStatus = z.object({
   ...observed,
-  keySecretRef: z
-    .string()
-    .max(253)
-    .optional()
-    .describe('Name of the Secret that holds the key, in its data entry `key`.'),
+  keySecretRef: z.string().max(253).optional().describe('Name of the Secret that holds the key, under its key `key`.'),
   keyValue: text(512)
     .optional()
     .describe('The key itself; where the instance says `keyValueInStatus: Redacted`, its last four characters only.'),

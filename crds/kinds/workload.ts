@@ -1,7 +1,7 @@
 // `spec.workload` of an instance: where and how its gateway runs.
 import * as z from 'zod';
 import { listBy, mapOf, text, withRule } from '../validation/rule.ts';
-import { Annotations, choice, integer, Labels, matching, Name, SecretEntry } from './shared-fields.ts';
+import { Annotations, choice, integer, Labels, matching, Name, SecretKeyName } from './shared-fields.ts';
 
 const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+(\/[^\p{Z}\p{C}?#]*)?$/u;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/u;
@@ -10,11 +10,11 @@ const keyOf = (what: string) =>
   z
     .object({
       name: Name.describe(`Name of the ${what}, in the namespace of the instance.`),
-      key: SecretEntry.describe('Name of the data entry.'),
-      optional: z.boolean().optional().describe('Whether the entry may be missing. Default: false.'),
+      key: SecretKeyName.describe('Name of the key.'),
+      optional: z.boolean().optional().describe('Whether the key may be missing. Default: false.'),
     })
     .optional()
-    .describe(`An entry of a ${what}.`);
+    .describe(`A key of a ${what}.`);
 
 const EnvVar = withRule(
   z.object({

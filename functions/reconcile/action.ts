@@ -25,14 +25,14 @@ interface OnClaim {
   readonly alias: string;
 }
 
-/** Labels, annotations, owners and entries of a key's Secret. */
+/** Labels, annotations, owners and data of a key's Secret. */
 export interface SecretShape {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly owners: ReadonlyArray<OwnerReference>;
   /** Name to text, in which `${key}` stands for the value. */
-  readonly entries: Readonly<Record<string, string>>;
+  readonly data: Readonly<Record<string, string>>;
 }
 
 /** A value of a key to make live. */

@@ -88,7 +88,7 @@ export const GOOD_ONES: ReadonlyArray<KubeObject> = [
   of('VirtualKey', { rotation: { every: '30d', overlap: '29d' } }),
   of('VirtualKey', { rotation: { every: '1s' } }),
   of('VirtualKey', {
-    secretTemplate: { name: 'own-name', entry: 'token', entries: { OPENAI_API_KEY: '$' + '{key}' } },
+    secretTemplate: { name: 'own-name', data: { token: '$' + '{key}', OPENAI_API_KEY: '$' + '{key}' } },
   }),
   of('VirtualKey', { deletionPolicy: 'Retain', budgetWindow: 'Calendar' }),
   of('VirtualKey', { modelMaxBudget: { 'gpt-4o': { maxBudget: '1', budgetDuration: '1d' } } }),

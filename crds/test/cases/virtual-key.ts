@@ -131,11 +131,10 @@ export const virtualKeys: readonly Case[] = [
     'spec.deletionPolicy': 'Retain',
     'spec.secretTemplate': {
       name: 'app-credentials',
-      entry: 'token',
       labels: { app: 'chat' },
       annotations: { 'example.com/x': 'y' },
       // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
-      entries: { OPENAI_API_KEY: '${key}', OPENAI_BASE_URL: '${baseURL}' },
+      data: { token: '${key}', OPENAI_API_KEY: '${key}', OPENAI_BASE_URL: '${baseURL}' },
     },
   }),
   refuse(
@@ -161,15 +160,15 @@ export const virtualKeys: readonly Case[] = [
     'Required',
     'spec.modelMaxBudget.a.budgetDuration',
   ]),
-  refuse('VirtualKey', 'whose template overwrites the entry key', { 'spec.secretTemplate.entries': { key: 'x' } }, [
-    'KeyEntryIsTaken',
-    'spec.secretTemplate.entries',
+  refuse('VirtualKey', 'whose template overwrites the Secret key `key`', { 'spec.secretTemplate.data': { key: 'x' } }, [
+    'SecretKeyIsTaken',
+    'spec.secretTemplate.data',
   ]),
   refuse(
     'VirtualKey',
-    'whose template has an entry no Secret can have',
-    { 'spec.secretTemplate.entries': { 'a b': 'x' } },
-    ['EntryName', 'spec.secretTemplate.entries'],
+    'whose template has a key that no Secret can have',
+    { 'spec.secretTemplate.data': { 'a b': 'x' } },
+    ['EntryName', 'spec.secretTemplate.data'],
   ),
   refuse('VirtualKey', 'whose template names no possible Secret', { 'spec.secretTemplate.name': 'My_Secret' }, [
     'Malformed',

@@ -1,20 +1,20 @@
-// Connections to an instance's database and store, read from its Secrets through the entry names its `keys` objects map (DESIGN 10, Host names).
+// Connections to an instance's database and store, read from its Secrets through the Secret keys that its `keys` objects map (DESIGN 10, Host names).
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { err, ok, type Result } from '../failure/result.ts';
 import { decode } from '../json/base64.ts';
 import { ownMember } from '../json/json.ts';
 import { type DatabaseConnection, SSL_MODES, type StoreConnection } from '../ports/backends.ts';
 
-/** The reason why a Secret's data is not a connection: `entry` names the data entry, `problem` says what is wrong and what to do. */
+/** The reason why a Secret's data is not a connection: `key` names the Secret key, `problem` says what is wrong and what to do. */
 export interface ConnectionProblem {
   readonly reason: 'SecretKeyMissing' | 'SecretKeyInvalid';
-  readonly entry: string;
+  readonly key: string;
   readonly problem: string;
 }
 
 type SecretData = Readonly<Record<string, string>>;
 
-/** `data` as stored: base64. The host entry is `name` or `name:port`; an IPv6 address is in brackets. */
+/** `data` as stored: base64. The host is `name` or `name:port`; an IPv6 address is in brackets. */
 export function toDatabaseConnection(
   ref: GatewayInstanceSpec['databaseSecretRef'],
   data: SecretData,
@@ -47,7 +47,7 @@ export function toDatabaseConnection(
 
 type Tls = Pick<DatabaseConnection, 'sslmode' | 'sslrootcert'>;
 
-/** The optional entries `sslmode` and `sslrootcert`, meant as libpq means them: `require` with certificates is `verify-ca`. */
+/** The optional keys `sslmode` and `sslrootcert`, meant as libpq means them: `require` with certificates is `verify-ca`. */
 function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
   const text = read(data, 'sslmode');
   const sslrootcert = read(data, 'sslrootcert').trim();
@@ -70,7 +70,7 @@ function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
 const NO_AUTHORITIES =
   'is required to verify a certificate; write the certificates (PEM) of its authorities, or `system` with verify-full';
 
-/** The host entry is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word `memory`. */
+/** The host is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word `memory`. */
 export function toStoreConnection(
   ref: GatewayInstanceSpec['redisSecretRef'],
   data: SecretData,
@@ -102,31 +102,31 @@ export function toServiceHost(host: string, namespace: string): string {
 
 const isUrl = (host: string) => /^https?:\/\//.test(host);
 
-function toUpstash(entry: string, text: string, token: string): Result<StoreConnection, ConnectionProblem> {
+function toUpstash(key: string, text: string, token: string): Result<StoreConnection, ConnectionProblem> {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const loopback = url !== undefined && /^(localhost|127\.[0-9.]+|\[::1\])$/.test(url.hostname);
   if (url === undefined || (url.protocol === 'http:' && !loopback)) {
-    return err(invalid(entry, 'is not an address that is safe; write `https://…` (`http://` on loopback only)'));
+    return err(invalid(key, 'is not an address that is safe; write `https://…` (`http://` on loopback only)'));
   }
   return ok({ type: 'upstash', url: text, token });
 }
 
-/** UTF-8 text of a base64 entry. A trailing newline, which `echo` leaves, is not part of it. */
-const read = (data: SecretData, entry: string): string => decode(ownMember(data, entry) ?? '').replace(/\r?\n$/, '');
+/** UTF-8 text of a base64 value. A trailing newline, which `echo` leaves, is not part of it. */
+const read = (data: SecretData, key: string): string => decode(ownMember(data, key) ?? '').replace(/\r?\n$/, '');
 
 function toPort(text: string): number | undefined {
   const port = Number(text);
   return /^[0-9]{1,5}$/.test(text) && port >= 1 && port <= 65_535 ? port : undefined;
 }
 
-const missing = (entry: string): ConnectionProblem => ({
+const missing = (key: string): ConnectionProblem => ({
   reason: 'SecretKeyMissing',
-  entry,
+  key,
   problem: 'is not there; add it to the data of the Secret',
 });
 
-const invalid = (entry: string, problem: string): ConnectionProblem => ({
+const invalid = (key: string, problem: string): ConnectionProblem => ({
   reason: 'SecretKeyInvalid',
-  entry,
+  key,
   problem,
 });

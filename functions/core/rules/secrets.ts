@@ -1,4 +1,4 @@
-// Rules about the Secrets of an instance: each exists, with every entry that the instance maps, and the entries form an address.
+// Rules about the Secrets of an instance: each exists, with every key that the instance maps, and their values form an address.
 import type { GatewayInstanceSpec as Spec } from '#crds/kinds/gateway-instance.ts';
 import type { Result } from '../failure/result.ts';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from './connections.ts';
@@ -9,13 +9,13 @@ export type SecretData = Readonly<Record<string, string>>;
 
 /**
  * A Secret as far as the reader of a finding may know it: undefined where it is missing, or the reader may not read it. `listed`: the reader
- * may see the names of its entries. Readers of a condition may not.
+ * may see the names of its keys. Readers of a condition may not.
  */
 export type ReadSecret = { readonly data: SecretData; readonly listed: boolean } | undefined;
 
 export type SecretFinding = Finding<'SecretNotFound' | ConnectionProblem['reason']>;
 
-/** The Secret exists, with every entry that the instance maps, and the entries form an address. */
+/** The Secret exists, with every key that the instance maps, and their values form an address. */
 export const checkDatabaseSecret = (
   ref: Spec['databaseSecretRef'],
   namespace: string,
@@ -23,7 +23,7 @@ export const checkDatabaseSecret = (
 ): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.databaseSecretRef'), secret, (data) => toDatabaseConnection(ref, data));
 
-/** The same. A store in memory has no port and no password, one at a URL no port: only entries that it needs are required. */
+/** The same. A store in memory has no port and no password, one at a URL no port: only keys that it needs are required. */
 export const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.redisSecretRef'), secret, (data) => toStoreConnection(ref, data));
 
@@ -36,10 +36,10 @@ function checkAddress(
   const connection = parse(secret.data);
   if (connection.ok) return [];
   const { failure } = connection;
-  return failure.reason === 'SecretKeyMissing' ? missingEntries(use, secret) : [invalidEntry(use, failure)];
+  return failure.reason === 'SecretKeyMissing' ? missingKeys(use, secret) : [invalidValue(use, failure)];
 }
 
-/** The Secret of one model entry exists, with every entry that the model maps. */
+/** The Secret of one model entry exists, with every key that the model entry maps. */
 export function checkCredentials(
   ref: SecretRef,
   { index, identifier }: { readonly index: number; readonly identifier: string },
@@ -47,12 +47,12 @@ export function checkCredentials(
   secret: ReadSecret,
 ): SecretFinding[] {
   const use = { ...toUse(ref, namespace, `spec.models[${index}].modelCredentials`), entry: identifier };
-  return secret === undefined ? [secretNotFound(use)] : missingEntries(use, secret);
+  return secret === undefined ? [secretNotFound(use)] : missingKeys(use, secret);
 }
 
 interface SecretRef {
   readonly nameRef: string;
-  /** Member of the spec → data entry. */
+  /** Member of the spec → Secret key. */
   readonly keys: Readonly<Record<string, string | undefined>>;
 }
 
@@ -76,29 +76,26 @@ const secretNotFound = ({ namespace, nameRef, at, entry }: Use): SecretFinding =
   effect: 'refuse-unless-dry-run',
 });
 
-/** One finding for each mapped entry that the Secret lacks. */
-function missingEntries(
-  { nameRef, keys, at, entry: model }: Use,
-  { data, listed }: NonNullable<ReadSecret>,
-): SecretFinding[] {
+/** One finding for each mapped key that the Secret lacks. */
+function missingKeys({ nameRef, keys, at, entry }: Use, { data, listed }: NonNullable<ReadSecret>): SecretFinding[] {
   const there = Object.keys(data).sort().slice(0, 10);
   const has = listed ? ` (it has ${there.length === 0 ? 'none' : there.join(', ')})` : '';
-  return Object.entries(keys).flatMap(([member, entry]): SecretFinding[] => {
-    if (entry === undefined || Object.hasOwn(data, entry)) return [];
-    const message = `Secret ${JSON.stringify(nameRef)} has no entry of this name${forEntry(model)}; add it to the Secret, or correct the name${has}`;
+  return Object.entries(keys).flatMap(([member, key]): SecretFinding[] => {
+    if (key === undefined || Object.hasOwn(data, key)) return [];
+    const message = `Secret ${JSON.stringify(nameRef)} has no key of this name${forEntry(entry)}; add it to the Secret, or correct the name${has}`;
     const path = `${at}.keys${toMember(member)}`;
     return [
-      { rule: 'SecretKeyMissing', type: 'Not found', path, value: entry, message, effect: 'refuse-unless-dry-run' },
+      { rule: 'SecretKeyMissing', type: 'Not found', path, value: key, message, effect: 'refuse-unless-dry-run' },
     ];
   });
 }
 
 /** Only a warning: a Secret may be corrected at any time, without the instance being applied again. */
-function invalidEntry({ nameRef, keys, at }: Use, { reason, entry, problem }: ConnectionProblem): SecretFinding {
-  const [member] = Object.entries(keys).find(([, mapped]) => mapped === entry) ?? [''];
+function invalidValue({ nameRef, keys, at }: Use, { reason, key, problem }: ConnectionProblem): SecretFinding {
+  const [member] = Object.entries(keys).find(([, mapped]) => mapped === key) ?? [''];
   const path = `${at}.keys${toMember(member)}`;
-  const message = `this entry of Secret ${JSON.stringify(nameRef)} ${problem}`;
-  return { rule: reason, path, value: entry, message, effect: 'warn' };
+  const message = `the value of this key of Secret ${JSON.stringify(nameRef)} ${problem}`;
+  return { rule: reason, path, value: key, message, effect: 'warn' };
 }
 
 const forEntry = (entry: string | undefined): string =>

@@ -17,23 +17,20 @@ test.each([
   ['db.example:6000', 'db.example', 6000],
   ['[::1]:6000', '::1', 6000],
   ['db.example\n', 'db.example', 5432],
-])('a database host entry %j means %s port %i', (text, host, port) => {
+])('a database host %j means %s port %i', (text, host, port) => {
   const read = toDatabaseConnection(database, encode({ ...good, h: text }));
   expect(read).toEqual({ ok: true, value: { host, port, username: 'me', password: '', dbname: 'gateway' } });
 });
 
-test.each(['', 'postgres://db', 'db:', 'db:0', 'db:70000', 'a:b:c'])(
-  'a database host entry %j is refused by name',
-  (h) => {
-    const read = toDatabaseConnection(database, encode({ ...good, h }));
-    expect(read.ok === false && read.failure.entry).toBe('h');
-  },
-);
+test.each(['', 'postgres://db', 'db:', 'db:0', 'db:70000', 'a:b:c'])('a database host %j is refused by name', (h) => {
+  const read = toDatabaseConnection(database, encode({ ...good, h }));
+  expect(read.ok === false && read.failure.key).toBe('h');
+});
 
-test('a missing entry is named', () => {
+test('a missing key is named', () => {
   const { d: _, ...rest } = good;
   const read = toDatabaseConnection(database, encode(rest));
-  expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyMissing', entry: 'd' });
+  expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyMissing', key: 'd' });
 });
 
 const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----';
@@ -77,13 +74,10 @@ test.each([
   [{ sslmode: 'require', sslrootcert: 'system' }, 'sslmode'],
   [{ sslmode: 'prefer', sslrootcert: PEM }, 'sslmode'],
   [{ sslrootcert: PEM }, 'sslmode'],
-])(
-  'TLS entries %j of a database secret, which would verify less than they say, are refused at %s',
-  (entries, entry) => {
-    const read = toDatabaseConnection(database, encode({ ...good, ...entries }));
-    expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyInvalid', entry });
-  },
-);
+])('TLS entries %j of a database secret, which would verify less than they say, are refused at %s', (data, key) => {
+  const read = toDatabaseConnection(database, encode({ ...good, ...data }));
+  expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyInvalid', key });
+});
 
 test.each([
   [{ h: 'memory' }, { type: 'memory' }],
@@ -113,9 +107,9 @@ test.each([
   [{ h: 'kv/0', n: '1', p: '' }, 'h'],
   [{ h: 'http://eu1.example', p: 't' }, 'h'],
   [{ h: 'https://eu1.example' }, 'p'],
-])('a store secret %j is refused at entry %s', (data, entry) => {
+])('a store secret %j is refused at key %s', (data, key) => {
   const read = toStoreConnection(store, encode(data));
-  expect(read.ok === false && read.failure.entry).toBe(entry);
+  expect(read.ok === false && read.failure.key).toBe(key);
 });
 
 test.each([
@@ -130,15 +124,15 @@ test.each([
   expect(toServiceHost(host, 'apps')).toBe(found);
 });
 
-test.each(INHERITED_NAMES)('a Secret has no entry %s unless it has one of its own', (name) => {
+test.each(INHERITED_NAMES)('a Secret has no key %s unless it has one of its own', (name) => {
   for (const key of ['hostSecret', 'usernameSecret', 'passwordSecret', 'dbnameSecret', 'portSecret']) {
     const read = toDatabaseConnection({ ...database, keys: { ...database.keys, [key]: name } }, encode(good));
-    expect(read).toMatchObject({ failure: { reason: 'SecretKeyMissing', entry: name } });
+    expect(read).toMatchObject({ failure: { reason: 'SecretKeyMissing', key: name } });
   }
   const full = { h: 'kv', n: '6379', p: '' };
   for (const key of ['hostSecret', 'portSecret', 'passwordSecret']) {
     const read = toStoreConnection({ ...store, keys: { ...store.keys, [key]: name } }, encode(full));
-    expect(read).toMatchObject({ failure: { reason: 'SecretKeyMissing', entry: name } });
+    expect(read).toMatchObject({ failure: { reason: 'SecretKeyMissing', key: name } });
   }
   const own = JSON.parse(JSON.stringify(encode(good)).replace('"h":', `"${name}":`));
   const there = { ...database, keys: { ...database.keys, hostSecret: name } };

@@ -21,7 +21,7 @@ const URL_MARK = `\${baseURL}`;
 /** The Secret that a shape is for. */
 export interface Wanted {
   readonly name: string;
-  /** The instance's base address. An entry that wants it is left out until it is known. */
+  /** The instance's base address. A Secret key that needs it is left out until it is known. */
   readonly url: string | undefined;
   readonly prefixes: ReadonlyArray<string>;
   /** The one of this name that is there. */
@@ -32,7 +32,7 @@ export function shapeOf(key: VirtualKey, wanted: Wanted): SecretShape {
   const { name, url } = wanted;
   const template = key.spec.secretTemplate;
   const [labels, annotations] = [allowed('labels', template, wanted), allowed('annotations', template, wanted)];
-  const further = Object.entries(template?.entries ?? {}).filter(
+  const further = Object.entries(template?.data ?? {}).filter(
     ([, text]) => url !== undefined || !text.includes(URL_MARK),
   );
   return {
@@ -40,9 +40,8 @@ export function shapeOf(key: VirtualKey, wanted: Wanted): SecretShape {
     labels: { ...labels, ...OWNED_LABELS },
     annotations: { ...annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(labels, annotations) },
     owners: key.spec.deletionPolicy === 'Retain' ? [] : [controllerOf(key)],
-    entries: {
-      ...Object.fromEntries(further.map(([entry, text]) => [entry, text.replaceAll(URL_MARK, () => url ?? '')])),
-      ...(template?.entry === undefined ? {} : { [template.entry]: KEY_MARK }),
+    data: {
+      ...Object.fromEntries(further.map(([name, text]) => [name, text.replaceAll(URL_MARK, () => url ?? '')])),
       key: KEY_MARK,
     },
   };
@@ -103,7 +102,7 @@ function parse(text = 'null'): z.output<typeof Recorded> {
 
 /** The data that a shape makes of a value. */
 export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, string> {
-  return new Map(Object.entries(shape.entries).map(([name, text]) => [name, text.replaceAll(KEY_MARK, () => value)]));
+  return new Map(Object.entries(shape.data).map(([name, text]) => [name, text.replaceAll(KEY_MARK, () => value)]));
 }
 
 /**
@@ -141,7 +140,7 @@ export function driftOf(secret: PresentSecret, shape: SecretShape): string {
     labels: lacks(secret.labels, labels),
     annotations: lacks(secret.annotations, annotations),
     owners: !sameJson(uids(ownersAfter(secret.owners, shape)), uids(secret.owners)),
-    entries: !sameJson(Object.fromEntries(wanted), Object.fromEntries(secret.data)),
+    data: !sameJson(Object.fromEntries(wanted), Object.fromEntries(secret.data)),
   };
   return Object.entries(differs)
     .flatMap(([part, differ]) => (differ ? [part] : []))

@@ -186,10 +186,9 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
       clear: { budgetTimeZone: null },
     },
     'secretTemplate.name': within('secretTemplate', optional('name', 'elsewhere')),
-    'secretTemplate.entry': within('secretTemplate', optional('entry', 'TOKEN')),
     'secretTemplate.labels': within('secretTemplate', optional('labels', { seven: '7' })),
     'secretTemplate.annotations': within('secretTemplate', optional('annotations', { seven: '7' })),
-    'secretTemplate.entries': within('secretTemplate', optional('entries', { BASE: `\${baseURL}` })),
+    'secretTemplate.data': within('secretTemplate', optional('data', { BASE: `\${baseURL}` })),
     'rotation.every': optional('rotation', { every: '7d' }),
     'rotation.overlap': {
       before: { rotation: { every: '7d' } },

@@ -156,7 +156,7 @@ describe('an instance', () => {
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False SecretKeyMissing');
     expect(await message('ModelsReady')).toMatch(
-      /"apiBase": Secret "openai" has no entry of this name, for model "small"; add/,
+      /"apiBase": Secret "openai" has no key of this name, for model "small"; add/,
     );
     expect((await main()).models).toMatchObject([
       { identifier: 'small', ready: false, reason: 'SecretKeyMissing' },

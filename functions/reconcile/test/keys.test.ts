@@ -66,10 +66,9 @@ describe('a new key', () => {
     const value = await working({
       secretTemplate: {
         name: 'my-secret',
-        entry: 'token',
         labels: { app: 'chat' },
         annotations: { note: 'x' },
-        entries: { OPENAI_API_KEY: `\${key}`, OPENAI_BASE_URL: `\${baseURL}/v1` },
+        data: { token: `\${key}`, OPENAI_API_KEY: `\${key}`, OPENAI_BASE_URL: `\${baseURL}/v1` },
       },
     });
     expect(value).toBe('');
@@ -85,7 +84,7 @@ describe('a new key', () => {
       OPENAI_API_KEY: key,
       OPENAI_BASE_URL: 'http://gateway.test/default/main/v1',
     });
-    await editKey({ secretTemplate: { entry: null, entries: { OPENAI_API_KEY: null } } });
+    await editKey({ secretTemplate: { data: { token: null, OPENAI_API_KEY: null } } });
     await harness.resync();
     expect(await data('my-secret')).toEqual({ key, OPENAI_BASE_URL: 'http://gateway.test/default/main/v1' });
     await editKey({ secretTemplate: { name: 'other' } });

@@ -87,7 +87,7 @@ describe('a key that rotates', () => {
   });
 
   test('has all entries of its Secret with the new value', async () => {
-    await working({ ...HOURLY, secretTemplate: { entry: 'token', entries: { OPENAI_API_KEY: `\${key}` } } });
+    await working({ ...HOURLY, secretTemplate: { data: { token: `\${key}`, OPENAI_API_KEY: `\${key}` } } });
     await pass(HOUR);
     const { data } = (await harness.get(RESOURCES.secrets, 'chat-key')) as unknown as { data: Record<string, string> };
     expect(new Set(Object.values(data)).size).toBe(1);

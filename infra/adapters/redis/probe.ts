@@ -64,11 +64,11 @@ async function evictionPolicy(read: () => Promise<unknown>): Promise<string | un
 /** The error, and what to check. */
 function toAdvice(reason: string): string {
   if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason)) {
-    return `${reason}: check the password entry of the store Secret`;
+    return `${reason}: check the password in the store Secret`;
   }
   if (reason.startsWith('OOM')) return `${reason}: give the store more memory`;
   if (/^(READONLY|MOVED|NOPERM|MISCONF)/.test(reason)) {
     return `${reason}: the ledger needs one primary on which this user may run scripts and write`;
   }
-  return `${reason}: check the host and port entries of the store Secret, whether it speaks TLS (\`rediss://name\`), and that nothing stands between`;
+  return `${reason}: check the host and port in the store Secret, whether it speaks TLS (\`rediss://name\`), and that nothing stands between`;
 }

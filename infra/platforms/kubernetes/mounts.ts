@@ -83,5 +83,5 @@ function readEntries(folder: string, names: ReadonlyArray<string>): Readonly<Rec
 
 function orThrow<T>(connection: Result<T, ConnectionProblem>): T {
   if (connection.ok) return connection.value;
-  throw new Error(`${connection.failure.entry} ${connection.failure.problem}`);
+  throw new Error(`${connection.failure.key} ${connection.failure.problem}`);
 }

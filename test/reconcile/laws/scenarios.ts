@@ -83,7 +83,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: then((harness) =>
       harness.edit(virtualKeys, 'chat', {
         // biome-ignore lint/suspicious/noTemplateCurlyInString: the mark of the template
-        spec: { secretTemplate: { name: 'chat-env', entries: { OPENAI_API_KEY: '${key}' } } },
+        spec: { secretTemplate: { name: 'chat-env', data: { OPENAI_API_KEY: '${key}' } } },
       }),
     ),
   },

@@ -28,7 +28,7 @@ describe('an instance', () => {
   test('that maps an entry which the Secret lacks is refused, with the entries that are there', async () => {
     const keys = { ...GOOD.GatewayInstance.databaseSecretRef.keys, dbnameSecret: 'dbname' };
     expect((await instance({ databaseSecretRef: { nameRef: 'database', keys } })).refused).toEqual([
-      'spec.databaseSecretRef.keys.dbnameSecret: Not found: "dbname": Secret "database" has no entry of this name; add it to the Secret, or correct the name (it has host, name, password, user)',
+      'spec.databaseSecretRef.keys.dbnameSecret: Not found: "dbname": Secret "database" has no key of this name; add it to the Secret, or correct the name (it has host, name, password, user)',
     ]);
     const store = { nameRef: 'store', keys: { hostSecret: 'host', portSecret: 'p', passwordSecret: 'q' } };
     expect((await instance({ redisSecretRef: store })).refused).toHaveLength(3);
@@ -53,10 +53,10 @@ describe('an instance', () => {
     expect(refused).toEqual([]);
     expect(warnings).toEqual([
       expect.stringContaining(
-        'spec.databaseSecretRef.keys.hostSecret: "host": this entry of Secret "odd" is not a host; write',
+        'spec.databaseSecretRef.keys.hostSecret: "host": the value of this key of Secret "odd" is not a host; write',
       ),
       expect.stringContaining(
-        'spec.redisSecretRef.keys.hostSecret: "host": this entry of Secret "odd" is not a host; write',
+        'spec.redisSecretRef.keys.hostSecret: "host": the value of this key of Secret "odd" is not a host; write',
       ),
     ]);
   });
@@ -81,7 +81,7 @@ describe('an instance', () => {
     expect((await instance({ models })).refused).toEqual([
       'GatewayInstance "main" is invalid:',
       expect.stringContaining(
-        '- spec.models[0].modelCredentials.keys.apiKey: Not found: "token": Secret "creds-gpt-4o" has no entry of this name, for model "gpt-4o"; add it to the Secret, or correct the name (it has apiKey)',
+        '- spec.models[0].modelCredentials.keys.apiKey: Not found: "token": Secret "creds-gpt-4o" has no key of this name, for model "gpt-4o"; add it to the Secret, or correct the name (it has apiKey)',
       ),
       expect.stringContaining(
         '- spec.models[1].modelCredentials.nameRef: Not found: "creds-claude": no readable Secret of this name is in namespace "platform", for model "claude"; ',

@@ -122,9 +122,9 @@ describeUnless(missing, 'a Redis', () => {
     });
 
     test.each([
-      ['with a wrong password', { password: 'wrong' }, /WRONGPASS.*check the password entry/],
-      ['without a password', { password: '' }, /NOAUTH.*check the password entry/],
-      ['on a port without a listener', { port: 1 }, /ECONNREFUSED.*check the host and port entries/],
+      ['with a wrong password', { password: 'wrong' }, /WRONGPASS.*check the password in the store Secret/],
+      ['without a password', { password: '' }, /NOAUTH.*check the password in the store Secret/],
+      ['on a port without a listener', { port: 1 }, /ECONNREFUSED.*check the host and port in the store Secret/],
       ['under a name that is not there', { host: 'nowhere.invalid' }, /ENOTFOUND|EAI_AGAIN/],
       ['over TLS that it does not speak', { tls: true }, /whether it speaks TLS/],
     ])('%s is unreachable, with advice on what to check', async (_, change, message) => {

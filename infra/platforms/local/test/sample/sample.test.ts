@@ -7,7 +7,7 @@ import { SAMPLE_KEY, waitForKey } from '../../sample/sample.ts';
 test.each([
   ['Full', {}],
   ['Redacted', {}],
-  ['Redacted', { secretTemplate: { name: 'elsewhere', entry: 'OPENAI_API_KEY' } }],
+  ['Redacted', { secretTemplate: { name: 'elsewhere', data: { OPENAI_API_KEY: `\${key}` } } }],
 ])("the first call is made with the value in the key's Secret where the instance shows it %s", async (mode, spec) => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance({ keyValueInStatus: mode }), makeKey(spec, SAMPLE_KEY.name));
