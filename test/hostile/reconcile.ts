@@ -11,6 +11,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
+import { boundNameLookups } from '../../infra/runtime/node/name-lookup.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { answerMemory } from '../../infra/runtime/node/reply-memory.ts';
 import { createStoreMaintenance } from '../../infra/runtime/node/store-maintenance.ts';
@@ -40,6 +41,8 @@ export interface Outcome {
 }
 
 const RESYNCS = 2;
+
+boundNameLookups();
 
 function objectsOf({ namespace, database, store, keys }: Tenant): KubeObject[] {
   const { host, port, username, password, dbname } = database;

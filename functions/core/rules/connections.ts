@@ -60,12 +60,17 @@ function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
     if (sslmode === 'verify-ca' || sslmode === 'verify-full') return err(invalid('sslrootcert', NO_AUTHORITIES));
     return ok(sslmode === undefined ? {} : { sslmode });
   }
+  if (sslrootcert.length > MAX_AUTHORITIES)
+    return err(invalid('sslrootcert', 'must be at most 64 KiB; keep only the authorities of this database'));
   if (!isSystem && !sslrootcert.includes('-----BEGIN CERTIFICATE-----'))
     return err(invalid('sslrootcert', 'must be certificates (PEM) or `system`'));
   if (sslmode === undefined || sslmode === 'prefer')
     return err(invalid('sslmode', 'must be require, verify-ca or verify-full where sslrootcert is there'));
   return ok({ sslmode, sslrootcert });
 }
+
+/** Characters of `sslrootcert`. Reading certificates takes time and memory that all instances share. */
+const MAX_AUTHORITIES = 65_536;
 
 const NO_AUTHORITIES =
   'is required to verify a certificate; write the certificates (PEM) of its authorities, or `system` with verify-full';

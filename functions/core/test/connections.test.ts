@@ -70,6 +70,7 @@ test.each([
   [{ sslmode: 'verify-ca' }, 'sslrootcert'],
   [{ sslmode: 'verify-full' }, 'sslrootcert'],
   [{ sslmode: 'verify-full', sslrootcert: '/etc/ssl/root.crt' }, 'sslrootcert'],
+  [{ sslmode: 'verify-full', sslrootcert: `${PEM}\n`.repeat(2000) }, 'sslrootcert'],
   [{ sslmode: 'verify-ca', sslrootcert: 'system' }, 'sslmode'],
   [{ sslmode: 'require', sslrootcert: 'system' }, 'sslmode'],
   [{ sslmode: 'prefer', sslrootcert: PEM }, 'sslmode'],

@@ -1,4 +1,5 @@
 // The pool of connections to one database, with TLS as its `sslmode` asks for it.
+import { createSecureContext } from 'node:tls';
 import pg from 'pg';
 import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
@@ -29,11 +30,12 @@ export interface MeteredPool {
 export function openPool(connection: DatabaseConnection, deps: PoolDependencies): MeteredPool {
   const mode = modeOf(connection);
   const isVerifiable = deps.trustsSystemOnly !== true || [undefined, 'system'].includes(connection.sslrootcert);
-  let pool = createPool(connection, tlsOf(mode, connection.sslrootcert), deps);
+  let pool: pg.Pool | undefined;
   return {
     connect: async () => {
-      const asked = pool;
       if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
+      pool ??= createPool(connection, tlsOf(mode, connection.sslrootcert), deps);
+      const asked = pool;
       try {
         return await connect(asked);
       } catch (error) {
@@ -50,7 +52,7 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
         return connect(pool);
       }
     },
-    end: () => pool.end(),
+    end: async () => pool?.end(),
   };
 }
 
@@ -64,11 +66,11 @@ function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
   return sslmode ?? (isLoopback ? 'disable' : 'prefer');
 }
 
-/** `require` verifies where authorities are named, as libpq's does. */
+/** `require` verifies where authorities are named, as libpq's does. Their certificates are read once for all connections of the pool. */
 function tlsOf(mode: SslMode, sslrootcert: string | undefined): pg.ConnectionConfig['ssl'] {
   if (mode === 'disable') return false;
   if (mode === 'prefer' || sslrootcert === undefined) return { rejectUnauthorized: false };
-  const authorities = sslrootcert === 'system' ? {} : { ca: sslrootcert };
+  const authorities = sslrootcert === 'system' ? {} : { secureContext: createSecureContext({ ca: sslrootcert }) };
   return mode === 'verify-full' ? authorities : { ...authorities, checkServerIdentity: () => undefined };
 }
 
