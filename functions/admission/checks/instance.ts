@@ -24,8 +24,8 @@ export const storeSecret: InstanceCheck = ({ metadata: { namespace }, spec: { re
   checkStoreSecret(ref, namespace, facts.secrets.get(ref.nameRef));
 
 export const modelCredentials: InstanceCheck = ({ metadata: { namespace }, spec, facts }) =>
-  spec.models.flatMap(({ identifier, modelCredentials: ref }, index) =>
-    ref === undefined ? [] : checkCredentials(ref, { index, identifier }, namespace, facts.secrets.get(ref.nameRef)),
+  spec.models.flatMap(({ modelCredentials: ref, ...entry }, index) =>
+    ref === undefined ? [] : checkCredentials(ref, { ...entry, index }, namespace, facts.secrets.get(ref.nameRef)),
   );
 
 const MAX_NAMED = 5;

@@ -1,7 +1,12 @@
 // Rules about the Secrets of an instance: each exists, with every key that the instance maps, and their values form an address.
 import type { GatewayInstanceSpec as Spec } from '#crds/kinds/gateway-instance.ts';
+import type { ModelEntry } from '#crds/kinds/model-entry.ts';
 import type { Result } from '../failure/result.ts';
+import { decode } from '../json/base64.ts';
+import { ownMember } from '../json/json.ts';
+import { modelOf } from '../models/entry-model.ts';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from './connections.ts';
+import { type CredentialProblem, toAccess } from './credentials.ts';
 import type { Finding } from './finding.ts';
 
 /** Base64, as stored. */
@@ -39,15 +44,39 @@ function checkAddress(
   return failure.reason === 'SecretKeyMissing' ? missingKeys(use, secret) : [invalidValue(use, failure)];
 }
 
-/** The Secret of one model entry exists, with every key that the model entry maps. */
+/** The Secret of one model entry exists, with every key that the model entry maps, and the gateway can call the provider with their values. */
 export function checkCredentials(
   ref: SecretRef,
-  { index, identifier }: { readonly index: number; readonly identifier: string },
+  { index, identifier, gatewayParams }: CredentialedEntry,
   namespace: string,
   secret: ReadSecret,
 ): SecretFinding[] {
   const use = { ...toUse(ref, namespace, `spec.models[${index}].modelCredentials`), entry: identifier };
-  return secret === undefined ? [secretNotFound(use)] : missingKeys(use, secret);
+  if (secret === undefined) return [secretNotFound(use)];
+  const missing = missingKeys(use, secret);
+  if (missing.length > 0) return missing;
+  const values = Object.entries(ref.keys).flatMap(([name, key = '']) => {
+    const value = ownMember(secret.data, key);
+    return value === undefined ? [] : [[name, decode(value)] as const];
+  });
+  const access = toAccess({ ...modelOf(gatewayParams), apiBase: gatewayParams.apiBase }, values);
+  return access.ok ? [] : invalidCredential(use, access.failure);
+}
+
+interface CredentialedEntry {
+  readonly index: number;
+  readonly identifier: string;
+  readonly gatewayParams: ModelEntry['gatewayParams'];
+}
+
+/** A model entry without an address has a finding of its own (`noAddress`). */
+function invalidCredential({ nameRef, keys, at, entry }: Use, { credential, problem }: CredentialProblem): Finding[] {
+  const key = credential === undefined ? undefined : ownMember(keys, credential);
+  if (credential === undefined || (key === undefined && credential === 'apiBase')) return [];
+  const what = key === undefined ? '' : `this key of Secret ${JSON.stringify(nameRef)} `;
+  const message = `${what}${problem}${forEntry(entry)}; the gateway skips the model entry until you correct the Secret`;
+  const path = `${at}.keys${toMember(credential)}`;
+  return [{ rule: 'SecretKeyInvalid', path, value: key, message, effect: 'refuse-unless-dry-run' }];
 }
 
 interface SecretRef {

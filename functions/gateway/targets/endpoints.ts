@@ -1,11 +1,10 @@
 // Endpoints of model entries: address and credentials, made again when a mounted value has changed.
 
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { malformedPart, ownAddress, partsOf, providerOf } from '#core/models/providers.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import type { Credentials } from '#core/ports/serving.ts';
+import { type CredentialProblem, toAccess } from '#core/rules/credentials.ts';
 import type { Codec, Endpoint } from '../wire/codec.ts';
-import { signingOf } from './signing.ts';
 
 /** An endpoint, or why the entry cannot be called. */
 export type Reached = Result<Endpoint, string>;
@@ -46,23 +45,19 @@ export function createEndpoints(credentials: Credentials) {
 }
 
 function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string | undefined>): Reached {
-  const provider = providerOf(entry.provider, entry.model);
-  const credentials: Record<string, string> = {};
-  for (const [at, [name, ref]] of Object.entries(entry.credentials).entries()) {
-    // Secrets made from files end in a newline, which is not part of the value.
-    const value = values[at]?.trim();
-    if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
-    credentials[name] = value;
-  }
-  const malformed = malformedPart(credentials);
-  if (malformed !== undefined) return err(`credential ${malformed} cannot be part of an address`);
-  const base = credentials.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials);
-  if (base === undefined)
-    return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
-  if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
-    return err('apiBase is not an http address without user name and password');
-  const signing = signingOf(provider, credentials, base);
-  if (!signing.ok) return signing;
+  const names = Object.keys(entry.credentials);
+  const access = toAccess(
+    entry,
+    names.map((name, at) => [name, values[at]]),
+  );
+  if (!access.ok) return err(describe(access.failure, entry));
+  const { provider, base, credentials, signing } = access.value;
   const address = { entry, provider, base: base.replace(/\/+$/, ''), credentials };
-  return ok({ ...address, codec, route: codec.routeTo(address), signing: signing.value });
+  return ok({ ...address, codec, route: codec.routeTo(address), signing });
+}
+
+function describe({ credential, problem }: CredentialProblem, { credentials }: SnapshotEntry): string {
+  if (credential === undefined) return problem;
+  const ref = credentials[credential];
+  return `credential ${credential} ${problem}${ref === undefined ? '' : `: ${ref.secret}/${ref.entry}`}`;
 }

@@ -29,7 +29,7 @@ describe.each(Object.keys(PLACES))('the credential %s', (name) => {
     for (const provider of [...PROVIDER_NAMES, 'inhouse']) {
       for (const more of [{}, { apiBase: 'https://us-east5-aiplatform.googleapis.com/v1' }]) {
         const reached = reach(provider, { ...PLACES, ...more, [name]: value });
-        expect(reached).toEqual({ ok: false, failure: `credential ${name} cannot be part of an address` });
+        expect(reached).toEqual({ ok: false, failure: `credential ${name} cannot be part of an address: s/${name}` });
       }
     }
   });

@@ -106,6 +106,20 @@ describe('the address of a target', () => {
     expect(lines).toMatchObject([{ level: 'error', fields: { skipped: [expect.stringMatching(/^gpt: ./)] } }]);
   });
 
+  test('is logged as missing or as empty, with the Secret and its key', async () => {
+    const credentials = (secret: string) => ({ credentials: { apiKey: { secret, entry: 'key' } } });
+    const { chat, lines } = stage({
+      snapshot: snapshotOf([entry('a', credentials('missing')), entry('b', credentials('empty'))]),
+      deps: { credentials: { read: (secret) => SECRETS[secret] } },
+    });
+    await chat({ ...CHAT, model: 'a' });
+    await chat({ ...CHAT, model: 'b' });
+    expect(lines.map(({ fields }) => fields?.skipped)).toEqual([
+      ['a: credential apiKey is not there: missing/key'],
+      ['b: credential apiKey is empty: empty/key'],
+    ]);
+  });
+
   test('of one entry missing leaves the work to the others', async () => {
     const snapshot = snapshotOf([entry('gpt', { provider: 'inhouse' }), entry('gpt', { identifier: 'second' })]);
     const { chat, ledger } = stage({ snapshot });

@@ -169,12 +169,12 @@ function entryProblems(
     all.violations.get(idOf(kind, metadata)) ?? [],
     ({ path }) => /^spec\.models\[(\d+)\]\./.exec(path)?.[1],
   );
-  const ofCredentials = ({ identifier, modelCredentials: ref }: (typeof spec.models)[number], index: number) =>
+  const ofCredentials = ({ modelCredentials: ref, ...entry }: (typeof spec.models)[number], index: number) =>
     ref === undefined
       ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
         toProblem(violations.get(`${index}`) ?? [])
       : checkSecret(secrets, ref.nameRef, (secret) =>
-          checkCredentials(ref, { index, identifier }, metadata.namespace, secret),
+          checkCredentials(ref, { ...entry, index }, metadata.namespace, secret),
         );
   return new Map(
     spec.models.flatMap((entry, index) => {

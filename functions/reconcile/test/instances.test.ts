@@ -170,6 +170,19 @@ describe('an instance', () => {
     expect(await ready()).toBe('False SecretKeyMissing');
   });
 
+  test.each([
+    ['apiKey', '', '"apiKey": this key of Secret "openai" is empty, for model "small"; the gateway skips'],
+    ['apiBase', btoa('hush'), '"apiBase": this key of Secret "openai" must be an http address, without'],
+  ])('whose gateway skips an entry, because %s of its Secret is %j, says so', async (key, value, why) => {
+    await harness.apply(makeInstance());
+    await harness.edit(RESOURCES.secrets, 'openai', { data: { [key]: value } });
+    await harness.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await condition('ModelsReady')).toBe('False SecretKeyInvalid');
+    expect(await message('ModelsReady')).toContain(`spec.models[0].modelCredentials.keys.${key}: ${why}`);
+    expect(await message('ModelsReady')).not.toContain('hush');
+  });
+
   test('without models is legal, and not ready', async () => {
     await harness.apply(makeInstance({ models: [] }));
     await harness.resync();

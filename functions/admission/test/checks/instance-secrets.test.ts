@@ -89,6 +89,30 @@ describe('an instance', () => {
     ]);
   });
 
+  test.each([
+    ['apiKey', 'is empty', { apiKey: ' \n' }, {}],
+    ['apiBase', 'must be an http address', { apiKey: 'hush', apiBase: 'hush.example/v1' }, {}],
+    ['apiBase', 'must be an http address', { apiKey: 'hush', apiBase: 'https://me:hush@host' }, {}],
+    ['awsRegion', 'cannot be part', { awsRegion: 'hush.example/' }, { model: 'bedrock/m' }],
+    ['awsRegion', 'is missing', { awsAccessKeyId: 'hush', awsSecretAccessKey: 'hush' }, { model: 'bedrock/m' }],
+    ['vertexCredentials', 'must be the JSON key', { vertexCredentials: 'hush' }, { model: 'vertex_ai/m' }],
+  ])('whose %s in a Secret %s, so that the gateway skips the entry, is refused', async (name, why, values, params) => {
+    await world.put(RESOURCES.secrets, secretOf('odd', values));
+    const keys = Object.fromEntries(Object.keys(values).map((key) => [key, key]));
+    const prices = { inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' };
+    const entry = {
+      modelCredentials: { nameRef: 'odd', keys },
+      gatewayParams: { model: 'openai/m', apiBase: 'https://host/v1', ...prices, ...params },
+    };
+    const models = [modelEntry('gpt-4o', entry)];
+    const { refused } = await instance({ models });
+    expect(refused).toEqual([expect.stringContaining(`spec.models[0].modelCredentials.keys.${name}: `)]);
+    expect(refused.join()).toContain(why);
+    expect(refused.join()).not.toContain('hush');
+    // The same file may correct the Secret.
+    expect((await instance({ models }, {}, { dryRun: true })).refused).toEqual([]);
+  });
+
   test('whose entries share one Secret is refused, unless the annotation allows it', async () => {
     const models = [
       modelEntry('gpt-4o'),

@@ -1,9 +1,15 @@
 // The signing of an entry's requests, where there is no `apiKey`: keys of AWS, a service account of Google, or the role of the Pod.
 
-import { err, ok, type Result } from '#core/failure/result.ts';
-import { member, parseJson, textOf } from '#core/json/json.ts';
-import type { Provider } from '#core/models/providers.ts';
-import type { Signing } from '#core/ports/serving.ts';
+import { err, ok, type Result } from '../failure/result.ts';
+import { member, parseJson, textOf } from '../json/json.ts';
+import type { Provider } from '../models/providers.ts';
+import type { Signing } from '../ports/serving.ts';
+
+/** The credential that is missing or wrong, and what it must be. */
+interface SigningProblem {
+  readonly credential: string;
+  readonly problem: string;
+}
 
 type Credentials = Readonly<Record<string, string>>;
 
@@ -15,7 +21,7 @@ export function signingOf(
   { signing }: Pick<Provider, 'signing'>,
   credentials: Credentials,
   base: string,
-): Result<Signing | undefined, string> {
+): Result<Signing | undefined, SigningProblem> {
   if (credentials.apiKey !== undefined) return ok(undefined);
   if (signing === 'bedrock' || signing === 'bedrock-mantle') return signingOfAws(credentials, signing);
   if (signing !== 'google') return ok(undefined);
@@ -24,20 +30,24 @@ export function signingOf(
   if (vertexProject === undefined) return ok(undefined);
   // The token is that of the Pod, or of its node: whoever gets it may do what they may.
   if (!GOOGLE.test(base))
-    return err(
-      'the role of the Pod is for https addresses of googleapis.com: give the entry vertexCredentials or an apiKey',
-    );
+    return err({
+      credential: 'vertexCredentials',
+      problem: 'is missing, as is apiKey: the role of the Pod is for https addresses of googleapis.com only',
+    });
   return ok({ by: 'pod-role', of: 'google' });
 }
 
-function signingOfAws(credentials: Credentials, service: string): Result<Signing | undefined, string> {
+function signingOfAws(credentials: Credentials, service: string): Result<Signing | undefined, SigningProblem> {
   const { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsRegion: region } = credentials;
   if (accessKeyId === undefined && secretAccessKey === undefined) {
     return ok(region === undefined ? undefined : { by: 'pod-role', of: 'aws', service, region });
   }
-  if (accessKeyId === undefined) return err('credential awsAccessKeyId is missing beside awsSecretAccessKey');
-  if (secretAccessKey === undefined) return err('credential awsSecretAccessKey is missing beside awsAccessKeyId');
-  if (region === undefined) return err('credential awsRegion is missing: requests are signed for a region');
+  if (accessKeyId === undefined)
+    return err({ credential: 'awsAccessKeyId', problem: 'is missing beside awsSecretAccessKey' });
+  if (secretAccessKey === undefined)
+    return err({ credential: 'awsSecretAccessKey', problem: 'is missing beside awsAccessKeyId' });
+  if (region === undefined)
+    return err({ credential: 'awsRegion', problem: 'is missing: requests are signed for a region' });
   const { awsSessionToken: sessionToken } = credentials;
   const session = sessionToken === undefined ? {} : { sessionToken };
   return ok({ by: 'aws', service, region, accessKeyId, secretAccessKey, ...session });
@@ -48,15 +58,19 @@ const GOOGLE = /^https:\/\/([a-z0-9-]+\.)*googleapis\.com(:443)?(\/|$)/i;
 /** Google's own address, or one of this machine, as tests and proxies have: the key file decides who sees a signed assertion. */
 const TOKEN_URI = /^(https:\/\/([a-z0-9-]+\.)*googleapis\.com|http:\/\/127\.0\.0\.1:\d+)\//;
 
-function signingOfGoogle(text: string): Result<Signing, string> {
+function signingOfGoogle(text: string): Result<Signing, SigningProblem> {
   const file = parseJson(text);
   const [clientEmail, privateKey] = [textOf(member(file, 'client_email')), textOf(member(file, 'private_key'))];
   if (clientEmail === undefined || privateKey === undefined)
-    return err(
-      'credential vertexCredentials must be the JSON key of a service account, with client_email and private_key',
-    );
+    return err({
+      credential: 'vertexCredentials',
+      problem: 'must be the JSON key of a service account, with client_email and private_key',
+    });
   const tokenUri = textOf(member(file, 'token_uri')) ?? 'https://oauth2.googleapis.com/token';
   if (!TOKEN_URI.test(tokenUri))
-    return err('credential vertexCredentials: token_uri must be an address of googleapis.com');
+    return err({
+      credential: 'vertexCredentials',
+      problem: 'must have a token_uri that is an address of googleapis.com',
+    });
   return ok({ by: 'google', clientEmail, privateKey, privateKeyId: textOf(member(file, 'private_key_id')), tokenUri });
 }

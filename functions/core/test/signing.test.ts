@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { providerOf } from '#core/models/providers.ts';
-import { signingOf } from '../targets/signing.ts';
+import { signingOf } from '../rules/signing.ts';
 
 const AWS = { awsAccessKeyId: 'AKID', awsSecretAccessKey: 'secret', awsRegion: 'eu-west-1' };
 const ACCOUNT = { client_email: 'a@b.iam.gserviceaccount.com', private_key: 'PEM', private_key_id: 'k1' };
@@ -43,31 +43,34 @@ test.each<[string, string, Record<string, string>, object | undefined]>([
   expect(signing.ok && signing.value).toEqual(expected === undefined ? undefined : expect.objectContaining(expected));
 });
 
-test.each<[string, Record<string, string>, string]>([
+test.each<[string, Record<string, string>, object]>([
   [
     'bedrock',
     { awsAccessKeyId: 'AKID', awsRegion: 'r' },
-    'credential awsSecretAccessKey is missing beside awsAccessKeyId',
+    { credential: 'awsSecretAccessKey', problem: 'is missing beside awsAccessKeyId' },
   ],
   [
     'bedrock',
     { awsSecretAccessKey: 'hush', awsRegion: 'r' },
-    'credential awsAccessKeyId is missing beside awsSecretAccessKey',
+    { credential: 'awsAccessKeyId', problem: 'is missing beside awsSecretAccessKey' },
   ],
   [
     'bedrock',
     { awsAccessKeyId: 'AKID', awsSecretAccessKey: 'hush' },
-    'credential awsRegion is missing: requests are signed for a region',
+    { credential: 'awsRegion', problem: 'is missing: requests are signed for a region' },
   ],
   [
     'vertex_ai',
     vertex('hush'),
-    'credential vertexCredentials must be the JSON key of a service account, with client_email and private_key',
+    {
+      credential: 'vertexCredentials',
+      problem: 'must be the JSON key of a service account, with client_email and private_key',
+    },
   ],
   [
     'vertex_ai',
     vertex({ ...ACCOUNT, token_uri: 'https://googleapis.com.evil.example/t' }),
-    'credential vertexCredentials: token_uri must be an address of googleapis.com',
+    { credential: 'vertexCredentials', problem: 'must have a token_uri that is an address of googleapis.com' },
   ],
 ])(
   '%s: an entry whose credentials do not fit cannot be called, and the reason has no value of them',

@@ -1,0 +1,51 @@
+// The rule about a model entry's credentials: their values make an address and a signature. The gateway skips an entry whose values do not.
+import { err, ok, type Result } from '../failure/result.ts';
+import { malformedPart, ownAddress, type Provider, partsOf, providerOf } from '../models/providers.ts';
+import type { Signing } from '../ports/serving.ts';
+import { signingOf } from './signing.ts';
+
+/** The reason why values are no credentials; it never contains a value. */
+export interface CredentialProblem {
+  /** The name of the credential that is wrong or missing; absent: the entry has no address. */
+  readonly credential?: string;
+  readonly problem: string;
+}
+
+/** An entry's address, and the credentials for it. */
+export interface Access {
+  readonly provider: Provider;
+  /** The address before the paths of the APIs. */
+  readonly base: string;
+  readonly credentials: Readonly<Record<string, string>>;
+  readonly signing: Signing | undefined;
+}
+
+interface Entry {
+  readonly provider: string;
+  readonly model: string;
+  readonly apiBase?: string | undefined;
+}
+
+/** `values`: texts by the name of the credential, in the order of the entry; undefined where the Secret or its key does not exist. */
+export function toAccess(
+  { provider: name, model, apiBase }: Entry,
+  values: ReadonlyArray<readonly [name: string, value: string | undefined]>,
+): Result<Access, CredentialProblem> {
+  const provider = providerOf(name, model);
+  const credentials: Record<string, string> = {};
+  for (const [credential, value] of values) {
+    if (value === undefined) return err({ credential, problem: 'is not there' });
+    // Secrets made from files end in a newline, which is not part of the value.
+    credentials[credential] = value.trim();
+    if (credentials[credential] === '') return err({ credential, problem: 'is empty' });
+  }
+  const malformed = malformedPart(credentials);
+  if (malformed !== undefined) return err({ credential: malformed, problem: 'cannot be part of an address' });
+  const base = credentials.apiBase ?? apiBase ?? ownAddress(provider, credentials);
+  if (base === undefined)
+    return err({ problem: `no address: give ${name} ${['an apiBase', ...partsOf(provider)].join(', or ')}` });
+  if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
+    return err({ credential: 'apiBase', problem: 'must be an http address, without user name and password' });
+  const signing = signingOf(provider, credentials, base);
+  return signing.ok ? ok({ provider, base, credentials, signing: signing.value }) : signing;
+}
