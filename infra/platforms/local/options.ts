@@ -7,8 +7,8 @@ export interface Options {
   /** Absolute path; all state of the stack lives there. */
   readonly state: string;
   readonly reset: boolean;
-  /** 0 = any free port. */
-  readonly port: number;
+  /** 0 = any free port. Absent: that of the last start, or 4000. */
+  readonly port?: number;
   readonly empty: boolean;
   readonly cluster: { readonly type: 'embedded' | 'envtest' } | { readonly type: 'kubeconfig'; readonly path: string };
   /** Absent: PostgreSQL of our own. */
@@ -21,7 +21,7 @@ export const HELP = `npm start -- [options]: the whole gateway operator on this 
 
   --state DIR        the folder of all state (default .gateway-operator)
   --reset            empty DIR first
-  --port N           the gateway's port (default 4000; 0: any free port; a taken port: the next free one)
+  --port N           the gateway's port (default: that of the last start, or 4000; 0: any free port; a taken port: the next free one)
   --empty            do not apply the sample
   --cluster WHICH    embedded (default): our own small API server, for trying and testing only
                      envtest: a real kube-apiserver and etcd from the folder that KUBEBUILDER_ASSETS names
@@ -45,7 +45,7 @@ export function readOptions(args: ReadonlyArray<string>): Options | undefined {
   return {
     state: resolve(values.state),
     reset: values.reset,
-    port: integer('--port', values.port, 0, 65_535),
+    ...(values.port === undefined ? {} : { port: integer('--port', values.port, 0, 65_535) }),
     empty: values.empty,
     cluster: clusterOf(values.cluster),
     ...(database === undefined ? {} : { database }),
@@ -61,7 +61,7 @@ function parse(args: ReadonlyArray<string>) {
       options: {
         state: { type: 'string', default: '.gateway-operator' },
         reset: { type: 'boolean', default: false },
-        port: { type: 'string', default: '4000' },
+        port: { type: 'string' },
         empty: { type: 'boolean', default: false },
         cluster: { type: 'string', default: 'embedded' },
         database: { type: 'string', default: 'embedded' },

@@ -28,7 +28,8 @@ export function describeReady(endpoints: Endpoints, options: Options): string {
     '  # or any OpenAI client',
     `  export OPENAI_API_KEY=$KEY OPENAI_BASE_URL=${endpoints.gateway}/default/sample`,
     '',
-    `  # change and remove the sample: ${state}/sample.yaml`,
+    `  # remove the sample (each start writes this file again: change a copy)`,
+    `  kubectl delete -f ${state}/sample.yaml`,
   ];
   const { gateway, upstream } = endpoints;
   const empty = [`  # gateway ${gateway}, sample upstream ${upstream}/v1; all addresses: ${state}/endpoints.json`];

@@ -14,7 +14,7 @@ import { startFunctions } from './functions/functions.ts';
 import { startSchedule } from './functions/schedule.ts';
 import { createSampleUpstream } from './sample-upstream/server.ts';
 import { type Progress, type Start, type StartContext, unless } from './start.ts';
-import { freePort, portOf } from './state/ports.ts';
+import { gatewayPortOf, portOf } from './state/ports.ts';
 
 export type Stack = Awaited<ReturnType<typeof startStack>>;
 /** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
@@ -70,9 +70,8 @@ async function start(context: StartContext, { step, say }: Progress) {
   const upstream = await createSampleUpstream({ port: await portOf(state, 'upstream') });
   onStop(upstream.close);
   const accounts = await openAccounts(context, kubeconfig, cluster);
-  const gatewayPort = await freePort(options.port, 'next');
-  const isTaken = options.port !== 0 && gatewayPort !== options.port;
-  if (isTaken) say(`        port ${options.port} is taken; the gateway listens on ${gatewayPort}`);
+  const { port: gatewayPort, taken } = await gatewayPortOf(state, options.port);
+  if (taken !== undefined) say(`        port ${taken} is taken; the gateway listens on ${gatewayPort}`);
   const functions = await startFunctions(context, { cluster, accounts, certificates, gatewayPort });
   const webhooks = { base: functions.admission, caBundle: certificates.ca };
   const { ownUser } = accounts;

@@ -1,4 +1,5 @@
 // The sample: filled in with this machine's addresses, applied as `kubectl apply` would, and one paid call with its key.
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -22,8 +23,12 @@ const MODEL = 'sample-small';
 export async function runSample(stack: Stack, state: State, { step, say }: Progress): Promise<FirstCall | undefined> {
   const text = renderSample(stack.endpoints, state.remembered.upstreamKey);
   writeWhole(state.path('sample.yaml'), text);
-  for (const object of readDocuments(text)) await put(stack.cluster, withLastApplied(object), object.kind === 'Secret');
+  const kept = await applySample(stack.cluster, readDocuments(text), state);
   step('sample      applied; waiting for its key');
+  if (kept.length > 0)
+    say(
+      `        not updated, because you changed them: Secrets ${kept.join(', ')}. kubectl apply -f ${state.path('sample.yaml')} restores them`,
+    );
   const key = await waitForKey(stack, 20_000);
   if (!key.ok) {
     say(`        the sample's key does not work: ${key.failure}`);
@@ -34,6 +39,40 @@ export async function runSample(stack: Stack, state: State, { step, say }: Progr
     say(`        the sample's call did not succeed: ${reasonOf(error)}`);
     return undefined;
   });
+}
+
+/**
+ * Creates what is missing, and updates Secrets to this start's addresses. Objects that a person changed stay as they are; answers the names of
+ * such Secrets.
+ */
+export async function applySample(
+  cluster: Cluster,
+  objects: ReadonlyArray<KubeObject>,
+  state: Pick<State, 'remembered' | 'rememberSampleSecret'>,
+): Promise<ReadonlyArray<string>> {
+  const kept: string[] = [];
+  for (const object of objects) {
+    const { namespace, name } = object.metadata;
+    if (object.kind !== 'Secret') {
+      await put(cluster, withLastApplied(object), false);
+      continue;
+    }
+    const written = state.remembered.sampleSecrets[name];
+    const live = await cluster.get(RESOURCES.secrets, namespace, name);
+    const isChanged = live !== undefined && written !== undefined && hashOf(live) !== written;
+    if (isChanged && hashOf(live) !== hashOf(object)) {
+      kept.push(name);
+      continue;
+    }
+    await put(cluster, withLastApplied(object), true);
+    state.rememberSampleSecret(name, hashOf(object));
+  }
+  return kept;
+}
+
+function hashOf({ data }: KubeObject): string {
+  const entries = Object.entries((data ?? {}) as Record<string, string>).sort();
+  return createHash('sha256').update(JSON.stringify(entries)).digest('hex');
 }
 
 /** The sample with these addresses; every `${base64:name}` must be known. */
@@ -70,8 +109,10 @@ function withLastApplied(object: KubeObject): KubeObject {
 /** The cluster, and a resync, which brings `status.currentSpend` up to date. */
 type Caller = Pick<Stack, 'cluster' | 'resync'>;
 
-/** Waits until the sample's key works. Answers its value, or why it does not work after `timeout` milliseconds. */
+/** Waits until the sample's key works, by a status of this start. Answers its value, or why it does not work after `timeout` milliseconds. */
 export async function waitForKey(deps: Caller, timeout: number): Promise<Result<string, string>> {
+  // Changed Secrets trigger nothing, and an earlier start left a status.
+  await deps.sweep();
   for (const until = Date.now() + timeout; ; await pause(150)) {
     const key = await readKey(deps.cluster);
     const value = key?.status?.isActive === true ? await readValue(deps.cluster, key.status.keySecretRef) : undefined;
@@ -84,12 +125,7 @@ export async function waitForKey(deps: Caller, timeout: number): Promise<Result<
 async function makeFirstCall(deps: Caller, value: string, url: string) {
   await deps.resync();
   const spendBefore = (await readKey(deps.cluster))?.status?.currentSpend ?? '0';
-  const reply = await fetch(`${url}/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${value}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content: 'Say hello to a platform engineer.' }] }),
-    signal: AbortSignal.timeout(20_000),
-  });
+  const reply = await call(value, url);
   const text = await reply.text();
   if (!reply.ok) throw new Error(`the gateway answered ${reply.status}: ${text}`);
   const { choices, usage } = JSON.parse(text) as {
@@ -104,6 +140,23 @@ async function makeFirstCall(deps: Caller, value: string, url: string) {
     spendBefore,
     spendAfter: (await readKey(deps.cluster))?.status?.currentSpend ?? '0',
   };
+}
+
+/** The gateway may still be reading changed Secrets: a 503, which costs nothing, is tried again for five seconds. */
+async function call(value: string, url: string): Promise<Response> {
+  for (const until = Date.now() + 5_000; ; await pause(250)) {
+    const reply = await fetch(`${url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${value}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: MODEL,
+        messages: [{ role: 'user', content: 'Say hello to a platform engineer.' }],
+      }),
+      signal: AbortSignal.timeout(20_000),
+    });
+    if (reply.status !== 503 || Date.now() > until) return reply;
+    await reply.body?.cancel();
+  }
 }
 
 async function readKey(cluster: Cluster): Promise<VirtualKey | undefined> {

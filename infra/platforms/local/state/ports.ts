@@ -29,3 +29,11 @@ export async function portOf(state: State, name: string): Promise<number> {
   state.rememberPort(name, port);
   return port;
 }
+
+/** The gateway's port: `wanted`, else that of the last start, else 4000; or the next free one, where that is `taken`. */
+export async function gatewayPortOf(state: Pick<State, 'remembered' | 'rememberPort'>, wanted: number | undefined) {
+  const first = wanted ?? state.remembered.ports.gateway ?? 4000;
+  const port = await freePort(first, 'next');
+  if (wanted !== 0) state.rememberPort('gateway', port);
+  return { port, taken: first === 0 || port === first ? undefined : first };
+}

@@ -28,6 +28,8 @@ const Remembered = z.object({
   upstreamKey: z.string(),
   /** Ports of the last start: taken again where they are free. */
   ports: z.record(z.string(), z.number()),
+  /** The sample's Secrets, by name: hashes of their data as a start wrote it. Another hash is a person's change. */
+  sampleSecrets: z.record(z.string(), z.string()).default({}),
 });
 
 export type Remembered = z.infer<typeof Remembered>;
@@ -66,6 +68,10 @@ async function open(folder: string, reset: boolean) {
       remembered.ports[name] = port;
       write();
     },
+    rememberSampleSecret(name: string, hash: string) {
+      remembered.sampleSecrets[name] = hash;
+      write();
+    },
     /** Leaves the folder to another stack. */
     release,
   };
@@ -87,14 +93,19 @@ function makeFolder(folder: string): void {
   mkdirSync(folder);
 }
 
-const OWN_BEFORE_STATE = /^(lock.*|children|state\.json\.new)$/;
+/** Files of a folder without `state.json` that this program has made. */
+const OWN_WITHOUT_STATE = /^(lock.*|children|stack\.log|state\.json\.new)$/;
+const MAX_NAMED = 5;
 
 /** A folder with other files is never used, and so never emptied by --reset. */
 function refuseForeign(folder: string): void {
   const names = readdirSync(folder);
-  if (names.includes('state.json') || names.every((name) => OWN_BEFORE_STATE.test(name))) return;
+  const foreign = names.filter((name) => !OWN_WITHOUT_STATE.test(name));
+  if (names.includes('state.json') || foreign.length === 0) return;
+  const more = foreign.length > MAX_NAMED ? ` and ${foreign.length - MAX_NAMED} more` : '';
+  const other = `${foreign.slice(0, MAX_NAMED).join(', ')}${more}`;
   throw new UsageError(
-    `--state: Invalid value: "${folder}": must be empty or made by this program, but holds other files. Name another folder.`,
+    `--state: Invalid value: "${folder}": must be empty or made by this program, but holds other files (${other}). Name another folder.`,
   );
 }
 
@@ -131,7 +142,13 @@ function empty(folder: string): void {
 
 function first(): Remembered {
   const secret = () => randomBytes(24).toString('hex');
-  return { databasePassword: secret(), clusterToken: secret(), upstreamKey: `sample-${secret()}`, ports: {} };
+  return {
+    databasePassword: secret(),
+    clusterToken: secret(),
+    upstreamKey: `sample-${secret()}`,
+    ports: {},
+    sampleSecrets: {},
+  };
 }
 
 function read(file: string): Remembered {

@@ -2,11 +2,10 @@ import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { readOptions, UsageError } from '../options.ts';
 
-test('without options everything runs on this machine, under .gateway-operator, on port 4000', () => {
+test('without options everything runs on this machine, under .gateway-operator', () => {
   expect(readOptions([])).toEqual({
     state: resolve('.gateway-operator'),
     reset: false,
-    port: 4000,
     empty: false,
     cluster: { type: 'embedded' },
     schedule: 60,

@@ -96,6 +96,17 @@ describe('a state folder', () => {
     expect(await refusal(join(closed, 'below'))).toMatch(/EACCES: permission denied/);
   });
 
+  test('with files of others is refused by their names; what an earlier stack left there is not', async () => {
+    const folder = join(base, 'used');
+    mkdirSync(join(folder, 'children'), { recursive: true });
+    writeFileSync(join(folder, 'stack.log'), '');
+    (await openState(folder, false)).release();
+    const foreign = join(base, 'foreign');
+    mkdirSync(join(foreign, 'children'), { recursive: true });
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) writeFileSync(join(foreign, name), '');
+    expect(await refusal(foreign)).toContain('but holds other files (a, b, c, d, e and 1 more). Name another folder.');
+  });
+
   test('that is not there is made, with those above it', async () => {
     const folder = join(base, 'deep/er/est');
     const state = await openState(folder, false);
