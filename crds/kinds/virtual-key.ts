@@ -94,7 +94,7 @@ export const VirtualKeySpec = withRule(
     }).describe('Names the key; once on each instance. Never changes.'),
     models: modelNames('key'),
     maxBudget: Money.describe(
-      'Dollars that the key may spend in one window, at most, in quotes: `"12.50"`. `"0"` means none.',
+      'Dollars that the key may spend in one window, at most, in quotes, e.g. `"12.50"`. `"0"` means none.',
     ),
     budgetDuration: Duration.describe(
       'Length of the budget window: a number and `s`, `m`, `h`, `d`, `w` or `mo` (30 days), e.g. `30d`.',

@@ -38,7 +38,7 @@ export function validate<S>(
   const { success, data, error } = kind.spec.safeParse(spec);
   const changed = old === undefined ? [] : ofChanges(kind, spec, old.spec);
   if (success) return { violations: [...changed, ...around], spec: data };
-  const violations = [...error.issues.map((issue) => toViolation(issue, spec)), ...changed, ...around];
+  const violations = [...error.issues.map((issue) => toViolation(issue, spec, kind)), ...changed, ...around];
   const isReadable = error.issues.every((issue) => brokenIn(issue).rule !== undefined);
   return { violations, spec: isReadable ? readAnyway(kind, spec) : undefined };
 }
@@ -106,16 +106,20 @@ function withoutNulls(value: unknown): unknown {
 const brokenIn = (issue: z.core.$ZodIssue): Broken => (issue.code === 'custom' ? (issue.params ?? {}) : {});
 
 /** A zod issue about a spec. Rules and patterns carry their own message; the others get one here. */
-function toViolation(issue: z.core.$ZodIssue, spec: unknown): Violation {
+function toViolation(issue: z.core.$ZodIssue, spec: unknown, kind: Validatable): Violation {
   const value = valueAt(spec, issue.path);
-  const { rule, type = 'Invalid value', message } = { ...describe(issue, value), ...brokenIn(issue) };
+  const { rule, type = 'Invalid value', message } = { ...describe(issue, value, kind), ...brokenIn(issue) };
   return { rule, type: value === undefined ? 'Required value' : type, path: toPath(issue.path), value, message };
 }
 
-function describe(issue: z.core.$ZodIssue, value: unknown): Pick<Violation, 'rule' | 'type' | 'message'> {
+function describe(
+  issue: z.core.$ZodIssue,
+  value: unknown,
+  kind: Validatable,
+): Pick<Violation, 'rule' | 'type' | 'message'> {
   switch (issue.code) {
     case 'invalid_type':
-      if (value === undefined) return { rule: 'Required', message: 'add this field' };
+      if (value === undefined) return { rule: 'Required', message: `add this field${exampleOf(kind, issue.path)}` };
       return { rule: 'WrongType', message: typeMessage(issue, value) };
     case 'invalid_value': {
       const words = issue.values.map((word) => JSON.stringify(word)).join(', ');
@@ -131,6 +135,13 @@ function describe(issue: z.core.$ZodIssue, value: unknown): Pick<Violation, 'rul
     default:
       return { rule: issue.code === 'custom' ? 'TooLarge' : 'Malformed', message: issue.message };
   }
+}
+
+/** The example in the description of a field of the spec. */
+function exampleOf({ spec: { shape } }: Validatable, [name = '', ...below]: ReadonlyArray<PropertyKey>): string {
+  const description = below.length === 0 ? shape[String(name)]?.description : undefined;
+  const [, example] = /e\.g\. `([^`]+)`/.exec(description ?? '') ?? [];
+  return example === undefined ? '' : `, e.g. \`${String(name)}: ${example}\``;
 }
 
 const TOO_BIG: Readonly<Record<string, readonly [ViolationType, string]>> = {

@@ -269,5 +269,11 @@ test('with generateName there is no name yet: nothing is looked up by it, and wo
     await ask(deps, '/validate', requestOf(objectOf('VirtualKey', GOOD.VirtualKey, metadata), { name: '' })),
   ).toMatchObject({ allowed: true });
   const { status } = await ask(deps, '/mutate', requestOf(objectOf('VirtualKey', {}, metadata), { name: '' }));
-  expect(status?.message).toMatch(/^VirtualKey is invalid:\n(- spec\.\S+: Required value: add this field\n?){4}$/);
+  expect(status?.message.split('\n')).toEqual([
+    'VirtualKey is invalid:',
+    '- spec.keyAlias: Required value: add this field',
+    '- spec.maxBudget: Required value: add this field, e.g. `maxBudget: "12.50"`',
+    '- spec.budgetDuration: Required value: add this field, e.g. `budgetDuration: 30d`',
+    '- spec.connectionRef: Required value: add this field',
+  ]);
 });

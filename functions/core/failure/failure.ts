@@ -154,7 +154,8 @@ type FailureOf<Code extends FailureCode> = Extract<Failure, { code: Code }>;
 
 /** Messages to the client. */
 const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => string } = {
-  invalid_api_key: () => 'Invalid API key. Send a live key in the header "Authorization: Bearer <key>".',
+  invalid_api_key: () =>
+    'No valid API key for this address. Send a live key in the header "Authorization: Bearer <key>", at the address of its own instance.',
   expired_api_key: ({ at }) => `This API key expired at ${date(at)}. Ask for a new one or a longer duration.`,
   key_blocked: keyBlocked,
   model_access_denied: ({ kind, model }) =>

@@ -12,6 +12,10 @@ const MIN_BYTES_PER_SECOND = 128 * 1024;
 
 const OVERLOADED: Failure = { code: 'overloaded' };
 const BROKEN: Failure = { code: 'invalid_request', message: 'The request body ended before it was complete.' };
+const COMPRESSED: Failure = {
+  code: 'invalid_request',
+  message: 'Compressed bodies are not accepted. Send the body as plain JSON, without the header content-encoding.',
+};
 const SLOW: Failure = {
   code: 'invalid_request',
   message: `The request body arrived too slowly: after ${PATIENCE / 1000} s it must have come with ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter one, or over a faster connection.`,
@@ -31,6 +35,7 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
 
   /** The body. It has room in the share until that gives it back. */
   return async function readBody({ client, share, key }: Sender): Promise<Result<Uint8Array, Failure>> {
+    if (!/^\s*(identity)?\s*$/i.test(client.header('content-encoding') ?? '')) return err(COMPRESSED);
     // Room for the announced length is taken before anything is read: bodies that arrive together would leave each other none.
     const announced = Number(client.header('content-length') ?? 0);
     if (announced > limit) return err(failureOf('too large'));

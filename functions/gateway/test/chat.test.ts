@@ -42,6 +42,26 @@ describe('a body', () => {
     expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
   });
 
+  test.each(['gzip', 'br', 'zstd', 'gzip, identity'])(
+    'in the content-encoding %s is refused as compressed, not as broken JSON',
+    async (encoding) => {
+      const { app, fake } = stage();
+      const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
+      const send = (coding: string) =>
+        app.request('/chat/completions', {
+          method: 'POST',
+          headers: { ...headers, 'content-encoding': coding },
+          body: bodyOf(''),
+        });
+      const response = await send(encoding);
+      expect(response.status).toBe(400);
+      const { error } = (await response.json()) as { error: object };
+      expect(error).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('Compressed bodies') });
+      expect(fake.requests).toEqual([]);
+      expect((await send('identity')).status).toBe(200);
+    },
+  );
+
   test('is judged after the key', async () => {
     const { chat } = stage();
     expect((await chat('{', { key: keyValueOf('nobody') })).status).toBe(401);

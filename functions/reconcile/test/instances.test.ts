@@ -176,7 +176,7 @@ describe('an instance', () => {
   ])('whose gateway skips an entry, because %s of its Secret is %j, says so', async (key, value, why) => {
     await harness.apply(makeInstance());
     await harness.edit(RESOURCES.secrets, 'openai', { data: { [key]: value } });
-    await harness.sweep();
+    await harness.resync();
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False SecretKeyInvalid');
     expect(await message('ModelsReady')).toContain(`spec.models[0].modelCredentials.keys.${key}: ${why}`);
