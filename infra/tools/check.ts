@@ -1,4 +1,4 @@
-// `npm run check`: everything that a machine can check in a minute. `--without-tests` leaves the unit tests to an `npm test` that follows.
+// `npm run check`: everything that a machine can check in two or three minutes. `--without-tests` leaves the unit tests to an `npm test` that follows.
 import { exec } from 'node:child_process';
 
 /** Each of them uses one core for most of its time, so they run side by side. npm scripts have node_modules/.bin first on the PATH. */
@@ -32,6 +32,7 @@ process.exit(failed.length === 0 ? 0 : 1);
 /** Reports the step, with its output where it failed; answers its name then. */
 function check([name, command]: [string, string]): Promise<string | undefined> {
   const began = Date.now();
+  process.stdout.write(`run   ${name}: ${command}\n`);
   return new Promise((resolve) => {
     exec(command, { maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
       const seconds = secondsSince(began);

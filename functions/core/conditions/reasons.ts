@@ -142,7 +142,7 @@ const TABLE = {
   },
   SecretKeyInvalid: {
     ...SECRETS,
-    text: "A value in a Secret of the instance cannot be used. The message says what to write.",
+    text: 'A value in a Secret of the instance cannot be used. The message says what to write.',
     page: 'reference.md#gatewayinstance',
   },
   SecretConflict: {

@@ -70,7 +70,10 @@ interface CredentialedEntry {
 }
 
 /** A model entry without an address has a finding of its own (`noAddress`). */
-function invalidCredential({ nameRef, keys, at, entry }: Use, { credential, problem }: CredentialProblem): SecretFinding[] {
+function invalidCredential(
+  { nameRef, keys, at, entry }: Use,
+  { credential, problem }: CredentialProblem,
+): SecretFinding[] {
   const key = credential === undefined ? undefined : ownMember(keys, credential);
   if (credential === undefined || (key === undefined && credential === 'apiBase')) return [];
   const what = key === undefined ? '' : `this key of Secret ${JSON.stringify(nameRef)} `;
