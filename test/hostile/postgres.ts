@@ -35,6 +35,17 @@ const complete = Buffer.concat([message('C', text('SELECT 1')), ready]);
 const error = (words: string) =>
   message('E', ...['SERROR', 'VERROR', 'CXX000', `M${words}`].map((field) => text(field)), Buffer.from([0]));
 
+/** The most that the client library computes if it is not told otherwise; and what we let it. */
+const [MAX_ROUNDS, FEW_ROUNDS] = [100_000, 20_000];
+const requestScram = message('R', int32(10), text('SCRAM-SHA-256'), Buffer.from([0]));
+/** Asks for so many rounds of hashing for a password (AuthenticationSASLContinue). */
+const rounds = (nonce: string, count: number) =>
+  message('R', int32(11), Buffer.from(`r=${nonce}more,s=c2FsdA==,i=${count}`));
+
+function onNonce(socket: Socket, then: (nonce: string) => void): void {
+  socket.once('data', (data) => then(/r=([^,\0]+)/.exec(data.toString('latin1'))?.[1] ?? ''));
+}
+
 /** Kinds of harm. Each is what the server does when it is asked; of a handshake, when it is dialled. */
 export const KINDS = {
   'rows without end': (socket: Socket) => begin(socket, [['place', TEXT]], row('x'.repeat(60 * KIB))),
@@ -56,6 +67,20 @@ export const KINDS = {
   },
   'rows whose count of columns is a lie': (socket: Socket) =>
     begin(socket, [['place', TEXT]], message('D', int16(30), int32(4))),
+  'rows whose value is longer than they are': (socket: Socket) =>
+    begin(socket, [['place', TEXT]], message('D', int16(1), int32(30_000))),
+  'columns that are in the messages behind them': (socket: Socket) => {
+    socket.write(parsed);
+    pour(socket, repeated(message('T', int16(64)), 64 * KIB));
+  },
+  'copies whose columns are in the messages behind them': (socket: Socket) => {
+    socket.write(parsed);
+    pour(socket, repeated(message('G', Buffer.from([0]), int16(16_000)), 64 * KIB));
+  },
+  'log-ins after the log-in': (socket: Socket) => {
+    socket.write(requestScram);
+    onNonce(socket, (nonce) => pour(socket, repeated(rounds(nonce, MAX_ROUNDS), 64 * KIB)));
+  },
   'JSON of nothing but lists': (socket: Socket) =>
     begin(socket, [['policy', JSONB]], row(`[${'[],'.repeat(2_000_000)}[]]`)),
   'JSON of many objects': (socket: Socket) => begin(socket, [['policy', JSONB]], row(`[${'{},'.repeat(50_000)}{}]`)),
@@ -93,12 +118,28 @@ export const HANDSHAKES = {
   'notices before it is ready': KINDS['notices without end'],
   'noise before it is ready': KINDS.noise,
   'passwords without end': (socket: Socket) => pour(socket, message('R', int32(3))),
+  'passwords with a salt, without end': (socket: Socket) => pour(socket, message('R', int32(5), int32(1))),
   'a password of a hundred million rounds': (socket: Socket) => {
-    socket.write(message('R', int32(10), text('SCRAM-SHA-256'), Buffer.from([0])));
-    socket.on('data', (data) => {
-      const [, nonce = ''] = /r=([^,\0]+)/.exec(data.toString('latin1')) ?? [];
-      socket.write(message('R', int32(11), Buffer.from(`r=${nonce}more,s=c2FsdA==,i=100000000`)));
-    });
+    socket.write(requestScram);
+    onNonce(socket, (nonce) => socket.write(rounds(nonce, 100_000_000)));
+  },
+  'a password of as many rounds as the client library computes': (socket: Socket) => {
+    socket.write(requestScram);
+    onNonce(socket, (nonce) => socket.write(rounds(nonce, MAX_ROUNDS)));
+  },
+  'rounds for one password, again and again': (socket: Socket) => {
+    socket.write(requestScram);
+    onNonce(socket, (nonce) => socket.write(repeated(rounds(nonce, FEW_ROUNDS), 60 * KIB)));
+  },
+  'passwords of some rounds, one after the other': (socket: Socket) => {
+    const ask = (): void => {
+      socket.write(requestScram);
+      onNonce(socket, (nonce) => {
+        socket.write(rounds(nonce, FEW_ROUNDS));
+        socket.once('data', ask);
+      });
+    };
+    ask();
   },
   'no handshake at all': () => undefined,
 } as const;
@@ -109,8 +150,12 @@ export const HARMS = [...Object.keys(KINDS), ...Object.keys(HANDSHAKES)] as Read
 
 function begin(socket: Socket, of: ReadonlyArray<readonly [string, number]>, each: Buffer): void {
   socket.write(Buffer.concat([parsed, columns(...of)]));
-  const times = Math.max(1, Math.floor((64 * KIB) / each.length));
-  pour(socket, Buffer.concat(Array.from({ length: times }, () => each)));
+  pour(socket, repeated(each, 64 * KIB));
+}
+
+/** The same message at least once, in at most so many bytes. */
+function repeated(each: Buffer, bytes: number): Buffer {
+  return Buffer.concat(Array.from({ length: Math.max(1, Math.floor(bytes / each.length)) }, () => each));
 }
 
 const noise = (length: number, seed = 1) => {

@@ -5,6 +5,8 @@ import { createServer, type Socket } from 'node:net';
 
 export interface HostileServer {
   readonly port: number;
+  /** Connections so far. */
+  connections(): number;
   /** Bytes that it could send so far. */
   sent(): number;
   stop(): Promise<void>;
@@ -13,9 +15,10 @@ export interface HostileServer {
 /** `serve` gets each connection. Its socket errors are no failure of the test: the other side may leave at any time. */
 export async function listen(serve: (socket: Socket) => void): Promise<HostileServer> {
   const sockets = new Set<Socket>();
-  let before = 0;
+  let [before, connections] = [0, 0];
   const server = createServer((socket) => {
     sockets.add(socket);
+    connections += 1;
     socket.setNoDelay(true);
     socket.on('error', () => undefined);
     socket.on('close', () => {
@@ -27,6 +30,7 @@ export async function listen(serve: (socket: Socket) => void): Promise<HostileSe
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     port: (server.address() as AddressInfo).port,
+    connections: () => connections,
     sent: () => [...sockets].reduce((sum, { bytesWritten }) => sum + bytesWritten, before),
     stop: () =>
       new Promise((resolve) => {

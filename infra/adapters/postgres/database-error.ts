@@ -3,6 +3,7 @@ import pg from 'pg';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type DatabaseConnection, DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { AnswerRefused } from '../backends/reply-memory.ts';
+import { MAX_ROUNDS } from './authentication.ts';
 
 /** Where a database is, in the words of its messages: never the password. */
 type Place = Omit<DatabaseConnection, 'password'>;
@@ -62,12 +63,17 @@ export function toRefusal(error: unknown, place: Place): unknown {
 /** The client library's words for a server that answers "no" where TLS is asked for. */
 export const NO_TLS = 'The server does not support SSL connections';
 
+/** Of the client library's words for a server that asks for more rounds than MAX_ROUNDS. */
+const TOO_MANY_ROUNDS = 'exceeds scramMaxIterations';
+
 /** Error codes of Node and OpenSSL for a certificate that does not verify. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/;
 
 function whyBroken({ message, cause }: ConnectionBroke): string {
   if (cause instanceof AnswerRefused) return message;
   if (message === NO_TLS) return 'does not offer TLS, which sslmode asks for: switch it on there, or ask for less';
+  if (message.includes(TOO_MANY_ROUNDS))
+    return `asks for more than ${MAX_ROUNDS} rounds of hashing (${message}): set scram_iterations to less there, then the user's password again`;
   const isCertificate = cause instanceof Error && 'code' in cause && CERTIFICATE.test(String(cause.code));
   if (isCertificate)
     return `has a certificate that does not verify (${message}): check sslrootcert and the host's name`;

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { MAX_ROUNDS } from './authentication.ts';
 import { NO_TLS } from './database-error.ts';
 import { Client, type MeteredClient } from './metered-client.ts';
 
@@ -80,7 +81,10 @@ function createPool(
   { log }: PoolDependencies,
 ): pg.Pool {
   const { host, port, username, password, dbname } = connection;
+  // The types of the library leave this option out.
+  const rounds: object = { scramMaxIterations: MAX_ROUNDS };
   const pool = new pg.Pool({
+    ...rounds,
     Client,
     host,
     port,

@@ -2,6 +2,7 @@
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
+import { CHECK, createFrame } from './reply-frame.ts';
 
 const MIB = 1024 * 1024;
 /** Before the connection is ready: parameters and the password's exchange. */
@@ -10,21 +11,6 @@ export const MAX_HANDSHAKE = 64 * 1024;
 export const MAX_ANSWER = 16 * MIB;
 /** A statement that reads very many rows. */
 export const MAX_LARGE_ANSWER = 64 * MIB;
-/** One message: a row, an error. The largest of ours is a row with a policy, whose object fits etcd's 1.5 MiB. */
-const MAX_MESSAGE = 8 * MIB;
-/** Columns of a row: one with ever so many would take far more memory than bytes. */
-const MAX_COLUMNS = 64;
-
-const CHECK = ': check that the Secret names the right server';
-
-const DATA_ROW = 0x44;
-const ROW_DESCRIPTION = 0x54;
-const ERROR = 0x45;
-const NOTICE = 0x4e;
-/** Type and length. */
-const HEAD = 5;
-/** The head, and the count of columns. */
-const HEAD_OF_ROW = 7;
 
 export type ReplyMeter = ReturnType<typeof createReplyMeter>;
 
@@ -67,77 +53,15 @@ export function createReplyMeter(fail: (error: Error) => void) {
         throw error;
       }
     },
-    /** Throws AnswerRefused, or what `tell` throws. */
-    read(chunk: Uint8Array): void {
+    /** Answers the chunk in pieces (reply-frame.ts). Throws AnswerRefused, or what `tell` throws. */
+    read(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+      const framed = frame(chunk);
       bytes += chunk.length;
-      rows += frame(chunk);
+      rows += framed.rows;
       measure();
+      return framed.pieces;
     },
   };
-}
-
-/** Follows the messages of a connection; answers how many rows begin in a chunk. */
-function createFrame(): (chunk: Uint8Array) => number {
-  const head = new DataView(new ArrayBuffer(HEAD_OF_ROW));
-  const fields = createFields();
-  let filled = 0;
-  let rest = 0;
-  const isHead = () => filled === (hasColumns(head) ? HEAD_OF_ROW : HEAD);
-  return (chunk) => {
-    let rows = 0;
-    for (let at = 0; at < chunk.length; ) {
-      if (rest > 0) {
-        const end = Math.min(at + rest, chunk.length);
-        rest -= end - at;
-        if (hasFields(head)) fields.read(chunk.subarray(at, end), rest === 0);
-        at = end;
-        continue;
-      }
-      head.setUint8(filled, chunk[at] ?? 0);
-      at += 1;
-      filled += 1;
-      if (filled < HEAD || !isHead()) continue;
-      rest = restOf(head) - (filled - HEAD);
-      if (rest === 0 && hasFields(head)) throw notPostgres();
-      if (head.getUint8(0) === DATA_ROW) rows += 1;
-      filled = 0;
-    }
-    return rows;
-  };
-}
-
-/** Fields of an error or a notice: a type and a text each, then a zero. The client library looks for that zero for ever, beyond the message too. */
-function createFields() {
-  let isText = false;
-  let hasEnded = false;
-  return {
-    read(bytes: Uint8Array, isLast: boolean): void {
-      for (const byte of bytes) {
-        if (hasEnded) throw notPostgres();
-        hasEnded = !isText && byte === 0;
-        isText = byte !== 0;
-      }
-      if (!isLast) return;
-      if (!hasEnded) throw notPostgres();
-      [isText, hasEnded] = [false, false];
-    },
-  };
-}
-
-const notPostgres = () => new AnswerRefused(`sends what is no message of PostgreSQL${CHECK}`);
-
-const hasFields = (head: DataView): boolean => [ERROR, NOTICE].includes(head.getUint8(0));
-const hasColumns = (head: DataView): boolean => [DATA_ROW, ROW_DESCRIPTION].includes(head.getUint8(0));
-
-/** Bytes of the message behind its head. */
-function restOf(head: DataView): number {
-  const length = head.getInt32(1) - 4;
-  const least = hasColumns(head) ? HEAD_OF_ROW - HEAD : 0;
-  if (length < least) throw notPostgres();
-  if (length > MAX_MESSAGE) throw new AnswerRefused(`sends a message of more than ${MAX_MESSAGE / 1024} KiB${CHECK}`);
-  if (hasColumns(head) && (head.getInt16(5) > MAX_COLUMNS || head.getInt16(5) < 0))
-    throw new AnswerRefused(`sends rows of more than ${MAX_COLUMNS} columns${CHECK}`);
-  return length;
 }
 
 /**
@@ -149,8 +73,7 @@ export function metered(stream: Duplex, meter: ReplyMeter): EventEmitter {
   stream.on('data', (chunk: Buffer) => {
     if (stream.destroyed) return;
     try {
-      meter.read(chunk);
-      heard.emit('data', chunk);
+      for (const piece of meter.read(chunk)) if (!stream.destroyed) heard.emit('data', piece);
     } catch (error) {
       stream.destroy(error instanceof Error ? error : new Error(String(error)));
     }

@@ -1,5 +1,6 @@
 // Databases that their owner wrote to harm the process that asks them.
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { webcrypto } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { HARMS, startHostilePostgres, startRandomPostgres } from '../../../../test/hostile/postgres.ts';
@@ -17,6 +18,19 @@ process.on('unhandledRejection', note);
 afterEach(() => {
   expect(uncaught.splice(0)).toEqual([]);
 });
+
+/** Rounds of hashing passwords, of the whole process. */
+let rounds = 0;
+const derive = webcrypto.subtle.deriveBits.bind(webcrypto.subtle);
+vi.spyOn(webcrypto.subtle, 'deriveBits').mockImplementation(async (algorithm, key, length) => {
+  rounds += (algorithm as webcrypto.Pbkdf2Params).iterations;
+  return derive({ ...(algorithm as webcrypto.Pbkdf2Params), iterations: 1 }, key, length);
+});
+beforeEach(() => {
+  rounds = 0;
+});
+/** PostgreSQL asks for 4096 rounds unless it is told otherwise. */
+const MAX_ROUNDS = 20_000;
 
 async function openDatabase(server: { readonly port: number; stop(): Promise<void> }) {
   const database = createDatabase(at(server.port), { log: createMemoryLog() });
@@ -52,6 +66,7 @@ describe.each(HARMS)('a database that answers with %s', (harm) => {
     if (harm !== EMPTY) expectAway(answers);
     // Sockets of both sides hold some more.
     expect(server.sent()).toBeLessThan(60 * MIB);
+    expect(rounds).toBeLessThanOrEqual(server.connections() * MAX_ROUNDS);
   });
 
   test('costs a gateway, whose own it is, no more than a statement may have', async () => {
@@ -60,6 +75,7 @@ describe.each(HARMS)('a database that answers with %s', (harm) => {
     const answers = await Promise.allSettled([own.policies('one').find(['a'.repeat(64)])]);
     if (harm !== EMPTY) expectAway(answers);
     expect(server.sent()).toBeLessThan(40 * MIB);
+    expect(rounds).toBeLessThanOrEqual(server.connections() * MAX_ROUNDS);
   });
 });
 

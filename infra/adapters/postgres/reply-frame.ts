@@ -1,0 +1,136 @@
+// The messages of a database, cut apart and checked before the client library reads them.
+import { AnswerRefused } from '../memory-budget.ts';
+import { createAuthentication } from './authentication.ts';
+
+/** One message: a row, an error. The largest of ours is a row with a policy, whose object fits etcd's 1.5 MiB. */
+const MAX_MESSAGE = 8 * 1024 * 1024;
+/** Columns of a row: one with ever so many would take far more memory than bytes. */
+const MAX_COLUMNS = 64;
+
+export const CHECK = ': check that the Secret names the right server';
+
+const AUTHENTICATION = 0x52;
+const DATA_ROW = 0x44;
+const ROW_DESCRIPTION = 0x54;
+const ERROR = 0x45;
+const NOTICE = 0x4e;
+/** Type and length. */
+const HEAD = 5;
+/** What is read with the head: the count of columns, the code of an authentication request. */
+const MORE: Readonly<Record<number, number>> = { [DATA_ROW]: 2, [ROW_DESCRIPTION]: 2, [AUTHENTICATION]: 4 };
+const MAX_HEAD = 9;
+
+const notPostgres = () => new AnswerRefused(`sends what is no message of PostgreSQL${CHECK}`);
+
+export interface Framed {
+  /** The chunk, cut behind each message: the client library reads beyond the end of a message that lies, as far as its piece goes. */
+  readonly pieces: ReadonlyArray<Uint8Array>;
+  /** Rows that begin in the chunk. */
+  readonly rows: number;
+}
+
+/** Follows the messages of a connection. Throws AnswerRefused at what no PostgreSQL sends. */
+export function createFrame(): (chunk: Uint8Array) => Framed {
+  const head = new DataView(new ArrayBuffer(MAX_HEAD));
+  const authentication = createAuthentication();
+  const [values, fields] = [createValues(), createFields()];
+  let [filled, rest] = [0, 0];
+  let body: Body | undefined;
+  const begin = (): void => {
+    const type = head.getUint8(0);
+    rest = restOf(head);
+    if (type === AUTHENTICATION) authentication.ask(head.getInt32(HEAD));
+    if (type === DATA_ROW) values.begin(head.getInt16(HEAD));
+    body = type === DATA_ROW ? values : type === ERROR || type === NOTICE ? fields : undefined;
+    filled = 0;
+  };
+  return (chunk) => {
+    const pieces: Uint8Array[] = [];
+    let [rows, cut] = [0, 0];
+    for (let at = 0; at < chunk.length; ) {
+      if (rest > 0) {
+        const end = Math.min(at + rest, chunk.length);
+        rest -= end - at;
+        body?.read(chunk.subarray(at, end));
+        at = end;
+      } else {
+        head.setUint8(filled, chunk[at] ?? 0);
+        at += 1;
+        filled += 1;
+        if (filled < HEAD || filled < HEAD + (MORE[head.getUint8(0)] ?? 0)) continue;
+        begin();
+        if (body === values) rows += 1;
+      }
+      if (rest > 0) continue;
+      body?.end();
+      pieces.push(chunk.subarray(cut, at));
+      cut = at;
+    }
+    if (cut < chunk.length) pieces.push(chunk.subarray(cut));
+    return { pieces, rows };
+  };
+}
+
+/** Bytes of the message behind its head. */
+function restOf(head: DataView): number {
+  const rest = head.getInt32(1) - 4 - (MORE[head.getUint8(0)] ?? 0);
+  if (rest < 0) throw notPostgres();
+  if (rest > MAX_MESSAGE) throw new AnswerRefused(`sends a message of more than ${MAX_MESSAGE / 1024} KiB${CHECK}`);
+  const hasColumns = [DATA_ROW, ROW_DESCRIPTION].includes(head.getUint8(0));
+  if (hasColumns && (head.getInt16(HEAD) > MAX_COLUMNS || head.getInt16(HEAD) < 0))
+    throw new AnswerRefused(`sends rows of more than ${MAX_COLUMNS} columns${CHECK}`);
+  return rest;
+}
+
+/** What is in a message, as it comes in parts. Throws at what the client library would read beyond the message. */
+interface Body {
+  read(bytes: Uint8Array): void;
+  end(): void;
+}
+
+/** Values of a row: a length and so many bytes each, or −1 for none. */
+function createValues(): Body & { begin(count: number): void } {
+  let [left, length, filled, skip] = [0, 0, 0, 0];
+  return {
+    begin: (count) => {
+      left = count;
+    },
+    read(bytes) {
+      for (let at = 0; at < bytes.length; ) {
+        const skipped = Math.min(skip, bytes.length - at);
+        skip -= skipped;
+        at += skipped;
+        if (skipped > 0) continue;
+        length = (length << 8) | (bytes[at] ?? 0);
+        at += 1;
+        filled += 1;
+        if (filled < 4) continue;
+        if (length < -1) throw notPostgres();
+        skip = Math.max(0, length);
+        left -= 1;
+        [length, filled] = [0, 0];
+      }
+    },
+    end() {
+      if (left !== 0 || filled > 0 || skip > 0) throw notPostgres();
+    },
+  };
+}
+
+/** Fields of an error or a notice: a type and a text each, then a zero. The client library looks for that zero for ever. */
+function createFields(): Body {
+  let [isText, hasEnded] = [false, false];
+  return {
+    read(bytes) {
+      for (const byte of bytes) {
+        if (hasEnded) throw notPostgres();
+        hasEnded = !isText && byte === 0;
+        isText = byte !== 0;
+      }
+    },
+    end() {
+      if (!hasEnded) throw notPostgres();
+      [isText, hasEnded] = [false, false];
+    },
+  };
+}
