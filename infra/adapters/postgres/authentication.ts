@@ -1,5 +1,5 @@
 // The requests of a database that asks who we are. Each starts work of the client library, some of it in threads that all of the process shares.
-import { AnswerRefused } from '../memory-budget.ts';
+import { AnswerRefused } from '../backends/reply-memory.ts';
 
 /**
  * Rounds of hashing for a password (SCRAM): PostgreSQL's `scram_iterations` is 4096. They take a thread some 10 ms, which nobody can end.

@@ -1,5 +1,5 @@
 // The messages of a database, cut apart and checked before the client library reads them.
-import { AnswerRefused } from '../memory-budget.ts';
+import { AnswerRefused } from '../backends/reply-memory.ts';
 import { createAuthentication } from './authentication.ts';
 
 /** One message: a row, an error. The largest of ours is a row with a policy, whose object fits etcd's 1.5 MiB. */

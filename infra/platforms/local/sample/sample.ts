@@ -112,7 +112,7 @@ type Caller = Pick<Stack, 'cluster' | 'resync'>;
 /** Waits until the sample's key works, by a status of this start. Answers its value, or why it does not work after `timeout` milliseconds. */
 export async function waitForKey(deps: Caller, timeout: number): Promise<Result<string, string>> {
   // Changed Secrets trigger nothing, and an earlier start left a status.
-  await deps.sweep();
+  await deps.resync();
   for (const until = Date.now() + timeout; ; await pause(150)) {
     const key = await readKey(deps.cluster);
     const value = key?.status?.isActive === true ? await readValue(deps.cluster, key.status.keySecretRef) : undefined;

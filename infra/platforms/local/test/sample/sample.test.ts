@@ -31,9 +31,9 @@ test('a key that does not work is told in the words of its condition', async () 
 test('a key is judged by a status of this start, not by that of the last one', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance(), makeKey({}, SAMPLE_KEY.name));
-  await harness.sweep();
+  await harness.resync();
   await harness.edit(virtualKeys, SAMPLE_KEY.name, { spec: { blocked: true } });
-  const found = await waitForKey({ cluster: harness.cluster, sweep: async () => void (await harness.sweep()) }, 0);
+  const found = await waitForKey({ cluster: harness.cluster, resync: async () => void (await harness.resync()) }, 0);
   expect(found).toEqual({ ok: false, failure: 'Blocked: spec.blocked is true' });
 });
 
