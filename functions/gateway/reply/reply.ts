@@ -189,7 +189,7 @@ async function pass(running: Running, clock: Clock): Promise<ReadonlyArray<Uint8
 }
 
 /** Keeps no packet while it waits for the next one: the provider may be silent for long after a packet that repeats the whole request. */
-async function passNext(running: Running, clock: Clock): Promise<Passed> {
+async function passNext(running: Running, clock: Clock): Promise<StreamProgress> {
   const pieces = running.end === undefined ? await next(running.exchange) : undefined;
   if (pieces !== undefined) return passOn(running, pieces, clock);
   // An end without `[DONE]` is a whole reply only when its content had ended.
@@ -198,9 +198,9 @@ async function passNext(running: Running, clock: Clock): Promise<Passed> {
 }
 
 /** Some of the pieces were written, or nothing of them; the connection is full; or the last bytes of the reply, which has ended. */
-type Passed = 'some' | 'nothing' | 'full' | ReadonlyArray<Uint8Array>;
+type StreamProgress = 'some' | 'nothing' | 'full' | ReadonlyArray<Uint8Array>;
 
-function passOn(running: Running, pieces: ReadonlyArray<Piece>, clock: Clock): Passed {
+function passOn(running: Running, pieces: ReadonlyArray<Piece>, clock: Clock): StreamProgress {
   const shown: Uint8Array[] = [];
   if (running.end !== undefined) return shown;
   running.end = show(running, pieces, shown);

@@ -16,13 +16,13 @@ const ERROR = 0x45;
 const NOTICE = 0x4e;
 /** Type and length. */
 const HEAD = 5;
-/** What is read with the head: the count of columns, the code of an authentication request. */
+/** Parts that are read with the head: the count of columns, the code of an authentication request. */
 const MORE: Readonly<Record<number, number>> = { [DATA_ROW]: 2, [ROW_DESCRIPTION]: 2, [AUTHENTICATION]: 4 };
 const MAX_HEAD = 9;
 
 const notPostgres = () => new AnswerRefused(`sends what is no message of PostgreSQL${CHECK}`);
 
-export interface Framed {
+export interface FrameResult {
   /** The chunk, cut behind each message: the client library reads beyond the end of a message that lies, as far as its piece goes. */
   readonly pieces: ReadonlyArray<Uint8Array>;
   /** Rows that begin in the chunk. */
@@ -30,7 +30,7 @@ export interface Framed {
 }
 
 /** Follows the messages of a connection. Throws AnswerRefused at what no PostgreSQL sends. */
-export function createFrame(): (chunk: Uint8Array) => Framed {
+export function createFrame(): (chunk: Uint8Array) => FrameResult {
   const head = new DataView(new ArrayBuffer(MAX_HEAD));
   const authentication = createAuthentication();
   const [values, fields] = [createValues(), createFields()];
@@ -82,7 +82,7 @@ function restOf(head: DataView): number {
   return rest;
 }
 
-/** What is in a message, as it comes in parts. Throws at what the client library would read beyond the message. */
+/** The content of a message, as it comes in parts. Throws at what the client library would read beyond the message. */
 interface Body {
   read(bytes: Uint8Array): void;
   end(): void;

@@ -46,7 +46,7 @@ export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>):
   };
 }
 
-/** What all chunks of a stream have; the first one may repeat the prompt. */
+/** Members of all chunks of a stream; the first chunk may repeat the prompt. */
 function sharedIn(chunk: unknown): object {
   const names = ['id', 'object', 'created', 'model'];
   const isShort = (value: unknown) => typeof value === 'number' || (textOf(value)?.length ?? MAX_TEXT) < MAX_TEXT;

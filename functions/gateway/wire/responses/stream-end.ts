@@ -119,7 +119,7 @@ function pass(begun: Begun, { error, frame }: FailedPiece): Uint8Array {
   note(begun, { sequence_number: begun.sequence + 1, ...Object(frame) });
   const { message, code = 'server_error', param = null } = toShownError(error);
   const sequence_number = begun.sequence;
-  // This one goes out at once, whole.
+  // This piece is sent immediately, whole.
   const response = {
     ...begun.response,
     ...Object(member(frame, 'response')),
