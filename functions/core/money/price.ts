@@ -40,10 +40,16 @@ export const MAX_COST: Nano = 9n * 10n ** 18n;
 
 /** The cost of a reply with this usage. */
 export function costOf(usage: Usage, price: Price): Nano {
-  const { rates } = tierOf(price, BigInt(usage.input));
+  const tier = tierOf(price, BigInt(usage.input));
+  const { rates } = tier;
   return roundUp(
-    inputCost(usage, rates) + outputCost(usage, rates) + rates.request + searchCost(usage.webSearches, price),
+    inputCost(usage, rates) + outputCost(usage, tier) + rates.request + searchCost(usage.webSearches, price),
   );
+}
+
+/** Whether pictures or sound of an answer have a rate of their own. */
+export function hasMediaRate({ tiers }: Price): boolean {
+  return tiers.some(({ rates }) => rates.outputAudio !== rates.output || rates.outputImage !== rates.output);
 }
 
 /** The maximum cost of this prompt and this output in tokens: by the highest rates of every tier that the prompt may reach. */
@@ -143,12 +149,14 @@ function inputCost(usage: Usage, rates: Rates): bigint {
   );
 }
 
-function outputCost(usage: Usage, rates: Rates): bigint {
+function outputCost(usage: Usage, { rates, highest }: Tier): bigint {
   const reasoning = part(usage.reasoning, usage.output);
   const audio = part(usage.outputAudio, usage.output - reasoning);
   const image = part(usage.outputImage, usage.output - reasoning - audio);
+  const media = part(usage.outputMedia, usage.output - reasoning - audio - image);
   return (
-    times(usage.output - reasoning - audio - image, rates.output) +
+    times(usage.output - reasoning - audio - image - media, rates.output) +
+    times(media, highest.output) +
     times(reasoning, rates.reasoning) +
     times(audio, rates.outputAudio) +
     times(image, rates.outputImage)

@@ -24,6 +24,8 @@ export interface Usage extends Tokens {
   readonly reasoning?: number | undefined;
   readonly outputAudio?: number | undefined;
   readonly outputImage?: number | undefined;
+  /** The part of the output that may be media, and whose kind nobody has counted. */
+  readonly outputMedia?: number | undefined;
 }
 
 /** The tokens that are booked. */

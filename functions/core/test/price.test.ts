@@ -99,6 +99,8 @@ const anyUsage = fc.record({
   inputImage: count,
   cachedImage: count,
   outputImage: count,
+  inputMedia: count,
+  outputMedia: count,
 });
 
 test('no usage costs more than the bound of its prompt and its output, whatever its kinds and the tier it falls in', () => {
@@ -117,7 +119,7 @@ test('a prompt of text alone is bounded without the prices of sounds and picture
   expect(maxCostOf({ maxTokens: 10n, textOnly: false }, 0n, price)).toBe(2_000_000n);
   fc.assert(
     fc.property(anyWritten, anyUsage, (written, all) => {
-      const { inputAudio: _, inputImage: __, cachedAudio: ___, cachedImage: ____, ...usage } = all;
+      const { inputAudio: _, inputImage: __, inputMedia: _____, cachedAudio: ___, cachedImage: ____, ...usage } = all;
       const bound = maxCostOf({ maxTokens: BigInt(usage.input), textOnly: true }, BigInt(usage.output), read(written));
       expect(costOf(usage, read(written))).toBeLessThanOrEqual(bound);
     }),
@@ -199,6 +201,7 @@ test.each([
   ['reasoning', { reasoning: '3' }, { reasoning: 6 }, 8_000n + 18_000n],
   ['sound', { outputAudio: '80' }, { outputAudio: 6 }, 8_000n + 480_000n],
   ['pictures', { outputImage: '30' }, { outputImage: 6 }, 8_000n + 180_000n],
+  ['media of an unknown kind', { outputImage: '30', outputAudio: '80' }, { outputMedia: 6 }, 8_000n + 480_000n],
   ['reasoning without a price of its own', {}, { reasoning: 6 }, 20_000n],
 ])('an answer of %s costs what that costs', (_, more, of, cost) => {
   expect(costOf({ ...tokens(0, 10), ...of }, read({ input: '1', output: '2', ...more }))).toBe(cost);

@@ -132,7 +132,7 @@ function countingCodec({ streams: _, ...codec }: Codec): Codec {
     ...codec,
     readReply: (bytes) => {
       const isCount = countIn(parseJson(decoder.decode(bytes)), 'input_tokens') !== undefined;
-      return isCount ? { body: bytes, usage: undefined, size: () => ({ outputBytes: 0, sound: 0 }) } : undefined;
+      return isCount ? { body: bytes, usage: undefined, size: () => ({ outputBytes: 0, media: 0 }) } : undefined;
     },
   };
 }

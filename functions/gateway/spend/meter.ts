@@ -1,11 +1,11 @@
 // Costs of replies: counted while they stream, decided when they end (LEDGER 9 and 10).
 import type { Failure } from '#core/failure/failure.ts';
 import { larger, smaller } from '#core/money/money.ts';
-import { costOf, MAX_COST } from '#core/money/price.ts';
+import { costOf, hasMediaRate, MAX_COST } from '#core/money/price.ts';
 import { laterUsage, NO_TOKENS, toTokens, type Usage } from '#core/money/usage.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from '../wire/codec.ts';
-import { atHigherRates } from '../wire/prompt/higher-rates.ts';
+import { atHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
 import { estimateTokens } from '../wire/prompt/prompt.ts';
 import type { Option, Reservation } from './reserve.ts';
 
@@ -36,7 +36,7 @@ export class Meter {
   readonly #choices = new Map<number, boolean>();
   #deltas = 0;
   #outputBytes = 0;
-  #sound = 0;
+  #media = 0;
   #usage: Usage | undefined;
   #prompt: Usage | undefined;
   #concluded = false;
@@ -99,7 +99,7 @@ export class Meter {
   #size(piece: Piece): void {
     this.#deltas += piece.deltas;
     this.#outputBytes += piece.outputBytes;
-    this.#sound += piece.sound;
+    this.#media += piece.media;
     this.#end.note(piece);
     for (const { index, finished } of piece.choices) {
       const known = this.#choices.get(index);
@@ -113,14 +113,19 @@ export class Meter {
   }
 
   #streamed(): Settlement {
-    const [usage, prompt] = [this.#usage, this.#prompt];
+    const prompt = this.#prompt;
+    const usage = this.#usage && countOf(this.#usage, this.#target, () => this.#outputSize());
     if (usage !== undefined && this.#countsAll(usage)) {
       return settlementOf(this.#reservation, this.#target, usage, {});
     }
-    this.#readAll();
-    const output = estimateOf({ outputBytes: this.#outputBytes, sound: this.#sound }, this.#deltas);
+    const output = estimateOf(this.#outputSize(), this.#deltas);
     if (usage !== undefined) return settlementAbove(this.#reservation, this.#target, usage, output);
     return settlementOf(this.#reservation, this.#target, undefined, { ...prompt, ...output });
+  }
+
+  #outputSize(): OutputSize {
+    this.#readAll();
+    return { outputBytes: this.#outputBytes, media: this.#media };
   }
 
   /** Every answer that began has ended, or the closing count has come: later pieces are not content. */
@@ -174,11 +179,13 @@ export function settlementOfReply(reservation: Reservation, target: Called, repl
 
 /** A count of zero beside an answer is none. */
 function settlementOfWhole(reservation: Reservation, target: Called, { usage, size }: Reply): Settlement {
-  if (usage !== undefined && usage.output > 0) return settlementOf(reservation, target, usage, {});
-  const { outputBytes, sound } = size();
-  const output = estimateOf({ outputBytes, sound }, 1);
+  if (usage !== undefined && usage.output > 0) {
+    return settlementOf(reservation, target, countOf(usage, target, size), {});
+  }
+  const { outputBytes, media } = size();
+  const output = estimateOf({ outputBytes, media }, 1);
   if (usage === undefined) return settlementOf(reservation, target, undefined, output);
-  if (outputBytes + sound === 0) return settlementOf(reservation, target, usage, {});
+  if (outputBytes + media === 0) return settlementOf(reservation, target, usage, {});
   return settlementAbove(reservation, target, usage, output);
 }
 
@@ -188,11 +195,16 @@ export function settlementOfUnheard(reservation: Reservation, target: Called, he
   return withLost(reservation, settlementOf(reservation, target, counted, { output }));
 }
 
+/** The count, with media of the answer that it does not tell apart. Only where media has a rate of its own: most answers need not be sized. */
+function countOf(usage: Usage, { price }: Called, size: () => OutputSize): Usage {
+  return hasMediaRate(price) && size().media > 0 ? withOutputMedia(usage) : usage;
+}
+
 /** About how many tokens an output is: at least `min`. */
-function estimateOf({ outputBytes, sound }: OutputSize, min: number): Pick<Usage, 'output' | 'outputAudio'> {
-  const heard = Math.ceil(sound);
-  const output = Math.max(min, estimateTokens(outputBytes) + heard);
-  return heard === 0 ? { output } : { output, outputAudio: heard };
+function estimateOf({ outputBytes, media }: OutputSize, min: number): Pick<Usage, 'output' | 'outputMedia'> {
+  const outputMedia = Math.ceil(media);
+  const output = Math.max(min, estimateTokens(outputBytes) + outputMedia);
+  return outputMedia === 0 ? { output } : { output, outputMedia };
 }
 
 /** A charge together with that of earlier attempts that failed. An estimated charge is at most the rest of the hold. */

@@ -22,8 +22,8 @@ interface Asked {
   readonly path?: string;
 }
 
-async function charge({ body, reply, provider = 'openrouter', path = '/chat/completions' }: Asked) {
-  const model = entry('gpt', { provider, price: PRICE });
+async function charge({ body, reply, provider = 'openrouter', path = '/chat/completions' }: Asked, more: object = {}) {
+  const model = entry('gpt', { provider, price: { ...PRICE, ...more } });
   const { chat, ledger } = stageOne(model, { script: () => ({ body: reply }), limit: '1000' });
   expect((await chat(body, { path })).status).toBe(200);
   return Number((ledger.settled[0]?.cost ?? 0n) / 1000n);
@@ -78,6 +78,18 @@ describe('a cache write', () => {
       expect(await charge(asked)).toBe(charged);
     }
   });
+});
+
+test('a prompt with pictures is charged as pictures where the provider does not tell them apart', async () => {
+  const counted = (details?: object) =>
+    completion('a', { prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: details });
+  const cost = (part: object, details?: object) =>
+    charge({ body: chatOf(part), reply: counted(details) }, { inputImage: '5', cachedImage: '2' });
+  const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
+  expect(await cost(picture)).toBe(500);
+  expect(await cost(picture, { cached_tokens: 40 })).toBe(60 * 5 + 40 * 2);
+  expect(await cost(picture, { image_tokens: 10 })).toBe(90 + 50);
+  expect(await cost({ type: 'text', text: 'a' })).toBe(100);
 });
 
 describe('a prompt with sound', () => {

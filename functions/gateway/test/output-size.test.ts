@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { event } from '../../../test/gateway/anthropic.ts';
 import { entry, snapshotOf } from '../../../test/gateway/instance.ts';
+import { COMPLETED, CREATED } from '../../../test/gateway/responses.ts';
 import { stage } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
-import { chunk, completion, MESSAGES, SSE } from '../../../test/gateway/upstream.ts';
+import { chunk, completion, MESSAGES, SSE, stuckAfter } from '../../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, stream: true };
 const WORDS = 'nine bytes '.repeat(20);
@@ -61,8 +63,85 @@ describe('a client that leaves a stream pays for what was said, in whatever way 
 
   test('pictures', async () => {
     const picture = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
-    expect(await leftAfterTen({ images: [picture] })).toMatchObject({ output: 10_000 });
-    expect(await leftAfterTen({ content: [picture] })).toMatchObject({ output: 10_000 });
+    // Ten of them are more than the limit that the gateway has sent.
+    expect(await leftAfterTen({ images: [picture] })).toMatchObject({ output: 16_384 });
+    expect(await leftAfterTen({ content: [picture] })).toMatchObject({ output: 16_384 });
+  });
+});
+
+describe('pictures and sound of an answer cost the highest rate of output, unless the provider counts them apart', () => {
+  const PICTURE = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
+  const IN_IMAGES = { content: 'A cat.', images: [PICTURE] };
+  const IN_PARTS = { content: [{ type: 'text', text: 'A cat.' }, PICTURE] };
+  const SPOKEN = { content: null, audio: { data: SECOND, transcript: 'A cat.' } };
+  const PRICE = { input: '0', output: '2', outputAudio: '8', outputImage: '30' };
+  const usageOf = (details: object) => ({
+    ...{ prompt_tokens: 10, completion_tokens: 1_300, total_tokens: 1_310 },
+    completion_tokens_details: details,
+  });
+  const CASES: ReadonlyArray<[string, object, object, bigint]> = [
+    ['a picture', IN_IMAGES, {}, 1_300n * 30n],
+    ['a picture in parts', IN_PARTS, {}, 1_300n * 30n],
+    ['a picture, with thoughts that are counted', IN_IMAGES, { reasoning_tokens: 300 }, 1_000n * 30n + 300n * 2n],
+    ['a picture that is counted', IN_IMAGES, { image_tokens: 1_290 }, 1_290n * 30n + 10n * 2n],
+    ['sound', SPOKEN, {}, 1_300n * 30n],
+    ['sound that is counted', SPOKEN, { audio_tokens: 1_290 }, 1_290n * 8n + 10n * 2n],
+    ['text alone', { content: 'A cat.' }, {}, 1_300n * 2n],
+  ];
+  const snapshot = snapshotOf([entry('gpt', { price: PRICE })]);
+  const WAYS = ['/chat/completions', '/messages'];
+
+  test.each(CASES)('a whole reply: %s', async (_, message, details, cost) => {
+    const choices = [{ index: 0, message, finish_reason: 'stop' }];
+    const body = JSON.stringify({ choices, usage: usageOf(details) });
+    for (const path of WAYS) {
+      const world = stage({ snapshot, script: () => ({ body }) });
+      expect((await world.chat({ ...CHAT, stream: false, max_tokens: 2_000 }, { path })).status).toBe(200);
+      expect(world.ledger.settled).toMatchObject([{ cost: cost * 1000n, estimated: false }]);
+    }
+  });
+
+  test.each(CASES)('a stream: %s', async (_, delta, details, cost) => {
+    const counted = `data: ${JSON.stringify({ choices: [], usage: usageOf(details) })}\n\n`;
+    for (const path of WAYS) {
+      const body = [chunk(delta), chunk({}, {}, 'stop'), counted, 'data: [DONE]\n\n'];
+      const world = stage({ snapshot, script: () => ({ headers: SSE, body }) });
+      await (await world.chat({ ...CHAT, max_tokens: 2_000 }, { path })).text();
+      expect(world.ledger.settled).toMatchObject([{ cost: cost * 1000n, estimated: false }]);
+    }
+  });
+
+  test('a stream that its client leaves behind a picture is charged for the bound of a picture', async () => {
+    const script = () => ({ headers: SSE, body: goesOn(IN_IMAGES, 1) });
+    const world = stage({ snapshot, script });
+    const reader = (await world.chat(CHAT)).body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    await settleDown();
+    expect(world.ledger.settled).toMatchObject([{ cost: (16_000n * 30n + 2n * 2n) * 1000n, estimated: true }]);
+  });
+});
+
+describe('a summary of thoughts in a streamed response', () => {
+  const summary = event('response.reasoning_summary_text.delta', { output_index: 0, summary_index: 0, delta: WORDS });
+  const RESPONSE = { model: 'gpt', input: 'Say hello.', stream: true, max_output_tokens: 1_000 };
+
+  test('is charged where the client leaves before the count', async () => {
+    const world = stage({ script: () => ({ headers: SSE, body: stuckAfter(CREATED, summary) }) });
+    const reader = (await world.chat(RESPONSE, { path: '/responses' })).body?.getReader();
+    for (let time = 0; time < 2; time += 1) await reader?.read();
+    await reader?.cancel();
+    await settleDown();
+    const output = Math.ceil(WORDS.length / 3);
+    expect(world.ledger.settled).toMatchObject([{ estimated: true, tokens: { output } }]);
+  });
+
+  test('cuts no stream, and costs what the provider counts', async () => {
+    const body = [CREATED, ...Array(20).fill(summary), COMPLETED];
+    const world = stage({ script: () => ({ headers: SSE, body }) });
+    const text = await (await world.chat({ ...RESPONSE, max_output_tokens: 16 }, { path: '/responses' })).text();
+    expect(text).toBe(body.join(''));
+    expect(world.ledger.settled).toMatchObject([{ estimated: false, tokens: { output: 3 } }]);
   });
 });
 

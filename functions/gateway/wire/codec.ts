@@ -118,8 +118,8 @@ export interface Reply {
 
 export interface OutputSize {
   readonly outputBytes: number;
-  /** Estimated tokens of sound, not included in the text. */
-  readonly sound: number;
+  /** Tokens of its sound (estimated) and its pictures (at most), not included in the text. */
+  readonly media: number;
 }
 
 export interface StreamReader {
@@ -164,7 +164,7 @@ export const NOTHING: Piece = {
   done: false,
   deltas: 0,
   outputBytes: 0,
-  sound: 0,
+  media: 0,
   usage: undefined,
   prompt: undefined,
   usageOnly: false,

@@ -47,8 +47,8 @@ export function toCompletion(message: unknown, created: number): Reply | undefin
     usage: usage && toOpenAiUsage(usage),
   };
   const called = calls.map(({ function: { name, arguments: given } }) => name + given).join('');
-  // Anthropic sends no sound.
-  const size = () => ({ outputBytes: bytesIn(text + thoughts + called), sound: 0 });
+  // Anthropic sends no media.
+  const size = () => ({ outputBytes: bytesIn(text + thoughts + called), media: 0 });
   return { body: JSON.stringify(completion), usage, size };
 }
 

@@ -1,7 +1,7 @@
 // Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, and all else that providers bill as output.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { OutputSize, Piece } from '../codec.ts';
-import { BYTES_PER_PICTURE, bytesIn } from '../prompt/prompt.ts';
+import { bytesIn } from '../prompt/prompt.ts';
 
 /** Members with output. */
 const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
@@ -9,6 +9,8 @@ const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
 const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
 /** A twentieth of a second in the only form in which sounds are streamed (16 bits, 24,000 times a second, in base64). */
 const LETTERS_PER_SOUND_TOKEN = 3200;
+/** Tokens of a picture at most: Gemini bills up to 2,520, GPT some 13,300 (3,840 x 2,160, high quality). */
+const MAX_PICTURE = 16_000;
 
 /** The output of these choices in their `message` or `delta`, and the number of them with at least a token. */
 export function sizeOf(
@@ -17,17 +19,17 @@ export function sizeOf(
 ): Pick<Piece, 'deltas' | keyof OutputSize> {
   let deltas = 0;
   let outputBytes = 0;
-  let sound = 0;
+  let media = 0;
   for (const choice of choices) {
     const message = member(choice, name);
     const length = lengthOf(message);
-    const heard = soundIn(message);
+    const ofMedia = soundIn(message) + picturesIn(message) * MAX_PICTURE;
     // A piece of sound may be less than a token, and what is counted here may cut a stream.
-    if (length > 0 || heard >= 1) deltas += 1;
+    if (length > 0 || ofMedia >= 1) deltas += 1;
     outputBytes += length;
-    sound += heard;
+    media += ofMedia;
   }
-  return { deltas, outputBytes, sound };
+  return { deltas, outputBytes, media };
 }
 
 /** Bytes of all texts, without names and ids. */
@@ -38,9 +40,15 @@ function lengthOf(message: unknown): number {
   for (const call of listOf(member(message, 'tool_calls'))) {
     length += calledIn(member(call, 'function'), 'arguments') + calledIn(member(call, 'custom'), 'input');
   }
-  length += bytesOf(member(member(message, 'audio'), 'transcript'));
-  return length + listOf(member(message, 'images')).length * BYTES_PER_PICTURE;
+  return length + bytesOf(member(member(message, 'audio'), 'transcript'));
 }
+
+/** Pictures of a message: in a list of their own, or among the parts of its content. */
+function picturesIn(message: unknown): number {
+  return listOf(member(message, 'images')).length + listOf(member(message, 'content')).filter(isPicture).length;
+}
+
+const isPicture = (part: unknown): boolean => member(part, 'type') === 'image_url';
 
 /** Estimated tokens of the message's sound: also fractions, because sound arrives in pieces of any length. */
 function soundIn(message: unknown): number {
@@ -62,8 +70,7 @@ function bytesOf(content: unknown): number {
     const next = left.pop();
     if (typeof next === 'string') bytes += bytesIn(next);
     else if (Array.isArray(next)) for (const part of next) left.push(part);
-    else if (member(next, 'type') === 'image_url') bytes += BYTES_PER_PICTURE;
-    else if (typeof next === 'object' && next !== null) {
+    else if (typeof next === 'object' && next !== null && !isPicture(next)) {
       for (const [name, value] of Object.entries(next)) if (!NAMES.has(name)) left.push(value);
     }
   }

@@ -69,7 +69,7 @@ function withOthers(inputs: Measure, { text, object }: Pick<SentBody, 'text' | '
 function readReply(bytes: Uint8Array): Reply | undefined {
   const { body, reply } = readJson(bytes);
   if (!Array.isArray(member(reply, 'data'))) return undefined;
-  return { body, usage: toUsage(member(reply, 'usage')), size: () => ({ outputBytes: 0, sound: 0 }) };
+  return { body, usage: toUsage(member(reply, 'usage')), size: () => ({ outputBytes: 0, media: 0 }) };
 }
 
 /** Some providers count the total only. Zero is no count. */

@@ -49,7 +49,7 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   const { body, reply } = readJson(bytes);
   const content = member(reply, 'content');
   if (!Array.isArray(content)) return undefined;
-  const size = () => ({ outputBytes: content.reduce<number>((sum, block) => sum + sizeOf(block), 0), sound: 0 });
+  const size = () => ({ outputBytes: content.reduce<number>((sum, block) => sum + sizeOf(block), 0), media: 0 });
   return { body, usage: toUsage(addUsage({}, member(reply, 'usage'))), size };
 }
 

@@ -35,12 +35,12 @@ export function createReader(): StreamReader {
     if (piece.done) return conclude();
     usage = piece.usage ?? usage;
     output += piece.deltas;
-    const { frame, deltas, outputBytes, sound, usageOnly } = piece;
+    const { frame, deltas, outputBytes, media, usageOnly } = piece;
     // Comments pass; other events are none of this API.
     if (frame === undefined) return [{ ...NOTHING, bytes: isComment(bytes) ? bytes : NOTHING.bytes, outputBytes }];
     const events = hasEnded ? [] : toEvents(frame);
     const choices = finishReason === undefined ? BEGUN : FINISHED;
-    const counted = { deltas, outputBytes, sound, usage: piece.usage, usageOnly, choices };
+    const counted = { deltas, outputBytes, media, usage: piece.usage, usageOnly, choices };
     const [first, ...others] = events;
     if (first === undefined) return [{ ...NOTHING, ...counted, frame }];
     return [{ ...toShown(first), ...counted }, ...others.map(toShown)];

@@ -1,6 +1,7 @@
-// Kinds of tokens at higher rates that a request asks for: a usage that does not tell them apart is charged at these rates.
+// Kinds of tokens at higher rates, in a prompt or an answer: a usage that does not tell them apart is charged at these rates.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
+import type { Measure } from './prompt.ts';
 import { foldName, unescaped } from './unmetered-features.ts';
 
 export interface HigherRates {
@@ -8,6 +9,8 @@ export interface HigherRates {
   readonly hourInCache: boolean;
   /** The prompt may contain sound, also that of a video. */
   readonly sound?: boolean;
+  /** The prompt, with its pictures. */
+  readonly input: Pick<Measure, 'media'>;
 }
 
 const HOUR = /"ttl"\s*:\s*"1h"/;
@@ -59,14 +62,23 @@ function isSoundAt(address: unknown): boolean {
 }
 
 /** The usage with all tokens that it does not tell apart as of the kinds that the request asks for. */
-export function atHigherRates(usage: Usage, { hourInCache, sound = false }: HigherRates): Usage {
+export function atHigherRates(usage: Usage, { hourInCache, sound = false, input }: HigherRates): Usage {
   const isLong = hourInCache && usage.cacheWrite > 0 && usage.cacheWriteLong === undefined;
   // Media that nobody has counted has the highest rate already.
-  const isSpoken = sound && usage.inputAudio === undefined && usage.inputMedia === undefined;
-  if (!isLong && !isSpoken) return usage;
+  const isUncounted = usage.inputMedia !== undefined;
+  const isSpoken = sound && !isUncounted && usage.inputAudio === undefined;
+  const isSeen = input.media.pictures.tokens > 0 && !isUncounted && !isSpoken && usage.inputImage === undefined;
+  if (!isLong && !isSpoken && !isSeen) return usage;
   return {
     ...usage,
     ...(isLong ? { cacheWriteLong: usage.cacheWrite } : {}),
     ...(isSpoken ? { inputAudio: usage.input, cachedAudio: usage.cachedInput } : {}),
+    ...(isSeen ? { inputImage: usage.input, cachedImage: usage.cachedInput } : {}),
   };
+}
+
+/** The usage of an answer with pictures or sound: all output is media that is not told apart, unless one kind of it is counted. */
+export function withOutputMedia(usage: Usage): Usage {
+  const isCounted = usage.outputAudio !== undefined || usage.outputImage !== undefined;
+  return isCounted ? usage : { ...usage, outputMedia: usage.output };
 }

@@ -20,8 +20,6 @@ export interface Measure {
 /** Tokens that providers add to a prompt with tools, so that the model knows how to call them: Anthropic some 300 to 700. */
 const MAX_FOR_TOOLS = 1_000;
 const BYTES_PER_TOKEN = 3;
-/** The bytes of text that one picture of an answer counts as. */
-export const BYTES_PER_PICTURE = USUAL_MEDIA * BYTES_PER_TOKEN;
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
 /** Members in which parts of these types keep their media. Parts of other types count whole, and as a file on top. */
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
@@ -97,7 +95,7 @@ function toPart(part: unknown): Part {
   const bytes = encoded.reduce((sum, text) => sum + (MAY_BE_TEXT.test(text) ? 0 : text.length), 0);
   if (type === 'image_url') return { medium: PICTURE.openai, bytes, inner, isStoredFile };
   const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));
-  const medium = isText ? undefined : fileIn(isStoredFile ? [] : encoded);
+  const medium = isText ? undefined : fileIn(encoded);
   return { medium, bytes, inner, isStoredFile };
 }
 

@@ -46,6 +46,6 @@ function readReply(received: Uint8Array, made: Made): Reply | undefined {
   if (!Array.isArray(output)) return undefined;
   const marked = mark(bytes, idsIn({ response: reply }), made);
   const body = marked === bytes ? sent : marked;
-  const size = () => ({ outputBytes: output.reduce<number>((sum, item) => sum + sizeOf(item), 0), sound: 0 });
+  const size = () => ({ outputBytes: output.reduce<number>((sum, item) => sum + sizeOf(item), 0), media: 0 });
   return { body, usage: toUsage(reply), size };
 }

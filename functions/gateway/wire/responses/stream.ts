@@ -10,6 +10,7 @@ import { sizeOf, toUsage } from './usage.ts';
 
 const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
 const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
+const SUMMARY = 'response.reasoning_summary_text.delta';
 
 export function createReader(made: Made): StreamReader {
   const splitter = new SseSplitter();
@@ -76,7 +77,10 @@ function content(
   event: unknown,
   { type, written }: { readonly type: string; readonly written: Written },
 ): Piece {
-  return { ...NOTHING, bytes, frame: event, choices: BEGUN, ...sized(sizeIn(event, type, written)) };
+  const piece = { ...NOTHING, bytes, frame: event, choices: BEGUN };
+  // A summary of thoughts is shorter or longer than what is billed: it cuts nothing, and is charged where nobody has counted.
+  if (type === SUMMARY) return { ...piece, outputBytes: bytesIn(textOf(member(event, 'delta')) ?? '') };
+  return { ...piece, ...sized(sizeIn(event, type, written)) };
 }
 
 function sized(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
@@ -87,8 +91,7 @@ function sized(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
 function sizeIn(event: unknown, type: string, written: Written): number {
   const index = member(event, 'output_index');
   if (type === 'response.output_item.done') return unwritten(member(event, 'item'), index, written);
-  // A summary of thoughts is shorter or longer than what is billed.
-  if (!type.endsWith('.delta') || type.startsWith('response.reasoning_summary')) return 0;
+  if (!type.endsWith('.delta')) return 0;
   const size = bytesIn(textOf(member(event, 'delta')) ?? '');
   written.set(index, (written.get(index) ?? 0) + size);
   return size;
