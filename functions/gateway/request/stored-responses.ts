@@ -32,7 +32,9 @@ export function createConfine({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) 
     { storeResponses = false }: Pick<Snapshot, 'storeResponses'>,
   ): Result<ModelRequest, Failure> {
     const { stored } = request;
-    if (stored.speech !== undefined) return err(refusal(stored.speech, NO_SPEECH));
+    const { file, speech } = stored;
+    if (speech !== undefined) return err(refusal(speech, NO_SPEECH));
+    if (file !== undefined) return err(refusal(file, NO_FILE));
     // References are not kept with the request: there may be very many.
     const confined = { ...request, stored: NOTHING_STORED };
     if (!storeResponses) {
@@ -50,11 +52,10 @@ export function createConfine({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) 
 }
 
 /** The refusal where providers may store nothing. */
-function refusalOf({ isAsked, reference, file }: StoredState): Failure | undefined {
+function refusalOf({ isAsked, reference }: StoredState): Failure | undefined {
   if (isAsked) return refusal('store', `must be false or absent. ${ALLOW}`);
-  if (reference !== undefined)
-    return refusal(reference, `must not refer to a stored response or item. ${SEND} ${ALLOW}`);
-  return file === undefined ? undefined : refusal(file, `must hold no file by its id. Send its content. ${ALLOW}`);
+  if (reference === undefined) return undefined;
+  return refusal(reference, `must not refer to a stored response or item. ${SEND} ${ALLOW}`);
 }
 
 const SEND =
@@ -62,4 +63,6 @@ const SEND =
 const ALLOW =
   'Providers store nothing here: whoever runs the gateway can allow it (spec.storeResponses of the GatewayInstance).';
 const FOREIGN = `must be an id that this gateway has sent to this VirtualKey. ${SEND}`;
+const NO_FILE =
+  'must not refer to a file by its id, or by an address that is not on the web: nothing shows whose it is. Send its content.';
 const NO_SPEECH = 'must not refer to speech by its id: nothing shows whose it is. Send the transcript as content.';

@@ -119,8 +119,8 @@ describe('the hold of a response', () => {
     ],
     [
       'a file elsewhere is the largest window',
-      1_050_000,
-      [{ role: 'user', content: [{ type: 'input_file', file_id: 'f' }] }],
+      1_050_000 - 'https://a.test/b.pdf'.length,
+      [{ role: 'user', content: [{ type: 'input_file', file_url: 'https://a.test/b.pdf' }] }],
     ],
     ['an item that is new to us is its bytes and a file', 1_050_000, [{ type: 'hologram', data }]],
     ['an item that the provider keeps is the largest window', 1_050_000, [{ type: 'item_reference', id: MSG_1 }]],

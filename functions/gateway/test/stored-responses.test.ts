@@ -77,6 +77,9 @@ const REFERENCES: Readonly<Record<string, ReadonlyArray<object>>> = {
   '/embeddings': [{ images: [{ file_id: 'file_1' }] }],
 };
 
+/** The marks of those that name a file, or speech. */
+const FILE = /file_1|gs:|MS:|uuid|audio_1/;
+
 /** Every route that takes a body. A new one without a line above fails here. */
 const ROUTES = [...createRoutes(world(false).deps)].flatMap(([path, { method }]) => (method === 'POST' ? [path] : []));
 const apiOf = (path: string) =>
@@ -280,12 +283,20 @@ describe('where providers may store responses', () => {
     }
   });
 
-  test('files of the account may be named, speech of earlier answers may not: it has no mark', async () => {
-    const { ask, chat } = world(true);
-    expect((await ask(part({ type: 'input_file', file_id: 'file_1' }))).status).toBe(200);
-    const messages = [{ role: 'assistant', audio: { id: 'audio_1' } }];
-    expect(await codeOf(await chat({ model: 'gpt', messages }))).toEqual([400, 'invalid_request']);
-  });
+  test.each(ROUTES)(
+    '%s refuses files of the account and speech of earlier answers: they have no mark',
+    async (path) => {
+      const references = (REFERENCES[apiOf(path)] ?? []).filter((reference) => FILE.test(JSON.stringify(reference)));
+      expect(references).not.toEqual([]);
+      for (const reference of references) {
+        const { chat, fake, ledger } = world(true);
+        const refused = await chat({ input: 'hi', messages: MESSAGES, ...reference, model: 'gpt' }, { path });
+        const { error } = (await refused.json()) as { error: { code: string } };
+        expect([reference, refused.status, error.code]).toEqual([reference, 400, 'invalid_request']);
+        expect([fake.requests.length, ledger.asked.length]).toEqual([0, 0]);
+      }
+    },
+  );
 
   test('secrets of VirtualKeys stay out of replies and log lines', async () => {
     const { ask, lines } = world(true);

@@ -9,7 +9,7 @@ export interface StoredState {
   readonly reference?: string | undefined;
   /** The same of the first one without a mark. */
   readonly unmarked?: string | undefined;
-  /** The parameter that refers to a file of the account. */
+  /** The parameter that refers to a file of the account, whose VirtualKey nothing shows. */
   readonly file?: string | undefined;
   /** The parameter that refers to speech of an earlier answer. */
   readonly speech?: string | undefined;

@@ -98,7 +98,7 @@ function toPart(item: unknown): Part {
   const bytes = encoded.reduce((sum, text) => sum + (TEXT_FILE.test(text) ? 0 : text.length), 0);
   if (PICTURES.has(type)) return { medium: PICTURE.openai, bytes, isStoredFile };
   const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));
-  return { medium: isText ? undefined : fileIn(isStoredFile ? [] : encoded), bytes, isStoredFile };
+  return { medium: isText ? undefined : fileIn(encoded), bytes, isStoredFile };
 }
 
 function encodedIn(holder: unknown): ReadonlyArray<string> {
