@@ -54,7 +54,9 @@ const Timeouts = z.object({
 const Cooldown = z.object({
   failures: integer(1, 1000)
     .default(3)
-    .describe('Failures in a row that start a cooldown; a 429 with `retry-after` starts one by itself.'),
+    .describe(
+      'Failures in a row that start a cooldown; a 429 with `retry-after` of up to a minute starts one by itself.',
+    ),
   within: Duration.default('30s').describe('The time in which the failures are counted.'),
   duration: Duration.default('30s').describe('How long the entry gets no requests.'),
 });
@@ -94,7 +96,7 @@ export const GatewayInstanceSpec = z.object({
     .boolean()
     .default(false)
     .describe(
-      'Whether providers may store what VirtualKeys send, and requests may refer to it. While false the gateway sends `store: false`, and refuses `previous_response_id`, `item_reference` and file ids. While true a VirtualKey continues its own responses only.',
+      'Whether providers may store what VirtualKeys send, and requests may refer to it. While false the gateway sends `store: false`, and refuses `previous_response_id`, `item_reference` and file ids. While true a VirtualKey continues its own responses only; file ids are still refused.',
     ),
   blockedMessage: text(512)
     .optional()

@@ -43,6 +43,8 @@ const MAX_STATES = 1_024;
 const MAX_OWN = 4_096;
 /** The longest cooldown, even where the provider asks for a longer wait. */
 const MAX_COOLDOWN: Millis = 3_600_000;
+/** The longest cooldown that a single request begins for all VirtualKeys: limits per minute are over then. */
+const MAX_OF_ONE: Millis = 60_000;
 
 export function createCooldowns({
   clock,
@@ -85,7 +87,7 @@ export function createCooldowns({
     },
     /**
      * Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown: for one VirtualKey where its
-     * requests alone may have caused them all, else for all. One `retry-after` begins one for all.
+     * requests alone may have caused them all, else for all. One `retry-after` of up to a minute begins one for all; a longer one counts as a failure.
      */
     failed: (
       target: Called,
@@ -96,9 +98,10 @@ export function createCooldowns({
       const now = clock.now();
       if (isFirst) state.failures = [...state.failures.filter(({ at }) => at > now - within), { at: now, key }];
       const isShared = key === undefined || state.failures.some((failure) => failure.key !== key);
-      if (retryAfter !== undefined) begin(target, Math.min(retryAfter * 1000, MAX_COOLDOWN), { isRateLimited: true });
+      const wait = Math.min((retryAfter ?? 0) * 1000, MAX_COOLDOWN);
+      if (wait > 0 && wait <= MAX_OF_ONE) begin(target, wait, { isRateLimited: true });
       else if (state.failures.length < failures) return;
-      else begin(target, duration, { isRateLimited, ...(isShared ? {} : { key }) });
+      else begin(target, Math.max(duration, wait), { isRateLimited, ...(isShared ? {} : { key }) });
     },
     succeeded: (identifier: string) => {
       const state = states.get(identifier);

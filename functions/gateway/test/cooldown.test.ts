@@ -189,6 +189,17 @@ describe('failures that a request may have caused', () => {
     expect(await firstOf(world, KEY, 1)).toEqual(['first']);
   });
 
+  test('429 for more than a minute too: that key waits so long, and no other', async () => {
+    const day = status(429, { 'retry-after': '86400' });
+    const world = open(by({ first: [day, day, day, OK] }));
+    expect(await firstOf(world, KEY, 4)).toEqual(['first', 'first', 'first', 'spare']);
+    expect(await firstOf(world, OTHER_KEY, 1)).toEqual(['first']);
+    await world.clock.pass(3_599_999);
+    expect(await firstOf(world, KEY, 1)).toEqual(['spare']);
+    await world.clock.pass(1);
+    expect(await firstOf(world, KEY, 1)).toEqual(['first']);
+  });
+
   test('of two keys keep all from it', async () => {
     const world = open(by({ first: [status(500)] }));
     expect(await firstOf(world, KEY, 2)).toEqual(['first', 'first']);
@@ -276,12 +287,14 @@ describe('an entry that says 429 with retry-after', () => {
     expect(world.ledger.held()).toBe(0);
   });
 
-  test('for a day is asked again after an hour', async () => {
-    const world = priority(by({ first: [status(429, { 'retry-after': '86400' }), OK] }));
-    await world.chat(CHAT);
-    await world.clock.pass(3_600_000);
-    await world.chat(CHAT);
-    expect(asked(world).at(-1)).toBe('first');
+  test('because one request is too large for it is asked by other requests', async () => {
+    const message =
+      'Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 35064. The input or output tokens must be reduced in order to run successfully.';
+    const error = { message, type: 'tokens', param: null, code: 'rate_limit_exceeded' };
+    const large: WireReply = { ...status(429, { 'retry-after': '7' }), body: JSON.stringify({ error }) };
+    const world = priority(by({ first: [large, large, large, OK] }));
+    for (let request = 0; request < 4; request += 1) expect((await world.chat(CHAT)).status).toBe(200);
+    expect(asked(world)).toEqual(['first', 'spare', 'first', 'spare', 'first', 'spare', 'first']);
   });
 });
 

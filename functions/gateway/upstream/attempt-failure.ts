@@ -108,12 +108,16 @@ export function refusalOf({ status, headers, error, isOwn }: Refusal, target: En
   if (status === 429) {
     const retryAfter = retryAfterOf(headers['retry-after']);
     const failure: Failure = { code: 'upstream_rate_limited', retryAfter: retryAfter ?? 1 };
-    return { failure, again: 'elsewhere', fault: 'unclear', retryAfter, ...about };
+    const fault = TOO_LARGE.test(error.message ?? '') ? 'none' : 'unclear';
+    return { failure, again: 'elsewhere', fault, retryAfter, ...about };
   }
   if (status === 408) return { failure: { code: 'upstream_timeout' }, again: 'elsewhere', fault: 'unclear', ...about };
   const failure: Failure = { code: 'upstream_error', refusesUs: status === 401 || status === 403 };
   return { failure, again: status >= 500 ? 'anywhere' : 'elsewhere', fault: FAULTS.get(status) ?? 'unclear', ...about };
 }
+
+/** One request that is larger than the account's tokens per minute (OpenAI): other requests find the entry as before. */
+const TOO_LARGE = /^Request too large\b/i;
 
 /** A wrong key is the entry's; a client may name a file or a response that is not there. */
 const FAULTS: ReadonlyMap<number, AttemptFailure['fault']> = new Map([
