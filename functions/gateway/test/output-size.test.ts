@@ -12,7 +12,7 @@ const WORDS = 'nine bytes '.repeat(20);
 const SECOND = 'A'.repeat(64_000);
 
 /** Says this again and again, and never ends. */
-async function* goesOn(delta: object, times: number): AsyncGenerator<Uint8Array> {
+async function* endlessly(delta: object, times: number): AsyncGenerator<Uint8Array> {
   for (let time = 0; time < times; time += 1) yield new TextEncoder().encode(chunk(delta));
   await new Promise(() => {});
 }
@@ -21,7 +21,7 @@ async function* goesOn(delta: object, times: number): AsyncGenerator<Uint8Array>
 async function leftAfterTen(delta: object) {
   const price = { input: '0', output: '1', outputAudio: '8' };
   const snapshot = snapshotOf([entry('gpt', { price })]);
-  const world = stage({ snapshot, script: () => ({ headers: SSE, body: goesOn(delta, 10) }) });
+  const world = stage({ snapshot, script: () => ({ headers: SSE, body: endlessly(delta, 10) }) });
   const reader = (await world.chat(CHAT)).body?.getReader();
   for (let time = 0; time < 10; time += 1) await reader?.read();
   await reader?.cancel();
@@ -112,7 +112,7 @@ describe('pictures and sound of an answer cost the highest rate of output, unles
   });
 
   test('a stream that its client leaves behind a picture is charged for the bound of a picture', async () => {
-    const script = () => ({ headers: SSE, body: goesOn(IN_IMAGES, 1) });
+    const script = () => ({ headers: SSE, body: endlessly(IN_IMAGES, 1) });
     const world = stage({ snapshot, script });
     const reader = (await world.chat(CHAT)).body?.getReader();
     await reader?.read();
