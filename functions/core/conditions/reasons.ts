@@ -188,17 +188,17 @@ const TABLE = {
     clientText: 'The user that this API key names is not ready',
     page: 'keys.md',
   },
-  TeamNotFound: {
-    ...OUTSIDE_SECRET,
-    text: 'A Team that the VirtualKey or its User names does not exist or is being deleted. Create it, or correct the name.',
-    clientText: 'A team that this API key or its user names is gone',
-    page: 'keys.md#keys-of-deleted-users-and-teams',
-  },
   TeamOfOtherInstance: {
     ...OUTSIDE_SECRET,
     text: 'A Team that the VirtualKey or its User names is of another instance. Choose one of the same instance.',
     clientText: 'A team that this API key or its user names is not of this gateway',
     page: 'admission.md#while-the-function-is-down',
+  },
+  TeamNotFound: {
+    ...OUTSIDE_SECRET,
+    text: 'A Team that the VirtualKey or its User names does not exist or is being deleted. Create it, or correct the name.',
+    clientText: 'A team that this API key or its user names is gone',
+    page: 'keys.md#keys-of-deleted-users-and-teams',
   },
   TeamNotReady: {
     ...OUTSIDE_SECRET,
