@@ -119,13 +119,9 @@ function pass(begun: Begun, { error, frame }: FailedPiece): Uint8Array {
   note(begun, { sequence_number: begun.sequence + 1, ...Object(frame) });
   const { message, code = 'server_error', param = null } = toShownError(error);
   const sequence_number = begun.sequence;
-  // This piece is sent immediately, whole.
-  const response = {
-    ...begun.response,
-    ...Object(member(frame, 'response')),
-    status: 'failed',
-    error: { code, message },
-  };
+  // The provider's own last response reaches the client whole.
+  const last = member(frame, 'response') ?? begun.response;
+  const response = { ...Object(last), status: 'failed', error: { code, message } };
   if (member(frame, 'type') === 'response.failed')
     return toNamedEvent('response.failed', { sequence_number, response });
   return concat([
