@@ -11,7 +11,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
-import { boundNameLookups } from '../../infra/runtime/node/name-lookup.ts';
+import { replaceNameLookup } from '../../infra/runtime/node/name-lookup.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { answerMemory } from '../../infra/runtime/node/reply-memory.ts';
 import { createStoreMaintenance } from '../../infra/runtime/node/store-maintenance.ts';
@@ -21,7 +21,7 @@ import { makeInstance, makeKey, makeSecret, makeSecrets, resourceOf } from '../r
 /** An instance of a namespace of its own. */
 export interface Tenant {
   readonly namespace: string;
-  readonly database: Pick<DatabaseConnection, 'host' | 'port' | 'username' | 'password' | 'dbname'>;
+  readonly database: DatabaseConnection;
   /** Entries of the store's Secret. */
   readonly store: Readonly<Record<'host' | 'port' | 'password', string>>;
   readonly keys: number;
@@ -42,10 +42,11 @@ export interface Outcome {
 
 const RESYNCS = 2;
 
-boundNameLookups();
+// Absent: those of the machine.
+replaceNameLookup(process.env.NAME_SERVER?.split(','));
 
 function objectsOf({ namespace, database, store, keys }: Tenant): KubeObject[] {
-  const { host, port, username, password, dbname } = database;
+  const { port, ...texts } = database;
   const [, , credentials] = makeSecrets();
   const at = <T extends KubeObject>(object: T): KubeObject => ({
     ...object,
@@ -56,7 +57,7 @@ function objectsOf({ namespace, database, store, keys }: Tenant): KubeObject[] {
   const withPort = { ...spec.databaseSecretRef, keys: { ...spec.databaseSecretRef.keys, portSecret: 'port' } };
   const connectionRef = { instanceRef: { name: 'main', namespace } };
   return [
-    makeSecret('db', { host, port: String(port), username, password, dbname }, namespace),
+    makeSecret('db', { ...texts, port: String(port) }, namespace),
     makeSecret('store', store, namespace),
     ...(credentials === undefined ? [] : [at(credentials)]),
     { ...instance, spec: { ...spec, databaseSecretRef: withPort } },

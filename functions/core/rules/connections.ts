@@ -49,6 +49,8 @@ type Tls = Pick<DatabaseConnection, 'sslmode' | 'sslrootcert'>;
 
 /** The optional keys `sslmode` and `sslrootcert`, meant as libpq means them: `require` with certificates is `verify-ca`. */
 function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
+  if ((ownMember(data, 'sslrootcert') ?? '').length > MAX_AUTHORITIES)
+    return err(invalid('sslrootcert', 'must be at most 64 KiB; keep only the authorities of this database'));
   const text = read(data, 'sslmode');
   const sslrootcert = read(data, 'sslrootcert').trim();
   const isSystem = sslrootcert === 'system';
@@ -60,8 +62,6 @@ function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
     if (sslmode === 'verify-ca' || sslmode === 'verify-full') return err(invalid('sslrootcert', NO_AUTHORITIES));
     return ok(sslmode === undefined ? {} : { sslmode });
   }
-  if (sslrootcert.length > MAX_AUTHORITIES)
-    return err(invalid('sslrootcert', 'must be at most 64 KiB; keep only the authorities of this database'));
   if (!isSystem && !sslrootcert.includes('-----BEGIN CERTIFICATE-----'))
     return err(invalid('sslrootcert', 'must be certificates (PEM) or `system`'));
   if (sslmode === undefined || sslmode === 'prefer')
@@ -69,8 +69,8 @@ function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
   return ok({ sslmode, sslrootcert });
 }
 
-/** Characters of `sslrootcert`. Reading certificates takes time and memory that all instances share. */
-const MAX_AUTHORITIES = 65_536;
+/** Characters of base64: 64 KiB. Reading certificates takes time and memory that all instances share. */
+const MAX_AUTHORITIES = 4 * Math.ceil(65_536 / 3);
 
 const NO_AUTHORITIES =
   'is required to verify a certificate; write the certificates (PEM) of its authorities, or `system` with verify-full';

@@ -12,7 +12,7 @@ import { ReconcileEnvironment } from '../../runtime/config/environments.ts';
 import { RELEASE_VERSION } from '../../runtime/config/release.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import { openApi } from '../../runtime/node/api-access.ts';
-import { boundNameLookups } from '../../runtime/node/name-lookup.ts';
+import { replaceNameLookup } from '../../runtime/node/name-lookup.ts';
 import { MAX_CONNECTIONS, main, openFunction } from '../../runtime/node/process.ts';
 import { createReadiness } from '../../runtime/node/readiness.ts';
 import { answerMemory } from '../../runtime/node/reply-memory.ts';
@@ -21,7 +21,7 @@ import { resyncAtStart } from '../../runtime/triggers/at-start.ts';
 import { requireToken } from '../../runtime/triggers/token.ts';
 
 main(async () => {
-  boundNameLookups();
+  replaceNameLookup();
   const environment = readEnvironment(ReconcileEnvironment, process.env);
   const { run, ...parts } = await openFunction('reconcile', environment);
   const { log } = parts;

@@ -1,94 +1,126 @@
-// Look-ups of host names that do not wait for names of others: the platform does only a few at the same time, and one that nobody answers takes seconds.
+// Host names, looked up outside of the threads that all instances share: getaddrinfo looks up a few at a time, each for seconds if nobody answers.
 import dns from 'node:dns';
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import type { Millis } from '#core/ports/money.ts';
-import { createLru } from '../../../functions/core/caches/lru.ts';
 
-type Lookup = typeof dns.lookup;
+type Resolver = Pick<dns.promises.Resolver, 'resolve4' | 'resolve6'>;
 type Options = Readonly<dns.LookupOptions>;
-type Callback = (error: NodeJS.ErrnoException | null, address: string | dns.LookupAddress[], family: number) => void;
-
-/** A look-up that takes longer makes its name a slow one. */
-const SLOW: Millis = 1000;
-const MAX_NAMES = 10_000;
+type Callback = (error: Error | null, address?: string | dns.LookupAddress[], family?: number) => void;
 
 export interface LookupDependencies {
-  readonly lookup: (name: string, options: Options, callback: Callback) => void;
-  readonly now: () => Millis;
-  /** How many look-ups the platform does at the same time: half of UV_THREADPOOL_SIZE. */
-  readonly atOnce: number;
+  readonly resolver: Resolver;
+  /** The texts of /etc/hosts and /etc/resolv.conf. */
+  readonly hosts: string;
+  readonly resolvConf: string;
 }
 
-/**
- * Names that were answered soon the last time are looked up immediately. Of all others at most all but one are looked up at the same
- * time, and of those that were slow the last time one, in order of arrival. The same question, asked again meanwhile, gets the same answer.
- */
-export function createNameLookup({ lookup, now, atOnce }: LookupDependencies) {
-  const wasSlow = createLru<{ readonly isSlow: boolean }>(MAX_NAMES);
-  const pending = new Map<string, Callback[]>();
-  const slow = createLane(1);
-  const unknown = createLane(Math.max(1, atOnce - 2));
-
-  const start = (name: string, options: Options, question: string, done: () => void): void => {
-    const began = now();
-    lookup(name, options, (...answer) => {
-      wasSlow.set(name, { isSlow: now() - began > SLOW });
-      const callbacks = pending.get(question) ?? [];
-      pending.delete(question);
-      done();
-      for (const callback of callbacks) callback(...answer);
-    });
-  };
-
-  return (name: string, options: Options, callback: Callback): void => {
-    const question = JSON.stringify([name, options]);
-    const others = pending.get(question);
-    if (others !== undefined) {
-      others.push(callback);
-      return;
-    }
-    pending.set(question, [callback]);
-    const last = wasSlow.get(name);
-    const begin = (done: () => void) => start(name, options, question, done);
-    if (last === undefined) unknown(begin);
-    else if (last.isSlow) slow(begin);
-    else begin(() => undefined);
-  };
-}
-
-/** Runs at most so many works at the same time, the others in order of arrival. */
-function createLane(max: number) {
-  const waiting: Array<(done: () => void) => void> = [];
-  let running = 0;
-  const next = (): void => {
-    while (running < max) {
-      const work = waiting.shift();
-      if (work === undefined) return;
-      running += 1;
-      work(() => {
-        running -= 1;
-        next();
-      });
-    }
-  };
-  return (work: (done: () => void) => void): void => {
-    waiting.push(work);
-    next();
-  };
-}
+/** The timeout of the first attempt; the second one waits twice as long. */
+const TIMEOUT: Millis = 2000;
+const TRIES = 2;
+/** Answers after which the name with the next search domain is asked for, as glibc does. */
+const ABSENT = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
+const FAILED = new Set(['ESERVFAIL', 'EREFUSED']);
 
 /** From now on, all connections of this process that name a host (PostgreSQL, Redis, HTTP) look it up like this. */
-export function boundNameLookups(): void {
-  const { lookup } = dns;
-  const threads = Number(process.env.UV_THREADPOOL_SIZE) || 4;
-  const bounded = createNameLookup({
-    lookup: (name, options, callback) => lookup(name, options, callback),
-    now: () => performance.now(),
-    atOnce: threads / 2,
-  });
-  const replacement = (name: string, options: Options | number | Callback | undefined, callback?: Callback): void => {
-    if (typeof options === 'function') bounded(name, {}, options);
-    else if (callback !== undefined)
-      bounded(name, typeof options === 'number' ? { family: options } : (options ?? {}), callback);
-  };
-  dns.lookup = Object.assign(replacement, { __promisify__: lookup.__promisify__ }) as Lookup;
+export function replaceNameLookup(nameServers?: ReadonlyArray<string>): void {
+  const resolver = new dns.promises.Resolver({ timeout: TIMEOUT, tries: TRIES });
+  if (nameServers !== undefined) resolver.setServers(nameServers);
+  const [hosts, resolvConf] = [read('/etc/hosts'), read('/etc/resolv.conf')];
+  const replacement = createNameLookup({ resolver, hosts, resolvConf });
+  dns.lookup = Object.assign(replacement, { __promisify__: dns.lookup.__promisify__ }) as typeof dns.lookup;
 }
+
+/** `dns.lookup` of /etc/hosts and the name servers, with the search domains and `ndots` of /etc/resolv.conf. IPv4 addresses come first. */
+export function createNameLookup({ resolver, hosts, resolvConf }: LookupDependencies) {
+  const known = parseHosts(hosts);
+  const search = parseSearch(resolvConf);
+
+  async function find(name: string, family: number): Promise<dns.LookupAddress[]> {
+    const isAsked = (of: dns.LookupAddress) => family === 0 || of.family === family;
+    const here = isIP(name) === 0 ? known.get(name.toLowerCase()) : [{ address: name, family: isIP(name) }];
+    if (here?.some(isAsked)) return here.filter(isAsked);
+    let hasFailed = false;
+    for (const candidate of candidatesFor(name, search)) {
+      const { addresses, codes } = await resolve(resolver, candidate, family);
+      if (addresses.length > 0) return addresses;
+      hasFailed ||= codes.some((code) => !ABSENT.has(code));
+      if (!codes.every((code) => ABSENT.has(code) || FAILED.has(code))) break;
+    }
+    throw lookupError(hasFailed ? 'EAI_AGAIN' : 'ENOTFOUND', name);
+  }
+
+  return (name: string, given: Options | number | Callback, then?: Callback): void => {
+    const options = typeof given === 'object' ? given : { family: typeof given === 'number' ? given : 0 };
+    const callback = typeof given === 'function' ? given : (then ?? (() => undefined));
+    const family = Number(String(options.family ?? 0).replace('IPv', ''));
+    find(name, family).then(
+      (addresses) =>
+        options.all === true ? callback(null, addresses) : callback(null, addresses[0]?.address, addresses[0]?.family),
+      (error: Error) => callback(error),
+    );
+  };
+}
+
+async function resolve(resolver: Resolver, name: string, family: number) {
+  const [four, six] = await Promise.allSettled([
+    family === 6 ? [] : resolver.resolve4(name),
+    family === 4 ? [] : resolver.resolve6(name),
+  ]);
+  const addressesOf = (outcome: PromiseSettledResult<string[]>) =>
+    outcome.status === 'fulfilled' ? outcome.value : [];
+  return {
+    addresses: [
+      ...addressesOf(four).map((address) => ({ address, family: 4 })),
+      ...addressesOf(six).map((address) => ({ address, family: 6 })),
+    ],
+    codes: [four, six].flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason.code)] : [])),
+  };
+}
+
+interface Search {
+  readonly domains: ReadonlyArray<string>;
+  readonly ndots: number;
+}
+
+/** A name with at least `ndots` dots is asked for as it is first, another one last; one that ends in a dot only as it is. */
+function candidatesFor(name: string, { domains, ndots }: Search): string[] {
+  if (name.endsWith('.')) return [name];
+  const searched = domains.map((domain) => `${name}.${domain}`);
+  return name.split('.').length > ndots ? [name, ...searched] : [...searched, name];
+}
+
+/** The last `search` or `domain` line counts. */
+function parseSearch(resolvConf: string): Search {
+  const lines = fieldsOf(resolvConf, /[#;].*/);
+  const domains = lines.findLast(([word]) => word === 'search' || word === 'domain')?.slice(1) ?? [];
+  const options = lines.filter(([word]) => word === 'options').flat();
+  const ndots = options.findLast((option) => /^ndots:\d+$/.test(option))?.slice('ndots:'.length);
+  return {
+    domains: domains.map((domain) => domain.replace(/\.$/, '')).filter((domain) => domain !== ''),
+    ndots: Number(ndots ?? 1),
+  };
+}
+
+function parseHosts(hosts: string): ReadonlyMap<string, dns.LookupAddress[]> {
+  const known = new Map<string, dns.LookupAddress[]>();
+  for (const [address = '', ...names] of fieldsOf(hosts, /#.*/))
+    for (const name of isIP(address) === 0 ? [] : names.map((text) => text.toLowerCase()))
+      known.set(name, [...(known.get(name) ?? []), { address, family: isIP(address) }]);
+  return known;
+}
+
+const fieldsOf = (text: string, comment: RegExp): string[][] =>
+  text.split('\n').map((line) => line.replace(comment, '').trim().split(/\s+/));
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** The error as getaddrinfo reports it. */
+const lookupError = (code: string, hostname: string): Error =>
+  Object.assign(new Error(`getaddrinfo ${code} ${hostname}`), { code, hostname, syscall: 'getaddrinfo' });
