@@ -68,6 +68,12 @@ export const UPSTASH_HARMS = {
   'nothing but lists': (response: ServerResponse) => {
     response.end(JSON.stringify({ result: `{"accounts":[${'[],'.repeat(300_000)}[]]}` }));
   },
+  'lists in lists': (response: ServerResponse) => {
+    response.end(`{"result":${'['.repeat(300_000)}${']'.repeat(300_000)}}`);
+  },
+  'an error of lists': (response: ServerResponse) => {
+    response.end(`{"error":${'['.repeat(300_000)}${']'.repeat(300_000)}}`);
+  },
   'a letter a second': (response: ServerResponse) => {
     response.writeHead(200);
     const timer = setInterval(() => response.write(' '), 1000);

@@ -18,6 +18,7 @@ const IN_CLUSTER_MODE =
 export function createConnector(Base: typeof AbstractConnector, { maxReply, refuse }: ConnectorDependencies) {
   return class Connector extends Base {
     readonly #options: RedisOptions;
+    #guard = createReplyGuard(maxReply);
     // The library hands its options over, untyped.
     constructor(options: unknown) {
       const given = options as RedisOptions;
@@ -32,13 +33,15 @@ export function createConnector(Base: typeof AbstractConnector, { maxReply, refu
       stream.once('error', (error) => {
         this.firstError = error;
       });
-      this.stream = guarded(stream, maxReply);
+      this.#guard = createReplyGuard(maxReply);
+      this.stream = guarded(stream, this.#guard);
       return stream;
     }
 
     /** Hears the reply to INFO before the connection is used; empty where the server forbids INFO. */
     override check(info: unknown): boolean {
       const { redis_mode: mode, cluster_enabled: isEnabled } = (info ?? {}) as Readonly<Record<string, unknown>>;
+      this.#guard.ready();
       if (mode !== 'cluster' && isEnabled !== '1') return true;
       refuse(IN_CLUSTER_MODE);
       return false;
@@ -49,8 +52,7 @@ export function createConnector(Base: typeof AbstractConnector, { maxReply, refu
 type Method = (...of: unknown[]) => boolean;
 
 /** Each write of the library is one command. Data that is refused ends the connection before anybody hears of it. */
-function guarded<S extends Socket>(stream: S, maxReply: number): S {
-  const guard = createReplyGuard(maxReply);
+function guarded<S extends Socket>(stream: S, guard: ReturnType<typeof createReplyGuard>): S {
   const [emit, write] = [stream.emit.bind(stream) as Method, stream.write.bind(stream) as Method];
   stream.write = (...data: unknown[]) => {
     guard.asked();

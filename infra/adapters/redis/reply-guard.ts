@@ -6,6 +6,8 @@ const MIB = 1024 * 1024;
 export const MAX_REPLY = MIB;
 /** A reply to a gateway, whose store is its own: an account of very many counters is the largest. */
 export const MAX_OWN_REPLY = 64 * MIB;
+/** All replies before a connection is ready: how the server is, which the library asks again while the server is loading. */
+const MAX_HANDSHAKE = 64 * 1024;
 /** A status or an error. */
 const MAX_LINE = 16 * 1024;
 /** Elements of a list. The library makes room for as many as are announced. */
@@ -13,6 +15,7 @@ const MAX_ELEMENTS = 64;
 
 const [CR, LF, PLUS, MINUS, COLON, DOLLAR, STAR] = [0x0d, 0x0a, 0x2b, 0x2d, 0x3a, 0x24, 0x2a];
 const CHECK = ': check that the Secret names the right server';
+const tooMuch = ({ max }: Reading) => new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
 const notRedis = () => new AnswerRefused(`answers with what is no reply of a Redis${CHECK}`);
 
 /** The state of a connection: which part of which reply comes next. */
@@ -26,30 +29,38 @@ interface Reading {
   isEnding: boolean;
   /** Elements of a list that are left. */
   elements: number;
-  /** Bytes of this reply. */
+  /** Bytes of this reply; before the connection is ready: of all. */
   bytes: number;
+  max: number;
+  isReady: boolean;
   /** Commands without a reply. */
   awaited: number;
 }
 
-/** `asked`: a command was sent. `read` throws AnswerRefused at what may not pass. RESP2: simple texts, errors, numbers, texts, and one level of lists. */
+/** `asked`: a command was sent. `ready`: the server may be asked for other things than how it is. `read` throws AnswerRefused at what may not pass. RESP2: simple texts, errors, numbers, texts, and one level of lists. */
 export function createReplyGuard(maxReply: number) {
-  const state: Reading = { text: 0, kind: 0, line: '', isEnding: false, elements: 0, bytes: 0, awaited: 0 };
+  const state: Reading = {
+    ...{ text: 0, kind: 0, line: '', isEnding: false, elements: 0, awaited: 0 },
+    ...{ bytes: 0, max: MAX_HANDSHAKE, isReady: false },
+  };
   return {
     asked: (): void => {
       state.awaited += 1;
     },
+    ready: (): void => {
+      Object.assign(state, { bytes: 0, max: maxReply, isReady: true });
+    },
     read: (chunk: Uint8Array): void => {
-      for (let at = 0; at < chunk.length; ) at += step(state, chunk, at, maxReply);
+      for (let at = 0; at < chunk.length; ) at += step(state, chunk, at);
     },
   };
 }
 
 /** Reads on at this place; answers by how many bytes. */
-function step(state: Reading, chunk: Uint8Array, at: number, maxReply: number): number {
+function step(state: Reading, chunk: Uint8Array, at: number): number {
   const read = state.text > 0 ? Math.min(state.text, chunk.length - at) : 1;
   state.bytes += read;
-  if (state.bytes > maxReply) throw new AnswerRefused(`answers with more than ${maxReply / 1024} KiB${CHECK}`);
+  if (state.bytes > state.max) throw tooMuch(state);
   if (state.text > 0) {
     state.text -= read;
     if (state.text === 0) endElement(state);
@@ -59,7 +70,7 @@ function step(state: Reading, chunk: Uint8Array, at: number, maxReply: number): 
   if (state.kind === 0) begin(state, byte);
   // The library ends a line at its first CR, wherever LF is.
   else if (state.isEnding !== (byte === LF) || state.line.length >= MAX_LINE) throw notRedis();
-  else if (state.isEnding) endLine(state, maxReply);
+  else if (state.isEnding) endLine(state);
   else if (byte === CR) state.isEnding = true;
   else state.line += isNumber(state.kind) ? String.fromCharCode(byte) : '.';
   return 1;
@@ -74,13 +85,12 @@ function begin(state: Reading, kind: number): void {
   Object.assign(state, { kind, line: '', isEnding: false });
 }
 
-function endLine(state: Reading, maxReply: number): void {
+function endLine(state: Reading): void {
   const { kind, line } = state;
   state.kind = 0;
   if (isNumber(kind) && !/^(-1|\d{1,9})$/.test(line)) throw notRedis();
   const count = isNumber(kind) ? Number(line) : -1;
-  if (kind === DOLLAR && count > maxReply)
-    throw new AnswerRefused(`answers with more than ${maxReply / 1024} KiB${CHECK}`);
+  if (kind === DOLLAR && count > state.max) throw tooMuch(state);
   if (kind === DOLLAR && count >= 0) state.text = count + 2;
   else if (kind === STAR && count > MAX_ELEMENTS) throw notRedis();
   else if (kind === STAR && count > 0) state.elements = count;
@@ -90,6 +100,6 @@ function endLine(state: Reading, maxReply: number): void {
 function endElement(state: Reading): void {
   state.elements = Math.max(0, state.elements - 1);
   if (state.elements > 0) return;
-  state.bytes = 0;
+  if (state.isReady) state.bytes = 0;
   state.awaited -= 1;
 }

@@ -68,7 +68,8 @@ async function connect(address: RedisAddress, { log, share }: StoreDependencies)
     Connector: createConnector(library.AbstractConnector, { maxReply, refuse }),
     commandTimeout: ANSWER_TIMEOUT,
     socketTimeout: ANSWER_TIMEOUT,
-    retryStrategy: () => RECONNECT_AFTER,
+    // Work of a share is asked once in a while, and tries again then: a server that hangs up would be dialled all the time.
+    retryStrategy: share === undefined ? () => RECONNECT_AFTER : null,
     // A primary became a replica: the name may resolve to the new primary.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   };

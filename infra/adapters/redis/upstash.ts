@@ -1,9 +1,12 @@
 // Upstash over HTTPS: one request per call, no open connection between calls (upstash.com/docs/redis/features/restapi).
 import type { StoreConnection } from '#core/ports/backends.ts';
-import { AnswerRefused } from '../backends/reply-memory.ts';
+import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
 import { createEvaluate } from './counter-store.ts';
 import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
 import type { RedisConnection, StoreDependencies } from './tcp.ts';
+
+/** Bytes that the values of a reply may take once they are parsed, beside its text: it is one text, or an error. */
+const MAX_VALUES = 4096;
 
 /** The timeout of a request. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
 const ANSWER_TIMEOUT = 1700;
@@ -57,6 +60,8 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
 
 /** The member `result`, or an error in the server's words. */
 function resultOf(status: number, text: string): unknown {
+  if (jsonBytes(text) > MAX_VALUES)
+    throw new AnswerRefused('answers with what is no reply of Upstash: check that the Secret names the right server');
   const body = parse(text);
   if (body?.error !== undefined) throw new Error(String(body.error));
   if (status !== 200 || body === undefined) throw new Error(`unexpected answer with status ${status}`);

@@ -9,6 +9,7 @@ import {
   UPSTASH_HARMS,
   type UpstashHarm,
 } from '../../../../test/hostile/redis.ts';
+import { listen } from '../../../../test/hostile/server.ts';
 import { createMemoryBudget } from '../../backends/reply-memory.ts';
 import { createRedisAccounts } from '../counter-store.ts';
 import { probeShared } from '../probe.ts';
@@ -75,4 +76,40 @@ test('what an ended work has asked of its store is not waited for', async () => 
   setTimeout(own.end, 50);
   // Else the command would time out.
   await expect(call).rejects.toThrow(/closed/i);
+});
+
+test('a Redis that is loading, whenever it is asked how it is, is asked few times', async () => {
+  let asked = 0;
+  const info = `loading:1\r\nloading_eta_seconds:0\r\nfiller:${'x'.repeat(1000)}`;
+  const server = await listen((socket) => {
+    socket.on('data', (data) => {
+      for (const command of data.toString('latin1').split(/(?=\*\d+\r\n\$)/)) {
+        const isInfo = /\r\ninfo\r\n/i.test(command);
+        asked += isInfo ? 1 : 0;
+        socket.write(isInfo ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
+      }
+    });
+  });
+  onTestFinished(server.stop);
+  const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;
+  const own = share();
+  const { evaluate } = openRedis(address, { log: createMemoryLog(), share: own });
+  setTimeout(own.end, 3000);
+  await expect(evaluate('return 1', 'key', [])).rejects.toThrow();
+  expect(asked).toBeLessThan(100);
+});
+
+test('a Redis that hangs up is dialled once for a piece of work', async () => {
+  const server = await listen((socket) => socket.destroy());
+  onTestFinished(server.stop);
+  const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;
+  const own = share();
+  const { evaluate } = openRedis(address, { log: createMemoryLog(), share: own });
+  const wait = () => new Promise((resolve) => setTimeout(resolve, 400));
+  for (let call = 0; call < 3; call += 1) {
+    await expect(evaluate('return 1', 'key', [])).rejects.toThrow();
+    await wait();
+  }
+  own.end();
+  expect(server.connections()).toBe(1);
 });
