@@ -43,7 +43,14 @@ describeUnless(why, 'a real API server', () => {
   test('kubectl explains what a connection to the database reads by a fixed name, and what open defaults allow', async () => {
     const explained = (field: string) =>
       eventually(
-        async () => kubectl('explain', `gatewayinstances.spec.${field}`),
+        // A new kind is not in the server's discovery immediately: until then the command fails.
+        async () => {
+          try {
+            return kubectl('explain', `gatewayinstances.spec.${field}`);
+          } catch (error) {
+            return String(error);
+          }
+        },
         (text) => text.includes('DESCRIPTION'),
       );
     const database = await explained('databaseSecretRef');
