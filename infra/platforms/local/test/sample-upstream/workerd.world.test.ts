@@ -16,7 +16,7 @@ import { createLedgerFake } from '${root}/test/gateway/ledger.ts';
 import { entry, keyRecord, snapshotOf } from '${root}/test/gateway/instance.ts';
 import { policiesOf } from '${root}/test/doubles/policies.ts';
 import { textOf } from '${root}/test/gateway/stage.ts';
-import { toExchange } from '${root}/infra/fetch/http-exchange.ts';
+import { toExchange } from '${root}/infra/runtime/fetch/http-exchange.ts';
 import { createFetchUpstream } from '${root}/infra/adapters/upstream/fetch.ts';
 
 const ledger = createLedgerFake(Date.now);
