@@ -23,7 +23,7 @@ const NETWORKS = {
 
 const inNetwork = (setUp: string, command: ReadonlyArray<string>) => {
   const script = `ip link set lo up && ${setUp} && exec "$@"`;
-  return startChild('unshare', ['--net', '--map-root-user', 'sh', '-c', script, 'sh', ...command]).ended;
+  return startChild('unshare', ['--net', '--mount', '--map-root-user', 'sh', '-c', script, 'sh', ...command]).ended;
 };
 
 const tried = await inNetwork('ip -6 address show dev lo | grep -q ::1', ['true']).catch(() => ({ code: -1 }));
@@ -72,5 +72,22 @@ describeUnless(why, 'the functions', () => {
       name === 'IPv6 alone' ? 0 : 6,
       name.startsWith('IPv4') ? 0 : 6,
     ]);
+  });
+
+  const NAME_SERVERS = [
+    ['IPv4 alone', '127.0.0.1'],
+    ['IPv6 alone', '::1'],
+    ['both', '::1'],
+  ] as const;
+
+  test.each(NAME_SERVERS)('find a name by its search domain, on %s by the name server %s', async (network, address) => {
+    const conf = join(folder, 'resolv.conf');
+    writeFileSync(conf, `search cluster.local\nnameserver ${address}\noptions ndots:5\n`);
+    const command = [process.execPath, join(import.meta.dirname, 'find-by-name.ts'), 'postgres.team.svc', address];
+    const { code, stdout, stderr } = await inNetwork(
+      `${NETWORKS[network]} && mount --bind ${conf} /etc/resolv.conf`,
+      command,
+    );
+    expect(`${code} ${stdout.trim()} ${stderr}`).toBe(`0 ${address} `);
   });
 });

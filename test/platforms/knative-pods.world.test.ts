@@ -82,7 +82,7 @@ describeUnless(why, 'Knative on real Pods', () => {
     'a gateway is ready, and what it streams is flushed event by event',
     async () => {
       const began = performance.now();
-      await rig.kubectl('apply -f -', teamOf(node.database, { type: 'Knative' }));
+      await rig.kubectl('apply -f -', teamOf(node.database, { workload: { type: 'Knative' } }));
       await isReady('gatewayinstance/team virtualkey/team');
       node.note(`${seconds(began)} s from the apply until instance and key are ready`);
       const parts: Array<{ text: string; isOver: boolean }> = [];

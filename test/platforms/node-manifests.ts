@@ -28,35 +28,43 @@ export const keyOf = (name: string, change: object = {}) => ({
   },
 });
 
-/** An instance of two processes on Redis, with a key. `workload`: another than a Deployment. */
-export function teamOf({ username, password, dbname }: DatabaseConnection, workload: object = TWO) {
-  const secret = (name: string, stringData: object) => ({
-    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'team' }, stringData },
+interface TeamOptions {
+  readonly name?: string;
+  /** What follows the names of the hosts of PostgreSQL and Redis, as `.team.svc`. */
+  readonly domain?: string;
+  readonly workload?: object;
+}
+
+/** An instance with its Secrets and a key; by default two processes on Redis. */
+export function teamOf({ username, password, dbname }: DatabaseConnection, options: TeamOptions = {}) {
+  const { name = 'team', domain = '', workload = TWO } = options;
+  const secret = (part: string, stringData: object) => ({
+    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: `${name}-${part}`, namespace: 'team' }, stringData },
   });
-  const model = (name: string) => ({
-    ...{ identifier: name, modelName: name, requiresAuth: true },
-    modelCredentials: { nameRef: 'provider', keys: { apiKey: 'apiKey' } },
+  const model = (id: string) => ({
+    ...{ identifier: id, modelName: id, requiresAuth: true },
+    modelCredentials: { nameRef: `${name}-provider`, keys: { apiKey: 'apiKey' } },
     gatewayParams: {
-      model: `openai/${name}`,
+      model: `openai/${id}`,
       apiBase: 'http://upstream.team.svc/v1',
       inputCostPerMillionTokens: '1',
       outputCostPerMillionTokens: '2',
     },
   });
   const items: ReadonlyArray<{ readonly kind: string; readonly [field: string]: unknown }> = [
-    secret('database', { host: 'postgres', username, password, dbname }),
-    secret('store', { host: 'redis', port: '6379', password: STORE_PASSWORD }),
+    secret('database', { host: `postgres${domain}`, username, password, dbname }),
+    secret('store', { host: `redis${domain}`, port: '6379', password: STORE_PASSWORD }),
     secret('provider', { apiKey: UPSTREAM_KEY }),
     {
       ...{ apiVersion: 'instance.gateway-operator.dev/v1alpha1', kind: 'GatewayInstance' },
-      metadata: { name: 'team', namespace: 'team', annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } },
+      metadata: { name, namespace: 'team', annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } },
       spec: {
         databaseSecretRef: {
-          nameRef: 'database',
+          nameRef: `${name}-database`,
           keys: { hostSecret: 'host', usernameSecret: 'username', passwordSecret: 'password', dbnameSecret: 'dbname' },
         },
         redisSecretRef: {
-          nameRef: 'store',
+          nameRef: `${name}-store`,
           keys: { hostSecret: 'host', portSecret: 'port', passwordSecret: 'password' },
         },
         workload,
@@ -64,11 +72,11 @@ export function teamOf({ username, password, dbname }: DatabaseConnection, workl
       },
     },
     {
-      ...keyOf('team', {
+      ...keyOf(name, {
         models: ['echo', 'slow'],
-        connectionRef: { instanceRef: { name: 'team', namespace: 'team' } },
+        connectionRef: { instanceRef: { name, namespace: 'team' } },
       }),
-      metadata: { name: 'team', namespace: 'team' },
+      metadata: { name, namespace: 'team' },
     },
   ];
   return { apiVersion: 'v1', kind: 'List', items };

@@ -94,6 +94,28 @@ describeUnless(why, 'real Pods', () => {
     expect((await team.chat.completions.create({ model: 'echo', messages: MESSAGES })).choices).toHaveLength(1);
   });
 
+  test(
+    'a host with a dot is each name by which Pods find a Service, for the reconciler and the gateway',
+    async () => {
+      const workload = { type: 'Deployment', scale: { min: 1, max: 1 } };
+      const domains = ['.team', '.team.svc', '.team.svc.cluster.local', '.team.svc.cluster.local.'];
+      const use = domains.map(async (domain, index) => {
+        const name = `domain${index}`;
+        const team = teamOf(node.database, { name, domain, workload });
+        await rig.kubectl('apply -f -', team);
+        await rig.kubectl(
+          `-n team wait gatewayinstance/${name} virtualkey/${name} --for=condition=Ready --timeout=120s`,
+        );
+        const { chat } = client(await open('team', `${name}-gateway`, `${name}-key`));
+        expect((await chat.completions.create({ model: 'echo', messages: MESSAGES })).choices).toHaveLength(1);
+        await rig.kubectl('delete -f -', team);
+        await rig.kubectl(`-n team wait pods -l app.kubernetes.io/instance=${name} --for=delete --timeout=120s`);
+      });
+      await Promise.all(use);
+    },
+    LONG,
+  );
+
   test('the page tells the addresses of the API servers, for NetworkPolicies', async () => {
     expect(await rig.type(documented('docs/kubernetes.md', 'API servers'), node.desk)).toBe('192.0.2.1/32\n');
   });
