@@ -3,6 +3,13 @@ import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 /** A waiting test fails after this time: something hangs. Not a measure of speed on any machine. */
 const WAITING = { timeout: 30_000 };
 
+/** Laws of memory and time, which collect all garbage hundreds of times: each has a small heap of its own. */
+const LAWS = [
+  'functions/gateway/test/{size-law,memory-law,meter}.test.ts',
+  'functions/gateway/test/wire/responses/stream-end.test.ts',
+  'test/gateway/client-values.test.ts',
+];
+
 interface Suite {
   readonly name: string;
   readonly files: ReadonlyArray<string>;
@@ -11,9 +18,10 @@ interface Suite {
 
 /**
  * What runs when. `npm test` is for a newcomer; `TEST_ALL=1 npm test`, which CI runs, is everything. A file belongs to the first row that
- * names it. All but `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
+ * names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
+  { name: 'laws', when: 'npm test', files: LAWS },
   { name: 'unit', when: 'npm test', files: ['{crds,functions,infra,test}/**/!(*.world).test.ts'] },
   {
     name: 'smoke',
@@ -53,10 +61,10 @@ function projectOf({ name, files }: Suite): TestProjectConfiguration {
       setupFiles: ['./test/reconcile/search-after-each.ts'],
       expect: { poll: WAITING },
       // One group after the other, or each would be tested on what the other leaves of the machine.
-      ...(name === 'unit'
+      ...(name === 'unit' || name === 'laws'
         ? {
             // Modules hold constants only: each is loaded once for all who test it, which takes a third of the time.
-            isolate: false,
+            isolate: files === LAWS,
             maxWorkers: '100%',
             sequence: { groupOrder: 1 },
             testTimeout: 60_000,

@@ -11,7 +11,7 @@ const QUICK = {
 };
 
 /** Unit tests use every core, so they run alone. The import rule is one of them. */
-const TESTS: [string, string] = ['unit and golden tests', 'vitest run --project unit'];
+const TESTS: [string, string] = ['unit and golden tests', 'vitest run --project laws --project unit'];
 
 const asked = process.argv.slice(2);
 if (asked.some((word) => word !== '--without-tests')) {
