@@ -9,7 +9,7 @@ import { type RequestContext, refuse } from './reply/respond.ts';
 import { createAdmit, type Shared } from './request/admit.ts';
 import type { Share } from './request/memory-budget.ts';
 import { createRequestLogs, type RequestLog } from './request/request-log.ts';
-import { createReserve, type Reservation } from './spend/reserve.ts';
+import { createReserve, type ReservedGrant } from './spend/reserve.ts';
 import { createSettle } from './spend/settle.ts';
 import { createChooseTargets } from './targets/targets.ts';
 import { type Asking, createCallUpstream } from './upstream/upstream.ts';
@@ -29,7 +29,7 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const share = shared.room.open();
     const log = openRequestLog(context);
-    let reservation: Reservation | undefined;
+    let reservation: ReservedGrant | undefined;
     try {
       const reserved = await reserveFor(client, log, share);
       if (reserved.ok) reservation = reserved.value;
@@ -50,13 +50,13 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
     client: HttpExchange,
     log: RequestLog,
     share: Share,
-  ): Promise<Result<Reservation, Failure>> {
+  ): Promise<Result<ReservedGrant, Failure>> {
     const grant = await admit(client, log, share);
     return grant.ok ? reserve(grant.value, log.context) : grant;
   }
 
   /** Targets, the upstream's answer, and its settlement. */
-  async function spend(reservation: Reservation, { client, log, share }: Asking): Promise<Result<void, Failure>> {
+  async function spend(reservation: ReservedGrant, { client, log, share }: Asking): Promise<Result<void, Failure>> {
     const targets = chooseTargets(reservation, log);
     const exchange = targets.ok ? await callUpstream(targets.value, { client, log, share }) : targets;
     if (exchange.ok) return reply(exchange.value, client, log);

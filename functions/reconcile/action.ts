@@ -3,7 +3,7 @@ import { type OtherReason, type Reason, rowOf, type Severity } from '#core/condi
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
-import type { Ledger, PolicyWrite } from '#core/ports/registry.ts';
+import type { PolicyWrite, PreviousLedger } from '#core/ports/registry.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
@@ -50,7 +50,7 @@ interface Details {
   /** `left`: what could not be cleaned, and is left behind. */
   readonly RemoveFinalizer: { readonly left?: string | undefined };
   /** `ledger`: of a closed instance, which it is to continue with. */
-  readonly OpenInstance: { readonly ledger: Ledger | undefined };
+  readonly OpenInstance: { readonly ledger: PreviousLedger | undefined };
   readonly CloseInstance: object;
   /** Another instance of the same database, which is gone. */
   readonly CloseOrphan: { readonly uid: string };

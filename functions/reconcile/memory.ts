@@ -3,7 +3,7 @@
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import type { Books } from '#core/ports/ledger-rows.ts';
+import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import type { ReconcileDeps } from './deps.ts';
@@ -12,7 +12,7 @@ import type { Path } from './world.ts';
 /** The database of an instance, and how people name it. Connections, which hold passwords, stay out of the world. */
 export interface Link {
   readonly uid: string;
-  readonly registry: Registry & Books;
+  readonly registry: Registry & LedgerReader;
   readonly where: string;
 }
 

@@ -1,7 +1,7 @@
 // The double of the books of accounts: rows and their charges, over the doubles of books and epochs.
 
 import type { AccountRow } from '#core/ports/counter-store.ts';
-import type { AccountBooks, Batch, BatchOutcome, Closing } from '#core/ports/ledger-database.ts';
+import type { AccountClosing, Batch, BatchOutcome, LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { Random } from '#core/ports/platform.ts';
 import { counterKey } from '#core/ports/policy.ts';
 import { expiredEntries } from '../../infra/adapters/postgres/expired-rows.ts';
@@ -15,7 +15,7 @@ interface Deps {
   readonly random?: Random;
 }
 
-export interface MemoryAccountBooks extends AccountBooks {
+export interface MemoryAccountBooks extends LedgerDatabase {
   /** Where the entries are: all that were booked, recounts, refused ones. */
   readonly books: MemoryBooks;
 }
@@ -36,7 +36,7 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     return isClosed && account.batch > booked ? 'closed' : 'booked';
   };
 
-  const close = ({ account, ...closing }: Closing) => {
+  const close = ({ account, ...closing }: AccountClosing) => {
     const row = rows.get(account) ?? NEW;
     if (row.isClosed) return { row, charged: [] };
     const entries = expiredEntries({ account, ...closing }, row.booked, drawn);
@@ -57,7 +57,7 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     async bookBatch(batch) {
       const outcome = outcomeOf(batch);
       if (outcome !== 'booked') return { outcome, rejected: [] };
-      const { account, isLast, epoch, calls, entries } = batch;
+      const { account, isLast, epoch, calls, rows: entries } = batch;
       if (account !== undefined) {
         const row = rows.get(account.id) ?? NEW;
         const [booked, number] = [Math.max(row.booked, account.batch), Math.max(row.number, account.number)];
@@ -82,11 +82,13 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
       const corrected = new Set(of.filter(({ kind }) => kind === 'correction').map(({ id }) => id));
       return of
         .filter(({ id, kind }) => kind === 'expired' && !corrected.has(id))
-        .flatMap(({ id, cost, charges }) => charges.map((charge) => ({ ...charge, id, spent: cost })));
+        .flatMap(({ id, cost, scopeWindows }) => scopeWindows.map((charge) => ({ ...charge, id, spent: cost })));
     },
     async sums(of) {
       const booked = await books.sums(of);
-      const refused = books.refused().flatMap(({ cost, charges }) => charges.map((each) => ({ ...each, cost })));
+      const refused = books
+        .refused()
+        .flatMap(({ cost, scopeWindows }) => scopeWindows.map((each) => ({ ...each, cost })));
       return booked.map((sum) => {
         const aside = refused.filter((each) => counterKey(each) === counterKey(sum));
         return { ...sum, spent: aside.reduce((spent, { cost }) => spent + cost, sum.spent) };

@@ -1,18 +1,18 @@
 // The double of the books: entries unique by (id, kind), and a sum per scope and window.
-import type { Books, Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerReader, LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
 import type { Recount } from '#core/ports/registry.ts';
 import { timeOf } from '../../infra/adapters/process/ids.ts';
 
-export interface MemoryBooks extends Books {
+export interface MemoryBooks extends LedgerReader {
   /** All booked entries, in order. */
-  entries(): ReadonlyArray<Entry>;
+  entries(): ReadonlyArray<LedgerRow>;
   /** Entries that were refused, in order. */
-  refused(): ReadonlyArray<Entry>;
+  refused(): ReadonlyArray<LedgerRow>;
   /** Books these entries in one step; returns the refused ids. */
-  insert(entries: ReadonlyArray<Entry>): ReadonlyArray<string>;
+  insert(entries: ReadonlyArray<LedgerRow>): ReadonlyArray<string>;
   /** Computes the window's sum from the entries held inside it; later entries of that time count there too. */
   recount(recount: Recount): void;
   /** Gives the scope to this instance. */
@@ -20,19 +20,19 @@ export interface MemoryBooks extends Books {
 }
 
 export function createMemoryBooks(): MemoryBooks {
-  const entries = new Map<string, Entry>();
-  const aside = new Map<string, Entry>();
+  const entries = new Map<string, LedgerRow>();
+  const aside = new Map<string, LedgerRow>();
   const sums = new Map<string, Nano>();
   const recounted = new Map<ScopeId, Window>();
   const moved = new Map<ScopeId, string>();
 
   const charge = (of: ScopeWindow, cost: Nano) => sums.set(counterKey(of), (sums.get(counterKey(of)) ?? 0n) + cost);
 
-  const enter = (entry: Entry) => {
+  const enter = (entry: LedgerRow) => {
     const key = `${entry.id}/${entry.kind}`;
     if (entries.has(key)) return;
     entries.set(key, entry);
-    for (const of of entry.charges) {
+    for (const of of entry.scopeWindows) {
       charge(of, entry.cost);
       const window = recounted.get(of.scopeId) ?? of.window;
       const also = { scopeId: of.scopeId, window };
@@ -40,7 +40,7 @@ export function createMemoryBooks(): MemoryBooks {
     }
   };
 
-  const insert = (batch: ReadonlyArray<Entry>): ReadonlyArray<string> => {
+  const insert = (batch: ReadonlyArray<LedgerRow>): ReadonlyArray<string> => {
     const refused = batch.filter(isRefused);
     for (const entry of refused) aside.set(`${entry.id}/${entry.kind}`, entry);
     for (const entry of batch) if (!isRefused(entry)) enter(entry);
@@ -70,7 +70,7 @@ export function createMemoryBooks(): MemoryBooks {
     recount({ scopeId, window, from = scopeId }) {
       recounted.set(scopeId, window);
       const paid = [...entries.values()].filter(
-        (entry) => isInside(entry, window) && entry.charges.some((of) => of.scopeId === from),
+        (entry) => isInside(entry, window) && entry.scopeWindows.some((of) => of.scopeId === from),
       );
       const sum = paid.reduce((spent, { cost }) => spent + cost, 0n);
       sums.set(counterKey({ scopeId, window }), sum);
@@ -81,7 +81,7 @@ export function createMemoryBooks(): MemoryBooks {
 const byKind = (one: { kind: string }, other: { kind: string }): number => (one.kind < other.kind ? -1 : 1);
 
 /** Whether the time of the hold, which its id contains, is in the window. */
-function isInside({ id }: Entry, { start, end }: Window): boolean {
+function isInside({ id }: LedgerRow, { start, end }: Window): boolean {
   const time = timeOf(id);
   return time !== undefined && start <= time && time < end;
 }
@@ -89,7 +89,7 @@ function isInside({ id }: Entry, { start, end }: Window): boolean {
 const MAX_COST = 2n ** 63n - 1n;
 
 /** Whether PostgreSQL would refuse the entry. */
-function isRefused({ kind, cost, model, identifier, settledAt }: Entry): boolean {
+function isRefused({ kind, cost, model, identifier, settledAt }: LedgerRow): boolean {
   if (!Number.isSafeInteger(settledAt)) return true;
   if (cost < 0n && kind === 'settled') return true;
   return cost > MAX_COST || cost < -MAX_COST || `${model}${identifier}`.includes('\u0000');

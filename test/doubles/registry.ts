@@ -5,9 +5,9 @@ import {
   type Adoption,
   type Claim,
   type InstanceRow,
-  type Ledger,
   type LiveValue,
   type PolicyWrite,
+  type PreviousLedger,
   type Recount,
   type Registry,
   SAME_PLACE,
@@ -127,7 +127,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     }
     const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
     if (moved !== undefined) {
-      const models = moved.policy !== undefined && 'ownScopes' in moved.policy ? moved.policy.ownScopes : [];
+      const models = moved.policy !== undefined && 'furtherBudgets' in moved.policy ? moved.policy.furtherBudgets : [];
       for (const { scopeId } of [moved, ...(models ?? [])]) tellMoved?.(scopeId, instanceUid);
       return Object.assign(moved, { instanceUid, alias, holder, generation: 0 });
     }
@@ -174,12 +174,12 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     });
   }
 
-  function ledgerAdoption(uid: string, ledger: Ledger): Adoption {
+  function ledgerAdoption(uid: string, ledger: PreviousLedger): Adoption {
     const old = instances.get(ledger.uid);
     if (uid === ledger.uid) return { ok: false, why: 'same' };
     if (old === undefined) return { ok: false, why: 'absent' };
     if (old.adoptedBy !== undefined) return { ok: false, why: 'adopted', by: old.adoptedBy };
-    return old.open && !ledger.lost ? { ok: false, why: 'open' } : { ok: true };
+    return old.open && !ledger.isMissing ? { ok: false, why: 'open' } : { ok: true };
   }
 
   function adopt(uid: string, ledger: string): void {

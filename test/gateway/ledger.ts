@@ -1,7 +1,7 @@
 // What is a ledger in a test? Limits, holds and windows as the real one keeps them, in a few maps.
 import { parseMoney } from '#core/money/money.ts';
 import { windowAt } from '#core/money/window.ts';
-import type { HoldRequest, Ledger, Settlement } from '#core/ports/ledger.ts';
+import type { Ledger, ReservationParams, Settlement } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 
 export interface Settled extends Settlement {
@@ -10,7 +10,7 @@ export interface Settled extends Settlement {
 
 /** A ledger of one process: limits, holds and windows as the real one keeps them, nothing durable. */
 export interface LedgerFake extends Ledger {
-  readonly asked: HoldRequest[];
+  readonly asked: ReservationParams[];
   readonly settled: Settled[];
   readonly released: string[];
   /** What holds have grown by. */
@@ -28,9 +28,9 @@ export interface LedgerFake extends Ledger {
 }
 
 export function createLedgerFake(now: () => number): LedgerFake {
-  const open = new Map<string, { id: string; amount: bigint; scopes: ReadonlyArray<ScopePolicy>; charges: [] }>();
+  const open = new Map<string, { id: string; amount: bigint; scopes: ReadonlyArray<ScopePolicy>; scopeWindows: [] }>();
   const sums = new Map<string, bigint>();
-  const asked: HoldRequest[] = [];
+  const asked: ReservationParams[] = [];
   const settled: Settled[] = [];
   const released: string[] = [];
   const grown: bigint[] = [];
@@ -65,7 +65,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
     fail: (what) => {
       failing = what;
     },
-    hold: async (request) => {
+    reserve: async (request) => {
       asked.push(request);
       if (failing === 'hold') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
       let amount = request.amount;
@@ -84,7 +84,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
       }
       next += 1;
       const id = request.id ?? `hold-${next}`;
-      const hold = { id, amount, scopes: request.scopes, charges: [] as [] };
+      const hold = { id, amount, scopes: request.scopes, scopeWindows: [] as [] };
       open.set(id, hold);
       return { ok: true, value: hold };
     },
@@ -99,7 +99,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
       grown.push(by);
       return { ok: true, value: undefined };
     },
-    progress: (_hold, known, lost) => {
+    trackStream: (_hold, known, lost) => {
       progressed.push(known);
       if (lost !== undefined) losers.push(lost);
     },
@@ -122,7 +122,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
       if (failing === 'hold') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
       return { ok: true, value: spends(scopes) };
     },
-    known: spends,
+    knownSpend: spends,
     flush: async () => {},
     close: async () => {},
   };

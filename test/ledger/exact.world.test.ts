@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
 import { costOf, toPrice } from '#core/money/price.ts';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { entryOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { MAGNITUDES, randomRequests } from '#core/test/random-requests.fixture.ts';
 import { createMemoryLog } from '../doubles/log.ts';
@@ -24,21 +24,21 @@ afterAll(async () => {
 });
 
 test('a hundred thousand random requests on top of every size that breaks doubles add up exactly', async () => {
-  const [window] = entryOf().charges.map((charge) => charge.window);
+  const [window] = entryOf().scopeWindows.map((charge) => charge.window);
   if (window === undefined) throw new Error('no window');
   const scopes = MAGNITUDES.map((_, number) => ({ scopeId: scopeNumber(number + 1), window }));
-  const begin = MAGNITUDES.map((cost, number) => entryOf({ cost, charges: scopes.slice(number, number + 1) }));
+  const begin = MAGNITUDES.map((cost, number) => entryOf({ cost, scopeWindows: scopes.slice(number, number + 1) }));
   const books = database.accountBooks('exact', (count) => randomBytes(count));
   await database.epochs('exact').raise(0, 0);
-  const book = (entries: ReadonlyArray<Entry>) => books.bookBatch({ epoch: 1, calls: 0, entries });
+  const book = (entries: ReadonlyArray<LedgerRow>) => books.bookBatch({ epoch: 1, calls: 0, rows: entries });
   await book(begin);
 
   let expected = 0n;
-  let batch: Entry[] = [];
+  let batch: LedgerRow[] = [];
   for (const { usage, written, naive } of randomRequests(100_000)) {
     const price = toPrice(written);
     if (price === undefined) throw new Error('not a price');
-    batch.push(entryOf({ cost: costOf(usage, price), charges: scopes }));
+    batch.push(entryOf({ cost: costOf(usage, price), scopeWindows: scopes }));
     expected += naive;
     if (batch.length < 4000) continue;
     expect(await book(batch)).toEqual({ outcome: 'booked', rejected: [] });

@@ -67,7 +67,7 @@ test('repeated kill -9 of the gateway: every completed reply is charged once, no
   };
   for (const [what, id = '', amount = '0'] of lines.map((line) => line.split(' '))) {
     // One that was killed while it grew may be charged either size.
-    if (what === 'held' || what === 'grows') seen.held.set(id, BigInt(amount));
+    if (what === 'reserved' || what === 'grows') seen.held.set(id, BigInt(amount));
     if (what === 'grown') seen.grown += 1;
     if (what === 'settled') seen.settled.set(id, BigInt(amount));
     if (what === 'released') seen.released.add(id);
@@ -95,7 +95,7 @@ test('kill -9 and a freeze of PostgreSQL under load: each settlement is booked o
   const request = { amount: 100n, minAmount: 1n, model: 'small', identifier: 'small-1' };
   const spendFor = async (millis: number): Promise<void> => {
     for (const until = Date.now() + millis; Date.now() < until; ) {
-      const held = await ledger.hold({ ...request, scopes: [key] });
+      const held = await ledger.reserve({ ...request, scopes: [key] });
       if (!held.ok) throw new Error(JSON.stringify(held.failure));
       const tokens = { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 };
       const cost = BigInt(settled.size % 100);
@@ -108,7 +108,7 @@ test('kill -9 and a freeze of PostgreSQL under load: each settlement is booked o
   /** The counter of an earlier scope may be loaded by now, so each request is of another one. */
   const isRefused = async (unknown: string): Promise<void> => {
     const scopes = [key, scope(unknown, 'user', '1000')];
-    const held = await inTime(ledger.hold({ ...request, scopes }));
+    const held = await inTime(ledger.reserve({ ...request, scopes }));
     expect(held).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
   };
 

@@ -28,9 +28,9 @@ async function rush({ connection, instanceUid, scopes, requests, amount }: Rush)
   const epochs = createMemoryEpochs({ clock });
   const books = createMemoryBooks();
   const ledger = createLedger({
-    ...{ instanceUid, clock, log, epochs, outbox: createMemoryOutbox({ records: [] }) },
-    books: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
-    accounts: openAccounts(connection, { instanceUid, clock, log }).accounts,
+    ...{ instanceUid, clock, log, epochs, journal: createMemoryOutbox({ records: [] }) },
+    database: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
+    counterStore: openAccounts(connection, { instanceUid, clock, log }).accounts,
     ids: createIds({ clock, random: (count) => randomBytes(count) }),
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
     timer: (millis, callback) => {
@@ -45,8 +45,8 @@ async function rush({ connection, instanceUid, scopes, requests, amount }: Rush)
   await new Promise((resolve) => process.stdin.once('data', resolve));
   const size = BigInt(amount);
   const request = { scopes, amount: size, minAmount: size, model: 'small', identifier: 'small-1' };
-  const results = await Promise.all(Array.from({ length: requests }, () => ledger.hold(request)));
-  const outcomes = results.map((result) => (result.ok ? 'held' : result.failure.reason));
+  const results = await Promise.all(Array.from({ length: requests }, () => ledger.reserve(request)));
+  const outcomes = results.map((result) => (result.ok ? 'reserved' : result.failure.reason));
   const counts: Record<string, number> = {};
   for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1;
   writeSync(1, `${JSON.stringify(counts)}\n`);
@@ -65,7 +65,7 @@ async function warmUp(ledger: Ledger): Promise<void> {
   };
   const request = { scopes: [other], amount: 1n, minAmount: 1n, model: 'small', identifier: 'small-1' };
   for (let round = 0; round < 20; round += 1) {
-    const holds = await Promise.all(Array.from({ length: 50 }, () => ledger.hold(request)));
+    const holds = await Promise.all(Array.from({ length: 50 }, () => ledger.reserve(request)));
     await Promise.all(holds.map((hold) => (hold.ok ? ledger.release(hold.value) : undefined)));
   }
 }

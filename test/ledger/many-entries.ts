@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { bookEntries } from '../support/book-rows.ts';
@@ -32,9 +32,9 @@ export function idOf(number: number, entries: number): string {
 
 let made = 0;
 /** The id of a new entry in the last second. */
-export function newEntry(charges: ReadonlyArray<ScopeWindow>): Entry {
+export function newEntry(charges: ReadonlyArray<ScopeWindow>): LedgerRow {
   made += 1;
-  return { ...SAMPLE, id: uuid(END - 1000 + (made % 1000), 2 ** 40 + made), charges };
+  return { ...SAMPLE, id: uuid(END - 1000 + (made % 1000), 2 ** 40 + made), scopeWindows: charges };
 }
 
 const uuid = (time: number, tail: number): string =>
@@ -54,7 +54,7 @@ export async function fillWith(entries: number, connection: DatabaseConnection):
   await bookEntries(
     database,
     INSTANCE,
-    MONTHS.map((time) => ({ ...SAMPLE, id: uuid(time, 0), charges: [] })),
+    MONTHS.map((time) => ({ ...SAMPLE, id: uuid(time, 0), scopeWindows: [] })),
   );
   await database.close();
   const { host, port, username: user, password, dbname } = connection;

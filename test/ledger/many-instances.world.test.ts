@@ -5,7 +5,7 @@ import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { maintainAlone } from '#core/ledger/maintenance.ts';
-import type { Accounts } from '#core/ports/counter-store.ts';
+import type { CounterStore } from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
@@ -25,7 +25,7 @@ const SHARED = { type: 'redis', host: 'redis', port: 6379, password: '', tls: fa
 const LEASE = 20_000;
 
 /** A store in another datacenter: each answer has the delay of a network. */
-const distant = (accounts: Accounts): Accounts =>
+const distant = (accounts: CounterStore): CounterStore =>
   new Proxy(accounts, {
     get: (of, name) => {
       const method: unknown = Reflect.get(of, name);
@@ -36,14 +36,14 @@ const distant = (accounts: Accounts): Accounts =>
   });
 
 /** A counter of 12: 5 told by a process that died a lease ago, and 7 without an explanation. */
-async function storeWithDifference(counter: ScopeWindow): Promise<Accounts> {
+async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> {
   let late = 2 * LEASE;
   const accounts = createMemoryAccounts({ clock: { now: () => clock.now() - late }, epoch: 1 });
   await accounts.load(1, [{ ...counter, spent: 7n }]);
   const line = { ...counter, spend: 5n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
   await accounts.call({
     ...{ epoch: 1, account: ids.next(), number: 1, lease: LEASE, deadline: clock.now(), batch: 1, booked: 0 },
-    ...{ lines: [line], asks: [], uses: [], ends: [], isLast: false },
+    ...{ changes: [line], requests: [], rateChanges: [], previousAccounts: [], isLast: false },
   });
   late = 0;
   return accounts;
@@ -56,7 +56,7 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
     uid: `instance-${place}`,
     counter: { scopeId: scopeNumber(place), window },
   }));
-  const stores = new Map<string, Accounts>();
+  const stores = new Map<string, CounterStore>();
   const backends = createBackends({
     clock,
     maxAnswers: 1024 * 1024,
@@ -66,7 +66,16 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
       const { scopesOfOtherInstances } = database;
       const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
       const epochs = database.epochs(instanceUid);
-      await maintainAlone({ instanceUid, accounts, books, epochs, clock, timer, log, metrics: createMetrics() });
+      await maintainAlone({
+        instanceUid,
+        counterStore: accounts,
+        database: books,
+        epochs,
+        clock,
+        timer,
+        log,
+        metrics: createMetrics(),
+      });
     },
     probeShared: async () => ({ ok: true }),
   });

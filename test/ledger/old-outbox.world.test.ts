@@ -6,8 +6,8 @@ import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import { spendWindow } from '#core/money/window.ts';
-import type { OutboxRecord } from '#core/ports/journal.ts';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { JournalRecord } from '#core/ports/journal.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { entryOf, idAt, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
@@ -38,7 +38,9 @@ test('an old outbox loses nothing: a person decides, and until then it counts as
     budget: { limit: '100', duration: '3650d', alignment: 'Rolling' },
   };
   const charges = [{ scopeId: key.scopeId, window: spendWindow(key, now) }];
-  const [booked, unbooked] = [30n, 20n].map((cost) => entryOf({ id: idAt(now - 200 * DAY), cost, charges }));
+  const [booked, unbooked] = [30n, 20n].map((cost) =>
+    entryOf({ id: idAt(now - 200 * DAY), cost, scopeWindows: charges }),
+  );
   if (booked === undefined || unbooked === undefined) throw new Error('nothing was settled');
   const { random, ids } = nodeDependencies();
   const books = {
@@ -49,7 +51,7 @@ test('an old outbox loses nothing: a person decides, and until then it counts as
   await epochs.raise(0, 0);
   await epochs.open(1);
   const account = ids.next();
-  await books.bookBatch({ epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 1, entries: [booked] });
+  await books.bookBatch({ epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 1, rows: [booked] });
   expect(await database.dropMonths(2)).not.toEqual([]);
 
   // The process died before it learned that the first one was booked, and before it booked the other.
@@ -60,7 +62,14 @@ test('an old outbox loses nothing: a person decides, and until then it counts as
   const surroundings = { ...nodeDependencies(), metrics: createMetrics() };
   const start = async () => {
     const accounts = createMemoryAccounts({ ...surroundings, epoch: 0 });
-    const parts = { instanceUid: INSTANCE, accounts, books, epochs, outbox: createMemoryOutbox(folder), log };
+    const parts = {
+      instanceUid: INSTANCE,
+      counterStore: accounts,
+      database: books,
+      epochs,
+      journal: createMemoryOutbox(folder),
+      log,
+    };
     const ledger = createLedger({ ...surroundings, ...parts, process: 'memory' });
     await ledger.start();
     await ledger.maintain();
@@ -72,7 +81,7 @@ test('an old outbox loses nothing: a person decides, and until then it counts as
   const ledger = await start();
   expect(await ledger.spend([key])).toMatchObject({ ok: true, value: [{ spent: 80n }] });
   const hold = (amount: bigint) =>
-    ledger.hold({ scopes: [key], amount, minAmount: amount, model: 'small', identifier: 'small-1' });
+    ledger.reserve({ scopes: [key], amount, minAmount: amount, model: 'small', identifier: 'small-1' });
   expect(await hold(21n)).toMatchObject({ ok: false, failure: { reason: 'exceeded', spent: 80n } });
   expect(await hold(20n)).toMatchObject({ ok: true });
   const aside = await server.query<{ id: string }>(
@@ -87,10 +96,10 @@ test('an old outbox loses nothing: a person decides, and until then it counts as
   expect(folder.records.filter((record) => record.type === 'settle')).toEqual([]);
 });
 
-const toRecords = (entry: Entry): ReadonlyArray<OutboxRecord> => {
-  const { id, cost: amount, charges, model, identifier } = entry;
+const toRecords = (entry: LedgerRow): ReadonlyArray<JournalRecord> => {
+  const { id, cost: amount, scopeWindows, model, identifier } = entry;
   return [
-    { type: 'hold', id, amount, charges, model, identifier },
-    { type: 'settle', entry },
+    { type: 'hold', id, amount, scopeWindows, model, identifier },
+    { type: 'settle', row: entry },
   ];
 };

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { spendWindow } from '#core/money/window.ts';
-import type { CounterLine } from '#core/ports/counter-store.ts';
+import type { CounterChange } from '#core/ports/counter-store.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../support/redis.ts';
@@ -23,7 +23,7 @@ const scopeOf = (scopeId: string, limit: bigint): ScopePolicy => ({
   budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
 });
 
-const toLine = (scope: ScopePolicy): CounterLine => ({
+const toLine = (scope: ScopePolicy): CounterChange => ({
   ...{ scopeId: scope.scopeId, window: spendWindow(scope, Date.now()), limit: BigInt(scope.budget?.limit ?? 0) },
   ...{ spend: 0n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n },
 });
@@ -94,21 +94,29 @@ describeUnless(missing, 'processes on one Redis', () => {
       const scopes = [scopeOf('key', CENT), scopeOf('team', 100n * CENT)];
       const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: `${amount}` };
       // Nothing is spent yet: every refusal says that the budget is held, never that it is spent.
-      expect(await rush(order, processes)).toEqual({ held: fit, busy: processes * requests - fit });
+      expect(await rush(order, processes)).toEqual({ reserved: fit, busy: processes * requests - fit });
 
       // The store agrees: the rest fits, and a nano-dollar more does not.
       const redis = openRedis(server.connection, { log: createMemoryLog() });
       const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid });
       const rest = CENT - amount * BigInt(fit);
-      const asks = [rest + 1n, rest].map((size) => ({ lines: [0, 1], amount: size, minAmount: size }));
+      const asks = [rest + 1n, rest].map((size) => ({ counters: [0, 1], amount: size, minAmount: size }));
       const reply = await accounts.call({
         ...{ epoch: 1, account: randomUUID(), number: 1, lease: 60_000, deadline: Date.now() + 60_000 },
-        ...{ batch: 1, booked: 0, lines: scopes.map(toLine), asks, uses: [], ends: [], isLast: false },
+        ...{
+          batch: 1,
+          booked: 0,
+          changes: scopes.map(toLine),
+          requests: asks,
+          rateChanges: [],
+          previousAccounts: [],
+          isLast: false,
+        },
       });
       expect(reply).toMatchObject({
         asks: [
           { outcome: 'busy', counter: 0 },
-          { outcome: 'held', amount: rest },
+          { outcome: 'reserved', amount: rest },
         ],
       });
       await redis.close();

@@ -5,7 +5,7 @@ import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Hold } from '#core/ports/ledger.ts';
+import type { Reservation } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 
@@ -26,7 +26,16 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
   const { scopesOfOtherInstances } = database;
   const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
   const ledger = createLedger({
-    ...{ instanceUid, books, outbox, accounts: createMemoryAccounts({ clock, epoch: 0 }), clock, ids, timer, log },
+    ...{
+      instanceUid,
+      database: books,
+      journal: outbox,
+      counterStore: createMemoryAccounts({ clock, epoch: 0 }),
+      clock,
+      ids,
+      timer,
+      log,
+    },
     ...{ epochs: database.epochs(instanceUid), process: 'memory' },
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
   });
@@ -45,14 +54,14 @@ async function spend(order: Order): Promise<never> {
   const { ledger } = openLedger(order);
   await ledger.start();
   print('started');
-  const grow = async (hold: Hold, by: bigint): Promise<void> => {
+  const grow = async (hold: Reservation, by: bigint): Promise<void> => {
     print('grows', hold.id, hold.amount + by);
     if ((await ledger.grow(hold, by)).ok) print('grown', hold.id, hold.amount);
   };
   const client = async (): Promise<never> => {
     for (;;) {
       const amount = BigInt(1 + Math.floor(Math.random() * 1000));
-      const result = await ledger.hold({
+      const result = await ledger.reserve({
         scopes: order.scopes,
         amount,
         minAmount: 1n,
@@ -65,10 +74,10 @@ async function spend(order: Order): Promise<never> {
         continue;
       }
       const { id } = result.value;
-      print('held', id, result.value.amount);
+      print('reserved', id, result.value.amount);
       if (Math.random() < 0.3) await grow(result.value, BigInt(1 + Math.floor(Math.random() * 100)));
       const cost = (result.value.amount * BigInt(Math.floor(Math.random() * 1001))) / 1000n;
-      ledger.progress(result.value, () => cost / 2n);
+      ledger.trackStream(result.value, () => cost / 2n);
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
       if (Math.random() < 0.2) {
         await ledger.release(result.value);

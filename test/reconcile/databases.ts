@@ -1,16 +1,16 @@
 // Which databases does reconcile find in a test? One for each name, that can refuse, fail, and lose an answer.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Clock } from '#core/ports/clock.ts';
-import type { Books, Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerReader, LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { createMemoryBooks } from '../doubles/books.ts';
 import { createMemoryRegistry } from '../doubles/registry.ts';
 
-export interface Database extends Registry, Books {
+export interface Database extends Registry, LedgerReader {
   policies(instanceUid: string): Policies;
   /** Books entries as a gateway does. */
-  book(instanceUid: string, entries: ReadonlyArray<Entry>): Promise<unknown>;
+  book(instanceUid: string, entries: ReadonlyArray<LedgerRow>): Promise<unknown>;
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: most say nothing
@@ -32,7 +32,7 @@ export function createDatabases({ openDatabase, clock, before }: DatabasesDepend
   const refused = new Set<string>();
   const inMemory = (): Database => {
     const books = createMemoryBooks();
-    const book = async (_: string, entries: ReadonlyArray<Entry>) => books.insert(entries);
+    const book = async (_: string, entries: ReadonlyArray<LedgerRow>) => books.insert(entries);
     return { ...books, book, ...createMemoryRegistry({ clock, recount: books.recount }) };
   };
   /** As its owner sees it. */

@@ -17,7 +17,7 @@ export interface Spending {
 export async function book(database: Database, { instanceUid, alias, dollars, model, now }: Spending): Promise<void> {
   const claim = (await database.claims(instanceUid)).find((one) => one.alias === alias);
   if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
-  const scopes = 'ownScopes' in claim.policy ? (claim.policy.ownScopes ?? []) : [];
+  const scopes = 'furtherBudgets' in claim.policy ? (claim.policy.furtherBudgets ?? []) : [];
   const paying = [claim.policy, ...scopes.filter(({ kind, name }) => kind !== 'model' || name === model)];
   const charges = paying.flatMap(({ scopeId, budget, anchor }) =>
     budget === undefined ? [] : [{ scopeId, window: windowAt({ ...budget, anchor }, now) }],
@@ -26,7 +26,7 @@ export async function book(database: Database, { instanceUid, alias, dollars, mo
     {
       id: uuidv7(now),
       kind: 'settled',
-      charges,
+      scopeWindows: charges,
       cost: parseMoney(dollars) ?? 0n,
       tokens: { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 },
       model: 'small',

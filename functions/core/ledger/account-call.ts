@@ -2,26 +2,26 @@
 import {
   type AccountCall,
   type AccountReply,
-  type Ask,
-  type CounterLine,
-  MAX_ASKS,
-  MAX_LINES,
-  type RateUse,
+  type CounterChange,
+  MAX_COUNTERS,
+  MAX_REQUESTS,
+  type RateChange,
+  type ReservationRequest,
 } from '../ports/counter-store.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { type Account, change, type Ended, take, use } from './account.ts';
-import { type CounterState, idleOf, isUsable, NOTHING_SENT, type Waiter } from './counters.ts';
+import { type Account, addRateChange, type EndedRequest, markChanged, sendCharge } from './account.ts';
+import { type CounterState, idleEscrow, isUsable, NOTHING_IN_FLIGHT, type WaitingRequest } from './counters.ts';
 
 /** A call as it was sent, and what it was made of. */
-export interface Pending {
+export interface PendingCall {
   readonly call: AccountCall;
   readonly counters: ReadonlyArray<CounterState>;
-  readonly waiters: ReadonlyArray<Waiter>;
+  readonly waiters: ReadonlyArray<WaitingRequest>;
   /** The store's count of calls when it was made. */
   readonly calls: number;
 }
 
-export type Done = Extract<AccountReply, { outcome: 'done' }>;
+export type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
 
 const LEASE: Millis = 20_000;
 /** A call that arrives later grants nothing: its requests have been refused by then. */
@@ -37,7 +37,7 @@ export function toCall(account: Account): AccountCall {
   const { epoch, id, number, batch, booked } = account;
   return {
     ...{ epoch, account: id, number, lease: LEASE, deadline: account.now() + DEADLINE, batch, booked },
-    ...{ lines: [], asks: [], uses: [], ends: [], isLast: false },
+    ...{ changes: [], requests: [], rateChanges: [], previousAccounts: [], isLast: false },
   };
 }
 
@@ -45,23 +45,27 @@ export function toCall(account: Account): AccountCall {
  * Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the store, the first ones first.
  * Undefined where there is nothing to tell, unless the call is a renewal.
  */
-export function compose(account: Account, asking: Iterable<Waiter>, isRenewal: boolean): Pending | undefined {
+export function compose(
+  account: Account,
+  asking: Iterable<WaitingRequest>,
+  isRenewal: boolean,
+): PendingCall | undefined {
   const counters: CounterState[] = [];
   const waiters = takeAsks(counters, asking);
   tellEnded(account, counters);
   for (const counter of account.changed) if (!addLines(counters, [counter])) break;
   const uses = takeUses(account);
-  if (!isRenewal && counters.length + waiters.length + account.sent.length + uses.length === 0) return undefined;
+  if (!isRenewal && counters.length + waiters.length + account.inFlight.length + uses.length === 0) return undefined;
   const isAsked = new Set(waiters.flatMap(({ charges }) => charges.counters));
   const lines = counters.map((counter) => toLine(account, counter, isAsked.has(counter)));
-  const call = { ...toCall(account), lines, asks: waiters.map(toAsk), uses };
+  const call = { ...toCall(account), changes: lines, requests: waiters.map(toAsk), rateChanges: uses };
   return { call, counters, waiters, calls: account.store.calls };
 }
 
 /** Changes of rates that fit into a call. */
-export function takeUses({ uses }: Account): RateUse[] {
-  const taken = [...uses].slice(0, MAX_LINES);
-  for (const [key] of taken) uses.delete(key);
+export function takeUses({ rateChanges }: Account): RateChange[] {
+  const taken = [...rateChanges].slice(0, MAX_COUNTERS);
+  for (const [key] of taken) rateChanges.delete(key);
   return taken.map(([, use]) => use);
 }
 
@@ -70,17 +74,18 @@ function addLines(lines: CounterState[], added: ReadonlyArray<CounterState>): bo
   let missing = 0;
   for (const counter of added) {
     if (counter.isLoading) return false;
-    if (lines[counter.lineIndex] !== counter) missing += 1;
+    if (lines[counter.changeIndex] !== counter) missing += 1;
   }
-  if (lines.length + missing > MAX_LINES) return false;
-  for (const counter of added) if (lines[counter.lineIndex] !== counter) counter.lineIndex = lines.push(counter) - 1;
+  if (lines.length + missing > MAX_COUNTERS) return false;
+  for (const counter of added)
+    if (lines[counter.changeIndex] !== counter) counter.changeIndex = lines.push(counter) - 1;
   return true;
 }
 
-function takeAsks(lines: CounterState[], asking: Iterable<Waiter>): Waiter[] {
-  const taken: Waiter[] = [];
+function takeAsks(lines: CounterState[], asking: Iterable<WaitingRequest>): WaitingRequest[] {
+  const taken: WaitingRequest[] = [];
   for (const waiter of asking) {
-    if (taken.length === MAX_ASKS) break;
+    if (taken.length === MAX_REQUESTS) break;
     if (!addLines(lines, waiter.charges.counters)) continue;
     waiter.isAsking = true;
     taken.push(waiter);
@@ -88,47 +93,51 @@ function takeAsks(lines: CounterState[], asking: Iterable<Waiter>): Waiter[] {
   return taken;
 }
 
-const toAsk = ({ charges, amount, minAmount, rates, isGrowth }: Waiter): Ask => ({
-  lines: charges.counters.map(({ lineIndex }) => lineIndex),
+const toAsk = ({ charges, amount, minAmount, rates, isGrowth }: WaitingRequest): ReservationRequest => ({
+  counters: charges.counters.map(({ changeIndex }) => changeIndex),
   ...{ amount, minAmount, rates },
   ...(isGrowth ? { isGrowth } : {}),
 });
 
 /** Ended requests whose counters all fit; their batch is the one that collects. A free reply is no news to the store. */
 function tellEnded(account: Account, lines: CounterState[]): void {
-  if (account.untold.length === 0) return;
-  const rest: Ended[] = [];
-  for (const ended of account.untold)
-    if (ended.entry.cost === 0n || addLines(lines, ended.counters)) take(account, ended);
+  if (account.unreported.length === 0) return;
+  const rest: EndedRequest[] = [];
+  for (const ended of account.unreported)
+    if (ended.row.cost === 0n || addLines(lines, ended.counters)) sendCharge(account, ended);
     else rest.push(ended);
-  account.untold = rest;
+  account.unreported = rest;
 }
 
-export function toLine(account: Account, counter: CounterState, isAsked: boolean): CounterLine {
+export function toLine(account: Account, counter: CounterState, isAsked: boolean): CounterChange {
   const { scopeId, window } = counter.counter;
-  const { limit, risk, sent: spend } = counter;
+  const { limit, atRisk, pendingInFlight: spend } = counter;
   account.changed.delete(counter);
   counter.isChanged = false;
-  counter.sentRisk = risk;
+  counter.riskInFlight = atRisk;
   const wanted = wantedOf(account, counter, isAsked);
   counter.returning = wanted.returned;
-  return { scopeId, window, limit, spend, risk, registered: 0n, ...wanted };
+  return { scopeId, window, limit, spend, risk: atRisk, registered: 0n, ...wanted };
 }
 
 /**
  * Escrow to give back, or to get ahead. What the next second needs stays idle, at most the share of what is left: none near the limit, and all of it
  * goes back where requests wait, none has come for a while, the limit has fallen, or the window is over.
  */
-function wantedOf(account: Account, counter: CounterState, isAsked: boolean): Pick<CounterLine, 'returned' | 'ahead'> {
-  const idle = idleOf(counter);
+function wantedOf(
+  account: Account,
+  counter: CounterState,
+  isAsked: boolean,
+): Pick<CounterChange, 'returned' | 'ahead'> {
+  const idle = idleEscrow(counter);
   const free = idle > 0n ? idle : 0n;
-  const { limit, spent, held, demand, lastDemand, lastAmount, lastAt, line, isWanted } = counter;
+  const { limit, spent, reserved, demand, lastDemand, lastAmount, lastAt, waitQueue, isWanted } = counter;
   const now = account.now();
   const isOver = counter.counter.window.end <= now;
-  const isUnused = lastAt + UNUSED <= now || isWanted || line.size > 0;
+  const isUnused = lastAt + UNUSED <= now || isWanted || waitQueue.size > 0;
   if (limit === undefined || spent === undefined || isOver || isUnused || !isUsable(counter))
     return { returned: free, ahead: 0n };
-  const share = (limit - spent - held) / (SHARE * BigInt(account.accounts));
+  const share = (limit - spent - reserved) / (SHARE * BigInt(account.accounts));
   const enough = demand > lastDemand ? demand : lastDemand;
   const most = enough < share ? enough : share;
   const kept = most < lastAmount ? 0n : most;
@@ -137,33 +146,33 @@ function wantedOf(account: Account, counter: CounterState, isAsked: boolean): Pi
 }
 
 /** The call was done. */
-export function applyDone(account: Account, { call, counters, waiters }: Pending, reply: Done): void {
+export function applyDone(account: Account, { call, counters, waiters }: PendingCall, reply: DoneReply): void {
   account.answered = call.number;
   // A repeated call does not renew a lease that has ended.
   account.accounts = Math.max(1, reply.accounts);
   counters.forEach((counter, index) => {
-    const [told, line] = [call.lines[index], reply.lines[index]];
+    const [told, line] = [call.changes[index], reply.counters[index]];
     if (told === undefined || line === undefined) return;
-    const { spent, held, escrow, isWanted } = line;
+    const { spent, reserved, escrow, isWanted } = line;
     counter.grantedUnder = grantedUnder(counter, told, escrow);
-    counter.owed -= counter.sent;
-    counter.uncovered -= counter.sentUncovered;
-    Object.assign(counter, { ...NOTHING_SENT, spent, held, escrow, isWanted, toldRisk: told.risk });
-    if (isWanted && idleOf(counter) > 0n) change(account, counter);
+    counter.pending -= counter.pendingInFlight;
+    counter.unguaranteed -= counter.unguaranteedInFlight;
+    Object.assign(counter, { ...NOTHING_IN_FLIGHT, spent, held: reserved, escrow, isWanted, toldRisk: told.risk });
+    if (isWanted && idleEscrow(counter) > 0n) markChanged(account, counter);
   });
-  account.collecting.push(...account.sent);
-  account.sent = [];
+  account.openBatch.push(...account.inFlight);
+  account.inFlight = [];
   // Grants are part of the risk that the store has.
   waiters.forEach(({ charges }, index) => {
-    const answer = reply.asks[index];
-    if (answer?.outcome === 'held') for (const counter of charges.counters) counter.toldRisk += answer.amount;
+    const answer = reply.replies[index];
+    if (answer?.outcome === 'reserved') for (const counter of charges.counters) counter.reportedRisk += answer.amount;
   });
 }
 
 /** A grant is within the limit that its call names, with all escrow that the account had before. */
 function grantedUnder(
   { escrow: before, grantedUnder: under }: CounterState,
-  { registered, spend, returned, limit }: CounterLine,
+  { registered, spend, returned, limit }: CounterChange,
   escrow: Nano,
 ): Nano | undefined {
   if (registered > 0n) return undefined;
@@ -172,13 +181,13 @@ function grantedUnder(
 }
 
 /** The call was refused as a whole: all it told goes with the next one. */
-export function applyRefused(account: Account, { call, counters }: Pending): void {
+export function applyRefused(account: Account, { call, counters }: PendingCall): void {
   account.answered = call.number;
   for (const counter of counters) {
-    Object.assign(counter, NOTHING_SENT);
-    change(account, counter);
+    Object.assign(counter, NOTHING_IN_FLIGHT);
+    markChanged(account, counter);
   }
-  account.untold = [...account.sent, ...account.untold];
-  account.sent = [];
-  for (const each of call.uses) use(account, each);
+  account.unreported = [...account.inFlight, ...account.unreported];
+  account.inFlight = [];
+  for (const each of call.rateChanges) addRateChange(account, each);
 }

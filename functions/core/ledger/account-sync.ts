@@ -1,15 +1,15 @@
 // Calls of the account, one at a time: when they are sent, repeated, and what their answers lead to (LEDGER 3).
 
 import { reasonAndCausesOf } from '../failure/error-text.ts';
-import { type AccountCall, type AccountReply, MAX_LINES } from '../ports/counter-store.ts';
+import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { Millis } from '../ports/money.ts';
-import { change, learnCalls, STOPPED } from './account.ts';
-import { applyDone, applyRefused, compose, type Done, type Pending } from './account-call.ts';
-import type { Context } from './context.ts';
-import { type CounterState, idleOf } from './counters.ts';
+import { markChanged, recordCalls, STOPPED } from './account.ts';
+import { applyDone, applyRefused, compose, type DoneReply, type PendingCall } from './account-call.ts';
+import type { LedgerContext } from './context.ts';
+import { type CounterState, idleEscrow } from './counters.ts';
 import { report } from './failures.ts';
 import { FIRST_PAUSE, longer } from './timeout.ts';
-import type { Waiting } from './wait-queue.ts';
+import type { WaitQueue } from './wait-queue.ts';
 
 /** With more requests than these in flight, calls that somebody waits for are this far apart: few ask immediately, many share a call. */
 const FEW = 4;
@@ -27,13 +27,23 @@ export type Sync = ReturnType<typeof createSync>;
 
 /** Calls that were done, and counters that are not loaded. */
 interface Answers {
-  done(pending: Pending, reply: Done): void;
+  done(pending: PendingCall, reply: DoneReply): void;
   absent(counters: ReadonlyArray<CounterState>): void;
 }
 
-export function createSync(context: Context, waiting: Waiting, answers: Answers) {
-  const { account, accounts, clock, wall, timer, tick = afterPromises, metrics, log, instanceUid: instance } = context;
-  let pending: Pending | undefined;
+export function createSync(context: LedgerContext, waiting: WaitQueue, answers: Answers) {
+  const {
+    account,
+    counterStore,
+    clock,
+    wall,
+    timer,
+    tick = afterPromises,
+    metrics,
+    log,
+    instanceUid: instance,
+  } = context;
+  let pending: PendingCall | undefined;
   let isSending = false;
   let isRenewal = false;
   /** The next call is sent at `due`, never before `notBefore`. */
@@ -69,7 +79,7 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
     });
   };
 
-  const send = async (sending: Pending): Promise<void> => {
+  const send = async (sending: PendingCall): Promise<void> => {
     isSending = true;
     const reply = await ask(sending.call, sending.calls).catch((cause) => ({ outcome: 'failed', cause }) as const);
     // The account was left meanwhile: its calls are void.
@@ -99,27 +109,27 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       work();
     } catch (error) {
       report(context, 'answer', error);
-      context.leave('error');
+      context.leaveAccount('error');
     }
   };
   /** One call. `calls`: the store's count when it was first sent. */
   const ask = async (call: AccountCall, calls = account.store.calls): Promise<AccountReply> => {
     const [sentAt, sentAtWall] = [clock.now(), wall.now()];
     metrics.add('gateway_operator_ledger_store_calls_total');
-    const reply = await accounts.call(call);
-    account.heardAt = clock.now();
+    const reply = await counterStore.call(call);
+    account.lastReplyAt = clock.now();
     if (account.storeFailure !== '') log.info('the store answers calls again', { instance });
     account.storeFailure = '';
-    account.store.ahead = Math.round(reply.now - (sentAt + account.heardAt) / 2);
+    account.store.clockOffset = Math.round(reply.now - (sentAt + account.lastReplyAt) / 2);
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.
     if (reply.calls <= calls) return { outcome: 'stale', why: 'behind', now: reply.now, calls: reply.calls };
-    learnCalls(account.store, call.epoch, reply.calls);
+    recordCalls(account.store, call.epoch, reply.calls);
     Object.assign(account, { sentAt, sentAtWall });
     return reply;
   };
 
-  const answered = (sent: Pending, reply: AccountReply): void => {
+  const answered = (sent: PendingCall, reply: AccountReply): void => {
     if (reply.outcome === 'done') {
       applyDone(account, sent, reply);
       answers.done(sent, reply);
@@ -129,8 +139,8 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       waiter.isAsking = false;
       waiting.again(waiter);
     }
-    if (reply.outcome === 'epoch') context.leave('epoch');
-    else if (reply.outcome === 'stale') context.leave(reply.why);
+    if (reply.outcome === 'epoch') context.leaveAccount('epoch');
+    else if (reply.outcome === 'stale') context.leaveAccount(reply.why);
     else {
       applyRefused(account, sent);
       // Two clocks may disagree about an edge for a moment.
@@ -138,12 +148,12 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       else answers.absent(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };
-  const isTold = (): boolean => account.untold.length === 0 && account.sent.length === 0;
+  const isTold = (): boolean => account.unreported.length === 0 && account.inFlight.length === 0;
   /** Work that has come up while the call was under way. */
   const next = (): void => {
     if (isTold()) for (const { resolve } of flushing.splice(0)) resolve();
-    if (waiting.hasAsks() || flushing.length > 0 || account.changed.size > MAX_LINES) sendWithin(0);
-    else if (account.changed.size > 0 || account.uses.size > 0) sync.news();
+    if (waiting.hasAsks() || flushing.length > 0 || account.changed.size > MAX_COUNTERS) sendWithin(0);
+    else if (account.changed.size > 0 || account.rateChanges.size > 0) sync.news();
   };
 
   const sync = {
@@ -157,7 +167,7 @@ export function createSync(context: Context, waiting: Waiting, answers: Answers)
       let isUsed = account.live.length > 0;
       for (const counter of account.counters.all()) {
         if (counter.escrow > 0n) isUsed = true;
-        if (idleOf(counter) > 0n) change(account, counter);
+        if (idleEscrow(counter) > 0n) markChanged(account, counter);
       }
       const isVisit = context.isolate !== undefined;
       const every = isVisit ? VISIT : isUsed ? SECOND : IDLE;

@@ -1,48 +1,48 @@
 // The account of a process: live holds, ended requests on their way to PostgreSQL, and the numbers of its calls (LEDGER 3, 8).
 
 import type { Clock } from '../ports/clock.ts';
-import type { RateUse } from '../ports/counter-store.ts';
-import type { Hold } from '../ports/ledger.ts';
-import type { Entry } from '../ports/ledger-rows.ts';
+import type { RateChange } from '../ports/counter-store.ts';
+import type { Reservation } from '../ports/ledger.ts';
+import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
-import { type CounterState, type Counters, createCounters, NOTHING_TOLD } from './counters.ts';
+import { type CounterState, type Counters, createCounters, NOTHING_REPORTED } from './counters.ts';
 
 /** A hold in flight; its caller has the same object. */
-export interface LiveHold extends Hold {
+export interface LiveReservation extends Reservation {
   /** Larger where it has grown. */
   amount: Nano;
   readonly scopes: ReadonlyArray<ScopePolicy>;
   readonly counters: ReadonlyArray<CounterState>;
   readonly model: string;
   readonly identifier: string;
-  readonly since: Millis;
+  readonly reservedAt: Millis;
   /** The cost of the reply so far, of a stream. */
-  known: (() => Nano) | undefined;
+  costSoFar: (() => Nano) | undefined;
   /** Called when others may hold its money: another process has closed the account. */
-  lost: (() => void) | undefined;
+  onAccountClosed: (() => void) | undefined;
   /** The last `known` in the outbox; undefined: none, so that a restart charges its size. */
-  written: Nano | undefined;
+  writtenCost: Nano | undefined;
   /** Its part of the risk: its size; of a stream that has been told of, what it has produced. */
-  risk: Nano;
+  atRisk: Nano;
   isStream: boolean;
   /** The rates it counts in; undefined without any. */
-  readonly counted: HeldRates | undefined;
+  readonly rateUse: RateUse | undefined;
   /** Set when it settles or releases: resolves when that is durable. */
   ending: Promise<void> | undefined;
   /** Its index among the live holds. */
-  place: number;
+  index: number;
 }
 
-export interface HeldRates {
-  readonly limits: ReadonlyArray<TakenRate>;
-  entry: TakenRate | undefined;
+export interface RateUse {
+  readonly limits: ReadonlyArray<TakenLimit>;
+  entry: TakenLimit | undefined;
   /** Tokens that were asked for. */
   readonly tokens: number;
 }
 
 /** The part of one limit that a request has taken. Absent members are not limited, and so not counted. */
-export interface TakenRate {
+export interface TakenLimit {
   readonly id: string;
   readonly requests: number | undefined;
   /** At most the limit. */
@@ -54,25 +54,25 @@ export interface TakenRate {
 }
 
 /** An entry that PostgreSQL does not have yet. */
-export interface Ended {
-  readonly entry: Entry;
+export interface EndedRequest {
+  readonly row: LedgerRow;
   readonly counters: ReadonlyArray<CounterState>;
   /** The charge that the store must be able to make for it until it is told. */
-  readonly cover: Nano;
-  readonly since: Millis;
+  readonly guaranteed: Nano;
+  readonly endedAt: Millis;
 }
 
 /** Why an account is left: another process has closed it, the store is in another epoch or has gone back in time, or our own error has left it half changed. */
-export type Loss = 'closed' | 'epoch' | 'behind' | 'error';
+export type LeaveReason = 'closed' | 'epoch' | 'behind' | 'error';
 
 /** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */
-export interface StoreMemory {
+export interface StoreState {
   /** The epoch that was open last. 0: none yet. */
   epoch: number;
   /** The store's count of calls in it, as last answered. */
   calls: number;
   /** How far the store's clock is ahead of ours. */
-  ahead: Millis;
+  clockOffset: Millis;
 }
 
 /** Why nothing is held, told or booked any more. */
@@ -91,11 +91,11 @@ export interface Account {
   /** Resolves when it is; rejects when the ledger has stopped before. */
   opened: PromiseWithResolvers<void>;
   /** Why it is not. */
-  why: string;
+  closedReason: string;
   /** Requests wait longer. */
   isRebuilding: boolean;
   /** The disk has refused a record: the outbox is discarded. */
-  isDiskless: boolean;
+  hasNoJournal: boolean;
   /** The ledger stops: no request is admitted any more; then its parts do nothing any more. */
   isStopping: boolean;
   isOver: boolean;
@@ -103,32 +103,32 @@ export interface Account {
   sentAt: Millis;
   sentAtWall: Millis;
   /** When the store last answered; and why the last call failed: empty, where it did not. */
-  heardAt: Millis;
+  lastReplyAt: Millis;
   storeFailure: string;
   /** Live accounts, as last answered. */
   accounts: number;
-  readonly store: StoreMemory;
+  readonly store: StoreState;
   readonly counters: Counters;
   /** In no order. Not a `Set`: a table that has grown old keeps what its successors hold, so that whole requests outlive young garbage collections. */
-  readonly live: LiveHold[];
+  readonly live: LiveReservation[];
   /** Ended requests: not told, in the pending call, told in the batch that collects, in the batch that is being booked. */
-  untold: Ended[];
-  sent: Ended[];
-  collecting: Ended[];
-  sealed: Ended[];
+  unreported: EndedRequest[];
+  inFlight: EndedRequest[];
+  openBatch: EndedRequest[];
+  sealedBatch: EndedRequest[];
   /** The number of the batch that collects, and of the last one that PostgreSQL has. */
   batch: number;
   booked: number;
   /** Changes of rates by requests that have ended, by limit and minute. */
-  readonly uses: Map<string, RateUse>;
+  readonly rateChanges: Map<string, RateChange>;
   /** Counters that the next call names. */
   readonly changed: Set<CounterState>;
   /** Earlier accounts of this process and of its outbox, with the corrections that are not booked yet; undefined: not closed yet. */
-  readonly earlier: Map<string, ReadonlyArray<Ended> | undefined>;
+  readonly previousAccounts: Map<string, ReadonlyArray<EndedRequest> | undefined>;
   /** The epoch in which it has told what it holds; 0: none. */
   joined: number;
   /** The epoch in which the store is not what it was: it must be raised. */
-  lostIn: number | undefined;
+  staleEpoch: number | undefined;
   /** The epoch that the store last answered. */
   storeEpoch: number;
   /** The store's clock. */
@@ -136,154 +136,162 @@ export interface Account {
 }
 
 /** An account that has made no call. */
-const unused = () => ({
+const newAccount = () => ({
   ...{ id: '', number: 0, answered: 0, isOpen: false, batch: 1, booked: 0 },
-  ...{ untold: [], sent: [], collecting: [], sealed: [] },
+  ...{ unreported: [], inFlight: [], openBatch: [], sealedBatch: [] },
   ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtWall: Number.NEGATIVE_INFINITY },
 });
 
-export type StoreCount = Pick<StoreMemory, 'epoch' | 'calls'>;
+export type StoreCount = Pick<StoreState, 'epoch' | 'calls'>;
 
 /** The store's count of calls never falls within an epoch. */
-export function learnCalls(store: StoreCount, epoch: number, calls: number): void {
+export function recordCalls(store: StoreCount, epoch: number, calls: number): void {
   if (store.epoch === epoch) store.calls = Math.max(store.calls, calls);
 }
 
-export const createStoreMemory = (ahead: Millis = 0): StoreMemory => ({ epoch: 0, calls: 0, ahead });
+export const createStoreState = (ahead: Millis = 0): StoreState => ({ epoch: 0, calls: 0, clockOffset: ahead });
 
 /** `store`: by default the wall clock is the best guess at the store's. */
-export const createAccount = (clock: Clock, store: StoreMemory): Account => ({
+export const createAccount = (clock: Clock, store: StoreState): Account => ({
   ...{
-    ...unused(),
+    ...newAccount(),
     epoch: 0,
     accounts: 1,
-    heardAt: Number.NEGATIVE_INFINITY,
+    lastReplyAt: Number.NEGATIVE_INFINITY,
     storeFailure: '',
     opened: Promise.withResolvers(),
   },
-  ...{ why: 'the ledger starts', isRebuilding: false, isDiskless: false, isStopping: false, isOver: false },
-  ...{ joined: 0, lostIn: undefined, storeEpoch: 0 },
-  ...{ store, counters: createCounters(), live: [], uses: new Map(), changed: new Set(), earlier: new Map() },
+  ...{ closedReason: 'the ledger starts', isRebuilding: false, hasNoJournal: false, isStopping: false, isOver: false },
+  ...{ joined: 0, staleEpoch: undefined, storeEpoch: 0 },
+  ...{
+    store,
+    counters: createCounters(),
+    live: [],
+    rateChanges: new Map(),
+    changed: new Set(),
+    previousAccounts: new Map(),
+  },
   // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.
-  now: () => Math.floor(clock.now() + store.ahead),
+  now: () => Math.floor(clock.now() + store.clockOffset),
 });
 
 /** The next call names the counter; while it is loaded, the first call after that. */
-export function change(account: Account, counter: CounterState): void {
+export function markChanged(account: Account, counter: CounterState): void {
   if (counter.isChanged || counter.isLoading) return;
   counter.isChanged = true;
   account.changed.add(counter);
 }
 
 /** The hold takes its part of the escrow. */
-export function begin(account: Account, hold: LiveHold): void {
-  hold.place = account.live.push(hold) - 1;
+export function addReservation(account: Account, hold: LiveReservation): void {
+  hold.index = account.live.push(hold) - 1;
   for (const counter of hold.counters) {
-    counter.holds += 1;
+    counter.reservations += 1;
     counter.live += hold.amount;
-    counter.risk += hold.risk;
-    change(account, counter);
+    counter.atRisk += hold.atRisk;
+    markChanged(account, counter);
   }
 }
 
 /** The hold takes more escrow. A stream's risk is what it has produced, whatever its size. */
-export function enlarge(account: Account, hold: LiveHold, by: Nano): void {
+export function enlargeReservation(account: Account, hold: LiveReservation, by: Nano): void {
   const risk = hold.isStream ? 0n : by;
   hold.amount += by;
-  hold.risk += risk;
+  hold.atRisk += risk;
   for (const counter of hold.counters) {
     counter.live += by;
-    counter.risk += risk;
-    change(account, counter);
+    counter.atRisk += risk;
+    markChanged(account, counter);
   }
 }
 
 /** The hold ends: it takes nothing any more. */
-export function end(account: Account, hold: LiveHold): void {
+export function removeReservation(account: Account, hold: LiveReservation): void {
   const { live } = account;
-  if (live[hold.place] !== hold) return;
+  if (live[hold.index] !== hold) return;
   const last = live.pop();
   if (last !== undefined && last !== hold) {
-    live[hold.place] = last;
-    last.place = hold.place;
+    live[hold.index] = last;
+    last.index = hold.index;
   }
   for (const counter of hold.counters) {
-    counter.holds -= 1;
+    counter.reservations -= 1;
     counter.live -= hold.amount;
-    counter.risk -= hold.risk;
-    change(account, counter);
+    counter.atRisk -= hold.atRisk;
+    markChanged(account, counter);
   }
 }
 
 /** A stream has produced more: the risk is what it cost so far, never less than before. */
-export function produce(account: Account, hold: LiveHold, cost: Nano): void {
-  if (hold.isStream && cost <= hold.risk) return;
+export function recordStreamCost(account: Account, hold: LiveReservation, cost: Nano): void {
+  if (hold.isStream && cost <= hold.atRisk) return;
   for (const counter of hold.counters) {
-    counter.risk += cost - hold.risk;
-    change(account, counter);
+    counter.atRisk += cost - hold.atRisk;
+    markChanged(account, counter);
   }
-  hold.risk = cost;
+  hold.atRisk = cost;
   hold.isStream = true;
 }
 
 /** An entry waits to be told. */
-export function owe(account: Account, ended: Ended): void {
-  account.untold.push(ended);
+export function addPendingCharge(account: Account, ended: EndedRequest): void {
+  account.unreported.push(ended);
   for (const counter of ended.counters) {
-    counter.owed += ended.entry.cost;
-    counter.uncovered += ended.cover;
-    change(account, counter);
+    counter.pending += ended.row.cost;
+    counter.unguaranteed += ended.guaranteed;
+    markChanged(account, counter);
   }
 }
 
 /** An entry without a hold. Its counters may have been dropped since it was made, when nothing was in them. */
-export const oweAgain = (
+export const requeue = (
   account: Account,
-  { entry, cover = 0n, since }: Partial<Ended> & Pick<Ended, 'entry' | 'since'>,
-): void => owe(account, { entry, counters: entry.charges.map(account.counters.of), cover, since });
+  { row, guaranteed = 0n, endedAt }: Partial<EndedRequest> & Pick<EndedRequest, 'row' | 'endedAt'>,
+): void => addPendingCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), guaranteed, endedAt });
 
 /** The next call tells it. */
-export function take(account: Account, ended: Ended): void {
-  account.sent.push(ended);
+export function sendCharge(account: Account, ended: EndedRequest): void {
+  account.inFlight.push(ended);
   for (const counter of ended.counters) {
-    counter.sent += ended.entry.cost;
-    counter.sentUncovered += ended.cover;
+    counter.pendingInFlight += ended.row.cost;
+    counter.unguaranteedInFlight += ended.guaranteed;
   }
 }
 
-export function use(account: Account, { id, minute, requests, tokens, parallel }: RateUse): void {
+export function addRateChange(account: Account, { id, minute, requests, tokens, parallel }: RateChange): void {
   if (requests === 0 && tokens === 0 && parallel === 0) return;
   const key = `${minute ?? ''} ${id}`;
-  const before = account.uses.get(key) ?? { requests: 0, tokens: 0, parallel: 0 };
+  const before = account.rateChanges.get(key) ?? { requests: 0, tokens: 0, parallel: 0 };
   const sum = { requests: before.requests + requests, tokens: before.tokens + tokens };
-  account.uses.set(key, { id, minute, ...sum, parallel: before.parallel + parallel });
+  account.rateChanges.set(key, { id, minute, ...sum, parallel: before.parallel + parallel });
 }
 
 /** Entries that PostgreSQL is not known to have, the oldest first. */
-export const unbookedOf = ({ sealed, collecting, sent, untold }: Account): ReadonlyArray<Ended> => [
-  ...sealed,
-  ...collecting,
-  ...sent,
-  ...untold,
-];
+export const unbookedRequests = ({
+  sealedBatch,
+  openBatch,
+  inFlight,
+  unreported,
+}: Account): ReadonlyArray<EndedRequest> => [...sealedBatch, ...openBatch, ...inFlight, ...unreported];
 
 /** The account is left: what PostgreSQL is not known to have is told again by the next one. */
-export function leave(account: Account): void {
-  const unbooked = unbookedOf(account);
-  Object.assign(account, unused());
-  for (const counter of account.counters.all()) Object.assign(counter, NOTHING_TOLD);
-  for (const ended of unbooked) oweAgain(account, ended);
-  account.uses.clear();
+export function resetAccount(account: Account): void {
+  const unbooked = unbookedRequests(account);
+  Object.assign(account, newAccount());
+  for (const counter of account.counters.all()) Object.assign(counter, NOTHING_REPORTED);
+  for (const ended of unbooked) requeue(account, ended);
+  account.rateChanges.clear();
   // The store counts requests in flight by account.
-  for (const { counted } of account.live)
-    for (const { id, parallel } of limitsOf(counted)) use(account, { id, requests: 0, tokens: 0, parallel });
+  for (const { rateUse } of account.live)
+    for (const { id, parallel } of limitsOf(rateUse)) addRateChange(account, { id, requests: 0, tokens: 0, parallel });
 }
 
 /** The ledger's own object behind a hold. The caller has only the type of the port; every hold is made in holds.ts. */
-export const liveOf = (hold: Hold): LiveHold | undefined => ('counters' in hold ? (hold as LiveHold) : undefined);
+export const liveOf = (hold: Reservation): LiveReservation | undefined =>
+  'counters' in hold ? (hold as LiveReservation) : undefined;
 
 /** All limits that a hold counts in. */
-export function limitsOf(counted: HeldRates | undefined): ReadonlyArray<TakenRate> {
+export function limitsOf(counted: RateUse | undefined): ReadonlyArray<TakenLimit> {
   if (counted === undefined) return [];
   return counted.entry === undefined ? counted.limits : [...counted.limits, counted.entry];
 }

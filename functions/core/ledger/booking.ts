@@ -2,8 +2,8 @@
 
 import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, STOPPED, unbookedOf } from './account.ts';
-import type { Context } from './context.ts';
+import { type Account, STOPPED, unbookedRequests } from './account.ts';
+import type { LedgerContext } from './context.ts';
 import { createRepeated } from './failures.ts';
 import { forgetEarlier } from './previous-accounts.ts';
 import { longer, pause } from './timeout.ts';
@@ -17,7 +17,7 @@ export const MAX_UNBOOKED_AGE: Millis = 30_000;
 export type Booking = ReturnType<typeof createBooking>;
 
 /** `tell` tells everything that is not told. */
-export function createBooking(context: Context, tell: () => Promise<void>) {
+export function createBooking(context: LedgerContext, tell: () => Promise<void>) {
   const { account, clock, timer, metrics } = context;
   const bookings = createRepeated(context, 'booking');
   let cancelGather: (() => void) | undefined;
@@ -57,7 +57,7 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
   /** Entries were told: they are booked within about 100 ms. A visit books and closes its account together, when its request has ended. */
   const gather = (): void => {
     if (context.isolate !== undefined || cancelGather !== undefined || running !== undefined) return;
-    if (account.isOver || !account.isOpen || account.collecting.length + account.sealed.length === 0) return;
+    if (account.isOver || !account.isOpen || account.openBatch.length + account.sealedBatch.length === 0) return;
     // A batch that met a pending call is sealed with its answer.
     if (isDue) due();
     else cancelGather = timer(wait, due);
@@ -72,8 +72,8 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
     ...{ gather, report },
     /** Tells and books everything that has ended so far; throws when store or PostgreSQL do not take it, or the ledger has stopped. */
     async flush(): Promise<void> {
-      const owed = new Set(unbookedOf(account).map(({ entry }) => entry));
-      const isOwed = (): boolean => unbookedOf(account).some(({ entry }) => owed.has(entry));
+      const owed = new Set(unbookedRequests(account).map(({ row }) => row));
+      const isOwed = (): boolean => unbookedRequests(account).some(({ row }) => owed.has(row));
       while (isOwed()) {
         if (account.isOver) throw new Error(STOPPED);
         await account.opened.promise;
@@ -94,48 +94,48 @@ export function createBooking(context: Context, tell: () => Promise<void>) {
 
 /** Seals the batch that collects, unless one is under way or the pending call may add to it; then its answer comes first. */
 function seal(account: Account): boolean {
-  if (account.sealed.length > 0) return true;
-  if (account.collecting.length === 0 || account.sent.length > 0) return false;
-  account.sealed = account.collecting;
-  account.collecting = [];
+  if (account.sealedBatch.length > 0) return true;
+  if (account.openBatch.length === 0 || account.inFlight.length > 0) return false;
+  account.sealedBatch = account.openBatch;
+  account.openBatch = [];
   account.batch += 1;
   return true;
 }
 
-async function bookSealed(context: Context): Promise<void> {
+async function bookSealed(context: LedgerContext): Promise<void> {
   const { account } = context;
   const { id, epoch, answered: number } = account;
   const batch = account.batch - 1;
-  const entries = account.sealed.map(({ entry }) => entry);
-  const outcome = await book(context, { epoch, account: { id, batch, number }, entries });
+  const entries = account.sealedBatch.map(({ row }) => row);
+  const outcome = await book(context, { epoch, account: { id, batch, number }, rows: entries });
   if (account.id !== id) return;
-  if (outcome !== 'booked') return context.leave(outcome);
+  if (outcome !== 'booked') return context.leaveAccount(outcome);
   Object.assign(account, { sealed: [], booked: batch });
   forgetEarlier(context);
-  context.news();
+  context.callSoon();
 }
 
 /** Books these entries; the outbox forgets them. */
-export async function book(context: Context, batch: Omit<Batch, 'calls'>): Promise<BatchOutcome> {
-  const { account, books, outbox, metrics, log } = context;
-  const { outcome, rejected } = await books.bookBatch({ ...batch, calls: account.store.calls });
+export async function book(context: LedgerContext, batch: Omit<Batch, 'calls'>): Promise<BatchOutcome> {
+  const { account, database, journal, metrics, log } = context;
+  const { outcome, rejected } = await database.bookBatch({ ...batch, calls: account.store.calls });
   if (outcome !== 'booked') return outcome;
   if (rejected.length > 0) {
     metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
     log.error('PostgreSQL rejected entries; they are in entry_rejected', { ids: rejected });
   }
-  outbox.done(batch.entries.map(({ id }) => id));
+  journal.done(batch.rows.map(({ id }) => id));
   return outcome;
 }
 
 /** Whether new requests are refused. */
-export const isOverLimit = ({ account, clock }: Context): boolean =>
+export const isOverLimit = ({ account, clock }: LedgerContext): boolean =>
   sizeOf(account) > MAX_UNBOOKED || ageOf(account, clock.now()) > MAX_UNBOOKED_AGE;
 
-export const sizeOf = ({ untold, sent, collecting, sealed }: Account): number =>
-  untold.length + sent.length + collecting.length + sealed.length;
+export const sizeOf = ({ unreported, inFlight, openBatch, sealedBatch }: Account): number =>
+  unreported.length + inFlight.length + openBatch.length + sealedBatch.length;
 
-function ageOf({ untold, sent, collecting, sealed }: Account, now: Millis): Millis {
-  const oldest = sealed[0] ?? collecting[0] ?? sent[0] ?? untold[0];
-  return oldest === undefined ? 0 : Math.max(0, now - oldest.since);
+function ageOf({ unreported, inFlight, openBatch, sealedBatch }: Account, now: Millis): Millis {
+  const oldest = sealedBatch[0] ?? openBatch[0] ?? inFlight[0] ?? unreported[0];
+  return oldest === undefined ? 0 : Math.max(0, now - oldest.endedAt);
 }

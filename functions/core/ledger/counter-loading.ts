@@ -3,28 +3,28 @@
 import { reasonOf } from '../failure/error-text.ts';
 import { err, ok, type Result } from '../failure/result.ts';
 import { spendWindow } from '../money/window.ts';
-import type { HoldRefusal } from '../ports/ledger.ts';
+import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
-import { change } from './account.ts';
-import type { Context, StoreContext } from './context.ts';
+import { markChanged } from './account.ts';
+import type { LedgerContext, StoreContext } from './context.ts';
 import type { CounterState } from './counters.ts';
 import { createRepeated } from './failures.ts';
 import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE, withTimeout } from './timeout.ts';
 
 /** Reads these sums in PostgreSQL and sets them where they are absent. Throws when store or database do not reply. */
 export async function load(
-  { accounts, books }: Pick<StoreContext, 'accounts' | 'books'>,
+  { counterStore, database }: Pick<StoreContext, 'counterStore' | 'database'>,
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<void> {
-  const sums = await books.sums(counters);
-  await accounts.load(epoch, sums);
+  const sums = await database.sums(counters);
+  await counterStore.load(epoch, sums);
 }
 
 /** Loads the counters that a call found absent; no call names them meanwhile. */
-export function createLoads(context: Context) {
-  const { account, timer, urgent } = context;
+export function createLoads(context: LedgerContext) {
+  const { account, timer, callNow } = context;
   const loads = createRepeated(context, 'sums');
   let isRunning = false;
 
@@ -56,9 +56,9 @@ export function createLoads(context: Context) {
     );
     for (const counter of loading) {
       counter.isLoading = false;
-      change(account, counter);
+      markChanged(account, counter);
     }
-    urgent();
+    callNow();
     return true;
   };
 
@@ -75,8 +75,8 @@ type Spends = ReadonlyArray<ScopeSpend | undefined>;
 
 /** Spend of scopes in their current windows, holds left out. Undefined for a scope without a budget. `flush` tells everything that is not told. */
 export const createSpend =
-  (context: Context, flush: () => Promise<void>) =>
-  async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, HoldRefusal>> => {
+  (context: LedgerContext, flush: () => Promise<void>) =>
+  async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, ReservationRefusal>> => {
     try {
       const left = Math.max(REQUEST_DEADLINE - waited, MIN_WAIT);
       return ok(await withTimeout(context.timer, left, 'store or database', read(context, flush, scopes)));
@@ -87,18 +87,22 @@ export const createSpend =
 
 /** The same from memory. */
 export const createKnown =
-  ({ account }: Context) =>
+  ({ account }: LedgerContext) =>
   (scopes: ReadonlyArray<ScopePolicy>): Spends => {
     const { all, counters } = account.counters.charges(scopes, account.now());
     return scopes.map(({ budget }, index) => {
       const [of, counter] = [all[index], counters[index]];
       if (budget === undefined || of === undefined || counter?.spent === undefined) return undefined;
-      return { ...of, spent: counter.spent + counter.owed };
+      return { ...of, spent: counter.spent + counter.pending };
     });
   };
 
-async function read(context: Context, flush: () => Promise<void>, scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> {
-  const { account, accounts } = context;
+async function read(
+  context: LedgerContext,
+  flush: () => Promise<void>,
+  scopes: ReadonlyArray<ScopePolicy>,
+): Promise<Spends> {
+  const { account, counterStore } = context;
   await account.opened.promise;
   // Settlements that wait for the next call count too.
   await flush();
@@ -106,11 +110,11 @@ async function read(context: Context, flush: () => Promise<void>, scopes: Readon
   const counters = scopes
     .filter(({ budget }) => budget !== undefined)
     .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
-  let shown = await accounts.read(counters);
+  let shown = await counterStore.read(counters);
   const absent = counters.filter((_, index) => shown[index] === undefined);
   if (absent.length > 0) {
     await load(context, account.epoch, absent);
-    shown = await accounts.read(counters);
+    shown = await counterStore.read(counters);
   }
   const spends = counters.flatMap((counter, index) => {
     const spent = shown[index]?.spent;

@@ -1,7 +1,7 @@
 // Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it (LEDGER 3).
 
 import { spendWindow } from '../money/window.ts';
-import type { HoldRefusal, RateView } from '../ports/ledger.ts';
+import type { RateView, ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
@@ -19,22 +19,22 @@ export interface CounterState {
   /** Escrow that the pending call gives back. */
   returning: Nano;
   /** Live holds, and their sizes. */
-  holds: number;
+  reservations: number;
   live: Nano;
   /** The charge of live holds if this process dies now: sizes; of streams, what they have produced. */
-  risk: Nano;
+  atRisk: Nano;
   /** Costs of ended requests that the store is not known to have; and their part in the pending call. */
-  owed: Nano;
-  sent: Nano;
+  pending: Nano;
+  pendingInFlight: Nano;
   /** The charge that the store must be able to make for those requests if process and disk are lost; and that of the same part. */
-  uncovered: Nano;
-  sentUncovered: Nano;
+  unguaranteed: Nano;
+  unguaranteedInFlight: Nano;
   /** The risk that the store has, and the one in the pending call. */
-  toldRisk: Nano;
-  sentRisk: Nano | undefined;
+  reportedRisk: Nano;
+  riskInFlight: Nano | undefined;
   /** The store's figures as last answered. */
   spent: Nano | undefined;
-  held: Nano;
+  reserved: Nano;
   /** An ask elsewhere was refused because of escrow. */
   isWanted: boolean;
   /** Sizes of holds begun in this second, and in the one before. */
@@ -44,7 +44,7 @@ export interface CounterState {
   lastAmount: Nano;
   lastAt: Millis;
   /** Requests that were refused here because of holds, in order of arrival. */
-  readonly line: Set<Waiter>;
+  readonly waitQueue: Set<WaitingRequest>;
   /** PostgreSQL is being read for it: no call names it. */
   isLoading: boolean;
   /** The next call names it. */
@@ -52,11 +52,11 @@ export interface CounterState {
   /** Another object stands for the counter now. */
   isDropped: boolean;
   /** Its index in the call that was composed last with it. */
-  lineIndex: number;
+  changeIndex: number;
 }
 
 /** The scopes that pay for a request. */
-export interface Charges {
+export interface ChargedCounters {
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /** Their windows, with or without a limit; the entry names each. The same list for the same scopes and windows: it is encoded once. */
   readonly all: ReadonlyArray<ScopeWindow>;
@@ -66,19 +66,19 @@ export interface Charges {
 }
 
 /** A request between its arrival and its hold. */
-export interface Waiter {
+export interface WaitingRequest {
   /** Windows and limits as of its last ask; without scopes where only a rate is asked for. */
-  charges: Charges;
+  charges: ChargedCounters;
   readonly amount: Nano;
   readonly minAmount: Nano;
   readonly rates: RateRequest | undefined;
   /** More money for a hold: in the windows of that hold, and never in a line. */
   readonly isGrowth: boolean;
   readonly deadline: Millis;
-  readonly onHeld: (granted: Granted) => void;
-  readonly onRefused: (refusal: HoldRefusal) => void;
+  readonly onReserved: (granted: GrantedReservation) => void;
+  readonly onRefused: (refusal: ReservationRefusal) => void;
   /** Rates as last answered, where it was refused because of holds. */
-  view: { readonly rates?: RateView };
+  rateView: { readonly rates?: RateView };
   /** The counter that refused it because of holds: it waits in that line. */
   busyIn: CounterState | undefined;
   /** The pending call asks for it. */
@@ -87,8 +87,8 @@ export interface Waiter {
 }
 
 /** Money of these counters, and rates where they were asked for. */
-export interface Granted {
-  readonly charges: Charges;
+export interface GrantedReservation {
+  readonly charges: ChargedCounters;
   readonly amount: Nano;
   readonly rates?: RateRequest | undefined;
   readonly reply?: RateReply | undefined;
@@ -98,7 +98,7 @@ export type Counters = ReturnType<typeof createCounters>;
 
 export function createCounters() {
   const counters = new Map<string, CounterState>();
-  const known = new WeakMap<ReadonlyArray<ScopePolicy>, Charges>();
+  const known = new WeakMap<ReadonlyArray<ScopePolicy>, ChargedCounters>();
   const of = ({ scopeId, window }: ScopeWindow): CounterState => {
     const key = counterKey({ scopeId, window });
     let state = counters.get(key);
@@ -112,7 +112,7 @@ export function createCounters() {
     of,
     all: () => counters.values(),
     /** Reads a list of policies once per list and window; refreshed policies are another list, so nothing grows stale. */
-    charges(scopes: ReadonlyArray<ScopePolicy>, now: Millis): Charges {
+    charges(scopes: ReadonlyArray<ScopePolicy>, now: Millis): ChargedCounters {
       const before = known.get(scopes);
       if (before !== undefined && isCurrent(before, now)) return before;
       const all = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
@@ -134,28 +134,51 @@ export function createCounters() {
 }
 
 /** Nothing of a counter is in a pending call. */
-export const NOTHING_SENT = { returning: 0n, sent: 0n, sentUncovered: 0n, sentRisk: undefined };
+export const NOTHING_IN_FLIGHT = {
+  returning: 0n,
+  pendingInFlight: 0n,
+  unguaranteedInFlight: 0n,
+  riskInFlight: undefined,
+};
 
 /** An account that has made no call has nothing in a counter. */
-export const NOTHING_TOLD = {
-  ...{ ...NOTHING_SENT, escrow: 0n, owed: 0n, uncovered: 0n, toldRisk: 0n, spent: undefined, held: 0n },
+export const NOTHING_REPORTED = {
+  ...{
+    ...NOTHING_IN_FLIGHT,
+    escrow: 0n,
+    pending: 0n,
+    unguaranteed: 0n,
+    reportedRisk: 0n,
+    spent: undefined,
+    reserved: 0n,
+  },
   ...{ isWanted: false, isLoading: false },
 };
 
 const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
-  ...{ ...NOTHING_TOLD, key, counter, limit: undefined, grantedUnder: undefined, holds: 0, live: 0n, risk: 0n },
-  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, lastAt: 0, line: new Set() },
-  ...{ isChanged: false, isDropped: false, lineIndex: 0 },
+  ...{
+    ...NOTHING_REPORTED,
+    key,
+    counter,
+    limit: undefined,
+    grantedUnder: undefined,
+    reservations: 0,
+    live: 0n,
+    atRisk: 0n,
+  },
+  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, lastAt: 0, waitQueue: new Set() },
+  ...{ isChanged: false, isDropped: false, changeIndex: 0 },
 });
 
-function isCurrent({ counters }: Charges, now: Millis): boolean {
+function isCurrent({ counters }: ChargedCounters, now: Millis): boolean {
   for (const { isDropped, counter } of counters)
     if (isDropped || now < counter.window.start || counter.window.end <= now) return false;
   return true;
 }
 
 /** Escrow that no hold and no cost needs. Below zero where replies cost more than their holds. */
-export const idleOf = ({ escrow, returning, live, owed }: CounterState): Nano => escrow - returning - live - owed;
+export const idleEscrow = ({ escrow, returning, live, pending }: CounterState): Nano =>
+  escrow - returning - live - pending;
 
 /** Whether escrow that becomes idle may be used again: the limit has not fallen since it was granted. */
 export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
@@ -163,10 +186,10 @@ export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
 
 /** Whether the whole hold fits into the idle escrow. An empty one admits nothing, since a free request is refused by spend that has reached the limit. */
 export function fits(state: CounterState, amount: Nano): boolean {
-  const { limit, escrow, returning, owed, live } = state;
+  const { limit, escrow, returning, pending, live } = state;
   if (limit === undefined) return true;
   if (!isUsable(state)) return false;
-  const left = escrow - returning - owed;
+  const left = escrow - returning - pending;
   return left > 0n && left - live >= amount;
 }
 
@@ -174,11 +197,16 @@ export function fits(state: CounterState, amount: Nano): boolean {
  * Whether the store could charge what this process has not told, if process and disk were lost now: with the pending call done, and with
  * it not done.
  */
-export const isCovered = ({ uncovered, sentUncovered, toldRisk, sentRisk }: CounterState): boolean =>
-  uncovered <= toldRisk && (sentRisk === undefined || uncovered - sentUncovered <= sentRisk);
+export const isGuaranteed = ({
+  unguaranteed,
+  unguaranteedInFlight,
+  reportedRisk,
+  riskInFlight,
+}: CounterState): boolean =>
+  unguaranteed <= reportedRisk && (riskInFlight === undefined || unguaranteed - unguaranteedInFlight <= riskInFlight);
 
-function isUsed({ holds, isLoading, isChanged, line, sentRisk, ...amounts }: CounterState): boolean {
-  const { escrow, returning, owed, sent, toldRisk } = amounts;
-  if (holds > 0 || isLoading || isChanged || line.size > 0 || sentRisk !== undefined) return true;
-  return [escrow, returning, owed, sent, toldRisk].some((amount) => amount !== 0n);
+function isUsed({ reservations, isLoading, isChanged, waitQueue, riskInFlight, ...amounts }: CounterState): boolean {
+  const { escrow, returning, pending, pendingInFlight, reportedRisk } = amounts;
+  if (reservations > 0 || isLoading || isChanged || waitQueue.size > 0 || riskInFlight !== undefined) return true;
+  return [escrow, returning, pending, pendingInFlight, reportedRisk].some((amount) => amount !== 0n);
 }

@@ -1,21 +1,21 @@
 // Records of requests and accounts in the outbox, whose disk may refuse them.
-import type { Outbox, OutboxRecord } from '../ports/journal.ts';
-import type { Context } from './context.ts';
+import type { Journal, JournalRecord } from '../ports/journal.ts';
+import type { LedgerContext } from './context.ts';
 import { guard, type Reporter } from './failures.ts';
 
 /** Appends a record; false: the disk refuses it, and is given up. Never throws. */
-export async function append({ outbox, refused }: Context, record: OutboxRecord): Promise<boolean> {
+export async function append({ journal, journalFailed }: LedgerContext, record: JournalRecord): Promise<boolean> {
   try {
-    await outbox.append(record);
+    await journal.append(record);
     return true;
   } catch (cause) {
-    refused(cause);
+    journalFailed(cause);
     return false;
   }
 }
 
 /** The outbox, without errors where nobody waits for an answer: a record that stays is booked again by its id, once. */
-export const withoutErrors = (reporter: Reporter, outbox: Outbox): Outbox => ({
+export const withoutErrors = (reporter: Reporter, outbox: Journal): Journal => ({
   ...outbox,
   done: (ids) => guard(reporter, 'records', () => outbox.done(ids)),
   discard: () => guard(reporter, 'records', outbox.discard),

@@ -1,39 +1,43 @@
 // Entries of holds that have ended: settled by their requests, left in the outbox by an earlier process, or corrected (LEDGER 6).
 
 import { NO_TOKENS } from '../money/usage.ts';
-import type { HoldNote, OutboxRecord } from '../ports/journal.ts';
+import type { JournalRecord, ReservationRecord } from '../ports/journal.ts';
 import type { AccountCharge } from '../ports/ledger-database.ts';
-import type { Entry } from '../ports/ledger-rows.ts';
+import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 
 /** The request was not settled: charged at what is known to have been streamed, else at its size. */
-export function toUnsettled(hold: HoldNote & { readonly id: string }, cost: Nano, settledAt: Millis): Entry {
-  const { id, charges, model, identifier } = hold;
-  return { id, kind: 'settled', charges, cost, tokens: NO_TOKENS, model, identifier, estimated: true, settledAt };
+export function toUnsettled(
+  hold: ReservationRecord & { readonly id: string },
+  cost: Nano,
+  settledAt: Millis,
+): LedgerRow {
+  const { id, scopeWindows, model, identifier } = hold;
+  return { id, kind: 'settled', scopeWindows, cost, tokens: NO_TOKENS, model, identifier, estimated: true, settledAt };
 }
 
 /** Takes back what was charged in an account's name: its process books its requests itself. */
-export function toCorrection({ id, scopeId, window, spent }: AccountCharge, settledAt: Millis): Entry {
-  const hold = { id, charges: [{ scopeId, window }], model: '', identifier: '' };
+export function toCorrection({ id, scopeId, window, spent }: AccountCharge, settledAt: Millis): LedgerRow {
+  const hold = { id, scopeWindows: [{ scopeId, window }], model: '', identifier: '' };
   return { ...toUnsettled(hold, -spent, settledAt), kind: 'correction' };
 }
 
-type RecordOf<Type> = Extract<OutboxRecord, { type: Type }>;
+type RecordOf<Type> = Extract<JournalRecord, { type: Type }>;
 
 /** Accounts that an outbox names, entries of settled and unsettled requests, and ids of which nothing is left. Records may come twice and in any order within an id. */
-export function replay(records: ReadonlyArray<OutboxRecord>, now: Millis) {
+export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
   const accounts = new Set<string>();
   const held = new Map<string, RecordOf<'hold'>>();
   const streamed = new Map<string, Nano>();
-  const settled = new Map<string, Entry>();
+  const settled = new Map<string, LedgerRow>();
   const released = new Set<string>();
   const isLarger = ({ id, amount }: RecordOf<'hold'>): boolean => amount >= (held.get(id)?.amount ?? 0n);
   for (const record of records) {
     if (record.type === 'account') accounts.add(record.id);
     else if (record.type === 'hold' && isLarger(record)) held.set(record.id, record);
-    else if (record.type === 'progress') streamed.set(record.id, record.known);
+    else if (record.type === 'progress') streamed.set(record.id, record.cost);
     else if (record.type === 'release') released.add(record.id);
-    else if (record.type === 'settle' && !settled.has(record.entry.id)) settled.set(record.entry.id, record.entry);
+    else if (record.type === 'settle' && !settled.has(record.row.id)) settled.set(record.row.id, record.row);
   }
   const open = [...held.values()].filter(({ id }) => !settled.has(id) && !released.has(id));
   const unsettled = open.map((hold) => toUnsettled(hold, streamed.get(hold.id) ?? hold.amount, now));

@@ -3,12 +3,12 @@
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import { createAccount, createStoreMemory, STOPPED, unbookedOf } from './account.ts';
+import { createAccount, createStoreState, STOPPED, unbookedRequests } from './account.ts';
 import { takeUses, toCall } from './account-call.ts';
 import { createSync, type Sync } from './account-sync.ts';
 import { beginCounters } from './alert-metrics.ts';
 import { book, createBooking, sizeOf } from './booking.ts';
-import type { Context, LedgerDependencies } from './context.ts';
+import type { LedgerContext, LedgerDependencies } from './context.ts';
 import { createKnown, createLoads, createSpend } from './counter-loading.ts';
 import { guarded, report } from './failures.ts';
 import { withoutErrors } from './journal-records.ts';
@@ -16,10 +16,10 @@ import { createClosing, maintain } from './maintenance.ts';
 import { createMembership, type Membership } from './membership.ts';
 import { createMove } from './rates.ts';
 import { createGrow } from './reservation-growth.ts';
-import { createHolds } from './reservations.ts';
-import { createEnds } from './settlement.ts';
+import { createReservations } from './reservations.ts';
+import { createSettlement } from './settlement.ts';
 import { inTime, TIMEOUT, withTimeout } from './timeout.ts';
-import { createWaiting } from './wait-queue.ts';
+import { createWaitQueue } from './wait-queue.ts';
 
 /** The time limit of a flush and of a stop. */
 const GRACE: Millis = 5000;
@@ -50,13 +50,13 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   const { account, timer, log } = context;
   return {
     start: membership.start,
-    hold: holds.hold,
+    reserve: holds.hold,
     ...{
       move,
       grow,
       spend,
-      known: createKnown(context),
-      progress: ends.progress,
+      knownSpend: createKnown(context),
+      trackStream: ends.progress,
       settle: ends.settle,
       release: ends.release,
     },
@@ -87,29 +87,29 @@ function createParts(deps: LedgerDependencies) {
   const timer = guarded(deps, deps.timer);
   beginCounters(deps.metrics);
   // The wall clock is the best guess at the store's.
-  const account = createAccount(clock, deps.isolate ?? createStoreMemory(wall.now() - clock.now()));
-  const context: Context = {
+  const account = createAccount(clock, deps.isolate ?? createStoreState(wall.now() - clock.now()));
+  const context: LedgerContext = {
     ...{
       ...deps,
       clock,
       wall,
       timer,
       process,
-      outbox: withoutErrors(deps, deps.outbox),
+      journal: withoutErrors(deps, deps.journal),
       account,
       store: account.store,
       now: account.now,
     },
-    accounts: inTime(timer, 'the store', deps.accounts),
-    books: inTime(timer, 'PostgreSQL', deps.books),
+    counterStore: inTime(timer, 'the store', deps.counterStore),
+    database: inTime(timer, 'PostgreSQL', deps.database),
     epochs: inTime(timer, 'PostgreSQL', deps.epochs),
-    urgent: () => sync.urgent(),
-    news: () => sync.news(),
-    leave: (loss) => membership.leave(loss),
-    refused: (cause) => discard(context, cause),
-    ask: (call) => sync.ask(call),
+    callNow: () => sync.urgent(),
+    callSoon: () => sync.news(),
+    leaveAccount: (loss) => membership.leave(loss),
+    journalFailed: (cause) => discard(context, cause),
+    callStore: (call) => sync.ask(call),
   };
-  const waiting = createWaiting(context);
+  const waiting = createWaitQueue(context);
   const closing = createClosing(context);
   const sync: Sync = createSync(context, waiting, {
     done(pending, reply) {
@@ -129,8 +129,8 @@ function createParts(deps: LedgerDependencies) {
       sync.urgent();
     },
   });
-  const holds = createHolds(context, waiting);
-  const ends = createEnds(context, booking, holds.freed);
+  const holds = createReservations(context, waiting);
+  const ends = createSettlement(context, booking, holds.freed);
   let beats = 0;
   // The next beat is certain whatever fails in this one, and the lease is renewed first.
   const beat = (): void => {
@@ -166,32 +166,32 @@ function createParts(deps: LedgerDependencies) {
  * The process goes on as one without a disk: the store knows what its requests have at risk, and a reply ends when PostgreSQL has it. An outbox that lacks
  * records would take back the charges for them.
  */
-function discard(context: Context, cause: unknown): void {
-  const { account, outbox } = context;
-  if (account.isDiskless || account.isOver) return;
-  account.isDiskless = true;
-  outbox.discard();
+function discard(context: LedgerContext, cause: unknown): void {
+  const { account, journal } = context;
+  if (account.hasNoJournal || account.isOver) return;
+  account.hasNoJournal = true;
+  journal.discard();
   report(context, 'disk', cause);
 }
 
 /** The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live holds, and what PostgreSQL does not take, are left to the next start. */
 async function stop({ context, sync, booking }: ReturnType<typeof createParts>): Promise<void> {
-  const { account, outbox, timer } = context;
+  const { account, journal, timer } = context;
   if (account.id === '' || account.number === 0) return;
   // Holds that are being settled still count as live until that is on disk.
   await Promise.allSettled(account.live.map(({ ending }) => ending));
   const warn = (error: unknown): void => report(context, 'stop', error);
   if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(warn);
   if (account.live.length > 0) return booking.flush();
-  const isTold = account.untold.length === 0 && account.sent.length === 0;
-  const entries = unbookedOf(account).map(({ entry }) => entry);
+  const isTold = account.unreported.length === 0 && account.inFlight.length === 0;
+  const entries = unbookedRequests(account).map(({ row }) => row);
   const { id, epoch, batch, answered: number } = account;
-  const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, entries });
+  const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, rows: entries });
   if (outcome !== 'booked') throw new Error('another process has closed the account');
-  outbox.done([id]);
+  journal.done([id]);
   if (!isTold || !account.isOpen) return;
   account.isOpen = false;
   // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without a charge.
-  const last = { ...toCall(account), batch: batch + 1, booked: batch, isLast: true, uses: takeUses(account) };
-  await context.ask(last).catch(warn);
+  const last = { ...toCall(account), batch: batch + 1, booked: batch, isLast: true, rateChanges: takeUses(account) };
+  await context.callStore(last).catch(warn);
 }

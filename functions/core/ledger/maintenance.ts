@@ -1,13 +1,13 @@
 // Maintenance of an instance's ledger, by its gateways and by a resync without one: accounts that have ended are closed, counters audited (LEDGER 3, 6).
 
 import type { Clock } from '../ports/clock.ts';
-import type { AccountRow, Accounts, Audited } from '../ports/counter-store.ts';
+import type { AccountRow, AuditReport, CounterStore } from '../ports/counter-store.ts';
 import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
-import { learnCalls } from './account.ts';
-import type { Done } from './account-call.ts';
-import type { Context, StoreContext } from './context.ts';
+import { recordCalls } from './account.ts';
+import type { DoneReply } from './account-call.ts';
+import type { LedgerContext, StoreContext } from './context.ts';
 import { load } from './counter-loading.ts';
 import { report } from './failures.ts';
 import { inTime, pause } from './timeout.ts';
@@ -24,11 +24,11 @@ const DEADLINE: Millis = 1000;
 
 /** Closes accounts that have ended, then audits every loaded counter. Throws when store or PostgreSQL are away. */
 export async function maintain(context: StoreContext, epoch: number): Promise<void> {
-  const { accounts } = context;
-  for (const { account } of await accounts.accounts(true, MAX_ACCOUNTS)) await closeEnded(context, epoch, account);
+  const { counterStore } = context;
+  for (const { account } of await counterStore.accounts(true, MAX_ACCOUNTS)) await closeEnded(context, epoch, account);
   await whenBooked(context);
   for (let from: string | undefined = ''; from !== undefined; ) {
-    const { counters, next }: Awaited<ReturnType<Accounts['loaded']>> = await accounts.loaded(from, PAGE);
+    const { counters, next }: Awaited<ReturnType<CounterStore['loaded']>> = await counterStore.loaded(from, PAGE);
     const isAudited = await auditCounters(context, epoch, counters);
     if (!isAudited) report(context, 'audit', new Error(`${MAX_ATTEMPTS} attempts`), { counters: counters.length });
     from = next;
@@ -40,23 +40,26 @@ export async function maintainAlone(
   deps: Omit<StoreContext, 'now' | 'store'> & { readonly epochs: Epochs; readonly clock: Clock },
 ): Promise<void> {
   const { timer, clock } = deps;
-  const [accounts, books] = [inTime(timer, 'the store', deps.accounts), inTime(timer, 'PostgreSQL', deps.books)];
+  const [accounts, books] = [inTime(timer, 'the store', deps.counterStore), inTime(timer, 'PostgreSQL', deps.database)];
   const { epoch, isOpen, calls } = await inTime(timer, 'PostgreSQL', deps.epochs).state();
   if (!isOpen) return;
   // An empty audit tells the store's clock.
   const told = await accounts.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
   if (told.outcome === 'epoch') return;
   const ahead = told.now - clock.now();
-  await maintain({ ...deps, accounts, books, store: { epoch, calls }, now: () => clock.now() + ahead }, epoch);
+  await maintain(
+    { ...deps, counterStore: accounts, database: books, store: { epoch, calls }, now: () => clock.now() + ahead },
+    epoch,
+  );
 }
 
 /** Waits until processes have booked what they have told: sums are read after a resync. Their processes do it; one that died is closed by its lease. */
-async function whenBooked({ accounts, books, timer, now }: StoreContext): Promise<void> {
+async function whenBooked({ counterStore, database, timer, now }: StoreContext): Promise<void> {
   const until = now() + BOOKED_WITHIN;
-  const known = await accounts.accounts(false, MAX_ACCOUNTS);
+  const known = await counterStore.accounts(false, MAX_ACCOUNTS);
   const told = known.filter(({ unbooked }) => unbooked > 0);
   while (told.length > 0 && now() < until) {
-    const rows = await books.rows(told.map(({ account }) => account));
+    const rows = await database.rows(told.map(({ account }) => account));
     const isBooked = told.every(({ account, unbooked }) => {
       const row = rows.get(account);
       return row !== undefined && (row.isClosed || row.booked >= unbooked);
@@ -66,30 +69,30 @@ async function whenBooked({ accounts, books, timer, now }: StoreContext): Promis
   }
 }
 
-type ToClose = Parameters<Accounts['mark']>[2] & { readonly epoch: number; readonly account: string };
+type ToClose = Parameters<CounterStore['freeze']>[2] & { readonly epoch: number; readonly account: string };
 
 /**
  * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws when store or database are away;
  * may be repeated, by any number of processes.
  */
 export async function closeAccount(
-  { accounts, books, store, log, instanceUid: instance }: StoreContext,
+  { counterStore, database, store, log, instanceUid: instance }: StoreContext,
   { epoch, account, ...how }: ToClose,
 ) {
   const known = store.epoch === epoch ? store.calls : 0;
-  let marked = await accounts.mark(epoch, account, how);
+  let marked = await counterStore.freeze(epoch, account, how);
   if (marked.outcome === 'absent') {
-    await load({ accounts, books }, epoch, marked.counters);
-    marked = await accounts.mark(epoch, account, how);
+    await load({ counterStore, database }, epoch, marked.counters);
+    marked = await counterStore.freeze(epoch, account, how);
   }
   if (!('calls' in marked)) return marked;
   // The store shows fewer calls than it had done before.
   if (marked.calls <= known) return { outcome: 'behind' } as const;
-  learnCalls(store, epoch, marked.calls);
+  recordCalls(store, epoch, marked.calls);
   if (marked.outcome === 'none' && !how.isOwn) return marked;
   const { figures, number } = { figures: undefined, number: undefined, ...marked };
   const { calls, now: at } = marked;
-  const closed = await books.close({ epoch, account, figures, number, calls, at, isRebuild: how.isRebuild });
+  const closed = await database.close({ epoch, account, figures, number, calls, at, isRebuild: how.isRebuild });
   if (closed.outcome === 'epoch') return undefined;
   if (closed.outcome === 'closed' && closed.charged.length > 0 && !how.isOwn) {
     const sum = closed.charged.reduce((all, { cost }) => all + cost, 0n);
@@ -109,12 +112,12 @@ async function closeEnded(context: StoreContext, epoch: number, account: string)
   if (number < row.number) return 'gone back';
   // One that closed itself has booked more than it told: its escrow stays until its counters show that.
   if (row.isCharged || (await auditCounters(context, epoch, figures)))
-    await context.accounts.finish(epoch, account, row.isCharged);
+    await context.counterStore.forget(epoch, account, row.isCharged);
   return 'done';
 }
 
 /** Closes accounts that calls told of, one after the other. */
-export function createClosing(context: Context) {
+export function createClosing(context: LedgerContext) {
   const { account: own, isolate } = context;
   const ended = new Set<string>();
   let running: Promise<void> | undefined;
@@ -125,7 +128,7 @@ export function createClosing(context: Context) {
       // One that could not be closed is told of again by the next call.
       ended.delete(account);
       try {
-        if ((await closeEnded(context, own.epoch, account)) === 'gone back') context.leave('behind');
+        if ((await closeEnded(context, own.epoch, account)) === 'gone back') context.leaveAccount('behind');
       } catch (error) {
         report(context, 'close', error, { account });
       }
@@ -134,7 +137,7 @@ export function createClosing(context: Context) {
   };
 
   return {
-    close({ ended: told, calls }: Done): void {
+    close({ ended: told, calls }: DoneReply): void {
       if (told.length === 0 || own.isOver) return;
       // Requests on Workers learn of the same accounts at once: each call closes one, by the number that the store has given it.
       const first = calls % told.length;
@@ -155,20 +158,20 @@ async function auditCounters(
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<boolean> {
-  const { accounts, books, store, now } = context;
+  const { counterStore, database, store, now } = context;
   // Accounts that have just ended are in the counters, not in the list of the store: those of each attempt are remembered.
   const known = new Set<string>();
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
-    for (const { account } of await accounts.accounts(false, MAX_ACCOUNTS)) known.add(account);
+    for (const { account } of await counterStore.accounts(false, MAX_ACCOUNTS)) known.add(account);
     const ids = [...known];
-    const before = await books.rows(ids);
-    const sums = await books.sums(counters);
-    const rows = await books.rows(ids);
+    const before = await database.rows(ids);
+    const sums = await database.sums(counters);
+    const rows = await database.rows(ids);
     if (!ids.every((id) => isSame(before.get(id), rows.get(id)))) continue;
     const all = new Map(ids.map((id) => [id, rows.get(id) ?? NO_ROW]));
-    const audited = await accounts.audit(epoch, sums, all, now() + DEADLINE);
+    const audited = await counterStore.audit(epoch, sums, all, now() + DEADLINE);
     if (audited.outcome === 'epoch') throw new Error('the store is being rebuilt');
-    learnCalls(store, epoch, audited.calls);
+    recordCalls(store, epoch, audited.calls);
     for (const account of audited.moved) known.add(account);
     if (audited.moved.length > 0) continue;
     await reportRepairs(context, audited.differences);
@@ -184,10 +187,10 @@ const isSame = (before: AccountRow = NO_ROW, after: AccountRow = NO_ROW): boolea
 const NO_ROW: AccountRow = { booked: 0, number: 0, isClosed: false, isCharged: false };
 
 /** Scopes that spend in another instance now: their counters differ here without a fault. Without an answer every repair is reported. */
-async function reportRepairs(context: StoreContext, repaired: Audited['differences']): Promise<void> {
+async function reportRepairs(context: StoreContext, repaired: AuditReport['differences']): Promise<void> {
   if (repaired.length === 0) return;
-  const { books, instanceUid: instance, metrics, log } = context;
-  const asked = books.scopesOfOtherInstances(instance, [...new Set(repaired.map(({ scopeId }) => scopeId))]);
+  const { database, instanceUid: instance, metrics, log } = context;
+  const asked = database.scopesOfOtherInstances(instance, [...new Set(repaired.map(({ scopeId }) => scopeId))]);
   const away = await asked.catch((): ReadonlySet<string> => new Set());
   for (const { scopeId: scope, window, by } of repaired) {
     if (away.has(scope)) continue;

@@ -1,15 +1,15 @@
 // Membership of a process in an epoch: its start, its way into an epoch and an account, and its heartbeat (LEDGER 3, 6).
 
 import { reasonOf } from '../failure/error-text.ts';
-import { MAX_LINES } from '../ports/counter-store.ts';
+import { MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { EpochState } from '../ports/epochs.ts';
-import type { OutboxRecord } from '../ports/journal.ts';
-import type { Entry } from '../ports/ledger-rows.ts';
+import type { JournalRecord } from '../ports/journal.ts';
+import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Loss, learnCalls, leave, oweAgain, STOPPED, take } from './account.ts';
+import { type LeaveReason, recordCalls, requeue, resetAccount, STOPPED, sendCharge } from './account.ts';
 import { applyDone, toCall, toLine } from './account-call.ts';
 import { book, sizeOf } from './booking.ts';
-import type { Context } from './context.ts';
+import type { LedgerContext } from './context.ts';
 import { load } from './counter-loading.ts';
 import { createRepeated, guard, report } from './failures.ts';
 import { append } from './journal-records.ts';
@@ -24,8 +24,8 @@ const TRY_AGAIN: Millis = 200;
 
 export type Membership = ReturnType<typeof createMembership>;
 
-export function createMembership(context: Context, on: { left(): void; open(): void }) {
-  const { account, outbox, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
+export function createMembership(context: LedgerContext, on: { left(): void; open(): void }) {
+  const { account, journal, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
   const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
   let isRead = false;
   let hasBeaten = false;
@@ -37,14 +37,14 @@ export function createMembership(context: Context, on: { left(): void; open(): v
     try {
       hasBeaten = true;
       await join(context);
-      account.why = '';
+      account.closedReason = '';
       account.opened.resolve();
       forgetEarlier(context);
       on.open();
       joins.succeeded();
     } catch (cause) {
       if (!account.isOver) joins.failed(cause);
-      account.why = reasonOf(cause);
+      account.closedReason = reasonOf(cause);
       tryAgain();
       throw new Error('the ledger cannot join the epoch', { cause });
     } finally {
@@ -61,11 +61,11 @@ export function createMembership(context: Context, on: { left(): void; open(): v
     return joining;
   };
 
-  const lose = (loss: Loss): void => {
+  const lose = (loss: LeaveReason): void => {
     if (!account.isOpen) return;
     Object.assign(account, { isOpen: false, opened: Promise.withResolvers(), isRebuilding: loss !== 'closed' });
     account.joined = 0;
-    if (loss === 'behind') account.lostIn = account.epoch;
+    if (loss === 'behind') account.staleEpoch = account.epoch;
     if (loss === 'closed') {
       const message =
         'another process has closed the account: this one was silent for a lease, and takes back what it was charged';
@@ -84,7 +84,7 @@ export function createMembership(context: Context, on: { left(): void; open(): v
     heartbeats.succeeded();
     if (account.id !== id) return;
     if (state.epoch !== epoch || !state.isOpen) lose('epoch');
-    else learnCalls(account.store, epoch, state.calls);
+    else recordCalls(account.store, epoch, state.calls);
   };
 
   return {
@@ -96,7 +96,7 @@ export function createMembership(context: Context, on: { left(): void; open(): v
         Object.assign(account, { id: ids.next(), epoch: isolate.epoch, isOpen: true });
         return account.opened.resolve();
       }
-      const records = isRead ? [] : await outbox.recover();
+      const records = isRead ? [] : await journal.replay();
       if (!isRead) recover(context, records);
       isRead = true;
       await rejoin();
@@ -117,32 +117,33 @@ export function createMembership(context: Context, on: { left(): void; open(): v
 }
 
 /** Others may have reserved the money of these requests. */
-function tellLost(context: Context): void {
-  for (const { id, lost } of [...context.account.live]) guard(context, 'notice', () => lost?.(), { id });
+function tellLost(context: LedgerContext): void {
+  for (const { id, onAccountClosed } of [...context.account.live])
+    guard(context, 'notice', () => onAccountClosed?.(), { id });
 }
 
 /** Leftovers of an earlier process: its accounts are closed, its requests booked by their ids. */
-function recover({ account, outbox, clock, log }: Context, records: ReadonlyArray<OutboxRecord>): void {
+function recover({ account, journal, clock, log }: LedgerContext, records: ReadonlyArray<JournalRecord>): void {
   const { accounts, entries, done } = replay(records, account.now());
-  for (const id of accounts) account.earlier.set(id, undefined);
-  for (const entry of entries) oweAgain(account, { entry, since: clock.now() });
-  outbox.done(done);
+  for (const id of accounts) account.previousAccounts.set(id, undefined);
+  for (const entry of entries) requeue(account, { row: entry, endedAt: clock.now() });
+  journal.done(done);
   if (records.length > 0) log.info('recovered the outbox', { entries: entries.length });
 }
 
 /** Resolves when the epoch is open and joined. Throws when PostgreSQL or the store do not reply; may be called again. */
-async function join(context: Context): Promise<void> {
+async function join(context: LedgerContext): Promise<void> {
   const { account, epochs, timer, process, metrics } = context;
   for (;;) {
     if (account.isOver) throw new Error(STOPPED);
-    if (account.lostIn !== undefined) await raise(context, account.lostIn);
+    if (account.staleEpoch !== undefined) await raise(context, account.staleEpoch);
     const state = await epochs.beat(process, account.joined);
-    if (state.epoch === 0) account.lostIn = 0;
+    if (state.epoch === 0) account.staleEpoch = 0;
     else if (account.joined !== state.epoch) {
       // Also an account of an epoch that was raised again before it was open.
       if (account.id !== '') abandon(context);
       if (await enter(context, state)) account.joined = state.epoch;
-      else if (account.lostIn === undefined) await pause(timer, LOOK_AGAIN);
+      else if (account.staleEpoch === undefined) await pause(timer, LOOK_AGAIN);
     } else if (state.isOpen) break;
     else if (state.awaited > 0 && state.age < JOIN_TIMEOUT) await pause(timer, LOOK_AGAIN);
     else {
@@ -155,27 +156,27 @@ async function join(context: Context): Promise<void> {
 }
 
 /** The account is left for another one; its process closes it itself. */
-function abandon({ account }: Context): void {
-  if (account.number > 0) account.earlier.set(account.id, undefined);
+function abandon({ account }: LedgerContext): void {
+  if (account.number > 0) account.previousAccounts.set(account.id, undefined);
   account.joined = 0;
-  leave(account);
+  resetAccount(account);
 }
 
 /** The first epoch of an instance is not a loss. */
-async function raise({ account, epochs, log, instanceUid: instance }: Context, from: number): Promise<void> {
+async function raise({ account, epochs, log, instanceUid: instance }: LedgerContext, from: number): Promise<void> {
   await epochs.raise(from, account.storeEpoch);
-  account.lostIn = undefined;
+  account.staleEpoch = undefined;
   if (from > 0) log.warn('the store has forgotten: it is rebuilt from PostgreSQL', { instance, epoch: from });
 }
 
 /** Closes earlier accounts and tells everything under a new one. False: the epoch is over, or the account could not be opened. */
-async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
-  const { account, accounts, ids, isolate } = context;
+async function enter(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
+  const { account, counterStore, ids, isolate } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
   if (!isOpen) {
     // The epoch was raised: the store starts empty.
-    const storeEpoch = await accounts.begin(epoch);
+    const storeEpoch = await counterStore.begin(epoch);
     if (storeEpoch !== epoch) return isElsewhere(account, epoch, storeEpoch);
   }
   Object.assign(store, { epoch, calls: store.epoch === epoch ? Math.max(store.calls, calls) : calls });
@@ -185,7 +186,7 @@ async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Pr
   if (!(await dropBooked(context, epoch, isOpen))) return false;
   const id = ids.next();
   // The outbox names every account of its process, so that a successor closes and corrects it. Without a disk nobody can: its charge stays.
-  if (isolate === undefined && !account.isDiskless) await append(context, { type: 'account', id });
+  if (isolate === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
   if (await tellAll(context, isOpen, ends)) return true;
   abandon(context);
@@ -196,23 +197,23 @@ async function enter(context: Context, { epoch, isOpen, calls }: EpochState): Pr
  * Entries that PostgreSQL has are not told again. Before the epoch is open it gets all of them, by their ids, and the store learns them from it.
  * False: the epoch is open, or over.
  */
-async function dropBooked(context: Context, epoch: number, isOpen: boolean): Promise<boolean> {
-  const { account, books, outbox } = context;
-  const entries = account.untold.map(({ entry }) => entry);
+async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean): Promise<boolean> {
+  const { account, database, journal } = context;
+  const entries = account.unreported.map(({ row }) => row);
   if (entries.length === 0) return true;
-  if (!isOpen && (await book(context, { epoch, entries })) !== 'booked') return false;
-  const known = isOpen ? await books.bookedOf(entries.map(({ id }) => id)) : undefined;
-  const isBooked = ({ id, kind }: Entry) => known === undefined || known.get(id)?.some((one) => one.kind === kind);
+  if (!isOpen && (await book(context, { epoch, rows: entries })) !== 'booked') return false;
+  const known = isOpen ? await database.bookedOf(entries.map(({ id }) => id)) : undefined;
+  const isBooked = ({ id, kind }: LedgerRow) => known === undefined || known.get(id)?.some((one) => one.kind === kind);
   const booked = new Set(entries.filter(isBooked));
-  for (const { entry, counters, cover } of account.untold) {
-    if (!booked.has(entry)) continue;
+  for (const { row, counters, guaranteed } of account.unreported) {
+    if (!booked.has(row)) continue;
     for (const counter of counters) {
-      counter.owed -= entry.cost;
-      counter.uncovered -= cover;
+      counter.pending -= row.cost;
+      counter.unguaranteed -= guaranteed;
     }
   }
-  account.untold = account.untold.filter(({ entry }) => !booked.has(entry));
-  outbox.done([...booked].map(({ id }) => id));
+  account.unreported = account.unreported.filter(({ row }) => !booked.has(row));
+  journal.done([...booked].map(({ id }) => id));
   return true;
 }
 
@@ -221,19 +222,22 @@ async function dropBooked(context: Context, epoch: number, isOpen: boolean): Pro
  * earlier accounts. Before the epoch is open nothing is told as spent: nobody reads sums then. Requests that
  * have ended since keep their escrow till the opening.
  */
-async function tellAll(context: Context, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
+async function tellAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
   const { account } = context;
-  if (isOpen) for (const ended of account.untold.splice(0)) take(account, ended);
-  const rest = [...account.counters.all()].filter(({ holds, owed, sent }) => holds > 0 || sent !== 0n || owed > sent);
+  if (isOpen) for (const ended of account.unreported.splice(0)) sendCharge(account, ended);
+  const rest = [...account.counters.all()].filter(
+    ({ reservations, pending, pendingInFlight }) =>
+      reservations > 0 || pendingInFlight !== 0n || pending > pendingInFlight,
+  );
   do {
-    const counters = rest.splice(0, MAX_LINES);
+    const counters = rest.splice(0, MAX_COUNTERS);
     const lines = counters.map((counter) => {
-      const { limit, live, owed, sent } = counter;
-      const registered = limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n);
+      const { limit, live, pending, pendingInFlight } = counter;
+      const registered = limit === undefined ? 0n : live + (pending > pendingInFlight ? pending - pendingInFlight : 0n);
       return { ...toLine(account, counter, false), registered };
     });
-    const call = { ...toCall(account), lines, ends: rest.length === 0 ? ends : [] };
-    const reply = await context.ask(call);
+    const call = { ...toCall(account), changes: lines, previousAccounts: rest.length === 0 ? ends : [] };
+    const reply = await context.callStore(call);
     if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);
     else if (reply.outcome === 'absent') {
       const absent = reply.absent.flatMap((index) => counters[index]?.counter ?? []);
@@ -241,7 +245,7 @@ async function tellAll(context: Context, isOpen: boolean, ends: ReadonlyArray<st
       rest.unshift(...counters);
     } else {
       if (reply.outcome === 'epoch') isElsewhere(account, account.epoch, reply.epoch);
-      if (reply.outcome === 'stale' && reply.why === 'behind') account.lostIn = account.epoch;
+      if (reply.outcome === 'stale' && reply.why === 'behind') account.staleEpoch = account.epoch;
       return false;
     }
   } while (rest.length > 0);

@@ -1,21 +1,25 @@
 // Earlier accounts of a process and of its outbox: closed, charged and corrected, then forgotten (LEDGER 3).
 
-import { type Account, type Ended, oweAgain, unbookedOf } from './account.ts';
-import type { Context } from './context.ts';
+import { type Account, type EndedRequest, requeue, unbookedRequests } from './account.ts';
+import type { LedgerContext } from './context.ts';
 import { toCorrection } from './ledger-rows.ts';
 import { closeAccount } from './maintenance.ts';
 
 /** Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's call ends them. */
-export async function closeEarlier(context: Context, epoch: number, isRebuild: boolean): Promise<string[] | undefined> {
+export async function closeEarlier(
+  context: LedgerContext,
+  epoch: number,
+  isRebuild: boolean,
+): Promise<string[] | undefined> {
   const ends: string[] = [];
-  for (const account of context.account.earlier.keys()) {
+  for (const account of context.account.previousAccounts.keys()) {
     const closed = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
     if (closed?.outcome === 'epoch') isElsewhere(context.account, epoch, closed.epoch);
-    if (closed?.outcome === 'behind') context.account.lostIn = epoch;
+    if (closed?.outcome === 'behind') context.account.staleEpoch = epoch;
     if (closed?.outcome !== 'closed') return undefined;
     if (closed.figures === undefined) continue;
     // Charges from before an epoch is open are in the sums that are loaded then.
-    if (isRebuild) await context.accounts.finish(epoch, account, false);
+    if (isRebuild) await context.counterStore.forget(epoch, account, false);
     // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended accounts.
     else if (closed.row.isCharged) ends.push(account);
   }
@@ -25,35 +29,41 @@ export async function closeEarlier(context: Context, epoch: number, isRebuild: b
 /** The store is in another epoch than PostgreSQL, unless that was raised meanwhile. */
 export function isElsewhere(account: Account, epoch: number, storeEpoch: number): false {
   account.storeEpoch = storeEpoch;
-  account.lostIn = epoch;
+  account.staleEpoch = epoch;
   return false;
 }
 
 /** Charges in the name of earlier accounts are taken back: their requests are booked by their ids. */
-export async function oweCorrections({ account, books, clock, log, instanceUid: instance }: Context): Promise<void> {
-  const { earlier } = account;
-  if (earlier.size === 0) return;
-  const charges = await books.charges([...earlier.keys()]);
-  const owed = (): Ended[] => unbookedOf(account).filter(({ entry }) => entry.kind === 'correction');
-  const known = new Set(owed().map(({ entry }) => entry.id));
+export async function oweCorrections({
+  account,
+  database,
+  clock,
+  log,
+  instanceUid: instance,
+}: LedgerContext): Promise<void> {
+  const { previousAccounts } = account;
+  if (previousAccounts.size === 0) return;
+  const charges = await database.charges([...previousAccounts.keys()]);
+  const owed = (): EndedRequest[] => unbookedRequests(account).filter(({ row }) => row.kind === 'correction');
+  const known = new Set(owed().map(({ row }) => row.id));
   const charged = charges.filter(({ id }) => !known.has(id));
-  for (const charge of charged) oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });
+  for (const charge of charged) requeue(account, { row: toCorrection(charge, account.now()), endedAt: clock.now() });
   if (charged.length > 0) {
     const sum = charged.reduce((all, { spent }) => all + spent, 0n);
-    const fields = { instance, accounts: [...earlier.keys()], corrections: charged.length, sum: `${-sum}` };
+    const fields = { instance, accounts: [...previousAccounts.keys()], corrections: charged.length, sum: `${-sum}` };
     log.info('charges of earlier accounts are taken back: their requests are booked one by one', fields);
   }
   const corrections = owed();
-  for (const id of earlier.keys()) earlier.set(id, corrections);
+  for (const id of previousAccounts.keys()) previousAccounts.set(id, corrections);
 }
 
 /** The outbox forgets earlier accounts whose corrections are booked. */
-export function forgetEarlier({ account, outbox }: Context): void {
-  if (account.earlier.size === 0) return;
-  const unbooked = new Set(unbookedOf(account).map(({ entry }) => entry));
-  for (const [id, corrections] of account.earlier) {
-    if (corrections === undefined || corrections.some(({ entry }) => unbooked.has(entry))) continue;
-    account.earlier.delete(id);
-    outbox.done([id]);
+export function forgetEarlier({ account, journal }: LedgerContext): void {
+  if (account.previousAccounts.size === 0) return;
+  const unbooked = new Set(unbookedRequests(account).map(({ row }) => row));
+  for (const [id, corrections] of account.previousAccounts) {
+    if (corrections === undefined || corrections.some(({ row }) => unbooked.has(row))) continue;
+    account.previousAccounts.delete(id);
+    journal.done([id]);
   }
 }

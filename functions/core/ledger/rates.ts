@@ -1,23 +1,23 @@
 // Rates of a request: the question to the store, the view of the client, and moves to a fallback entry (decision 0012).
 
 import { err, ok, type Result } from '../failure/result.ts';
-import type { AskAnswer } from '../ports/counter-store.ts';
-import type { Hold, HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
+import type { ReservationReply } from '../ports/counter-store.ts';
+import type { RateView, Reservation, ReservationParams, ReservationRefusal } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit, RateReply, RateRequest } from '../ports/rates.ts';
-import { type Account, type HeldRates, limitsOf, liveOf, type TakenRate, use } from './account.ts';
-import type { Context } from './context.ts';
-import type { Waiter } from './counters.ts';
+import { type Account, addRateChange, limitsOf, liveOf, type RateUse, type TakenLimit } from './account.ts';
+import type { LedgerContext } from './context.ts';
+import type { WaitingRequest } from './counters.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
-import type { Waiting } from './wait-queue.ts';
+import type { WaitQueue } from './wait-queue.ts';
 
 /** Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the hold may move to one that is. */
-export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: HoldRequest): RateRequest | undefined {
+export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: ReservationParams): RateRequest | undefined {
   if (!scopes.some(hasLimits) && entries.length === 0) return undefined;
   return { tokens, limits: scopes.filter(hasLimits).map(toLimit), entries };
 }
 
-const NO_ENTRIES: NonNullable<HoldRequest['entries']> = [];
+const NO_ENTRIES: NonNullable<ReservationParams['entries']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 
 function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
@@ -26,7 +26,10 @@ function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
 }
 
 /** The refusal that the gateway gets when a rate refuses. */
-export function toLimited({ charges, rates }: Waiter, answer: Extract<AskAnswer, { outcome: 'limited' }>): HoldRefusal {
+export function toLimited(
+  { charges, rates }: WaitingRequest,
+  answer: Extract<ReservationReply, { outcome: 'limited' }>,
+): ReservationRefusal {
   const { limit: at, rate, retryIn, rates: reply } = answer;
   const limit = (rates?.limits[at] ?? rates?.entries[at - rates.limits.length])?.[rate];
   if (limit === undefined) throw new Error('the store refused for a rate that was not asked for');
@@ -55,8 +58,8 @@ function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateR
 }
 
 /** The rates that a request has taken, as the store answered. */
-export function takenOf({ epoch }: Account, asked: RateRequest, { entry = -1, minute }: RateReply): HeldRates {
-  const taken = ({ id, requests, tokens, parallel }: RateLimit): TakenRate => ({
+export function takenOf({ epoch }: Account, asked: RateRequest, { entry = -1, minute }: RateReply): RateUse {
+  const taken = ({ id, requests, tokens, parallel }: RateLimit): TakenLimit => ({
     ...{ id, minute, epoch },
     requests: requests === undefined ? undefined : 1,
     tokens: tokens === undefined ? undefined : Math.min(asked.tokens, tokens),
@@ -73,23 +76,27 @@ export interface RatesUsed {
 }
 
 /** A limit gets back no more than was taken of it, in the minute where it was taken. Tokens used beyond that count now. */
-export function giveBack(account: Account, taken: TakenRate, used: RatesUsed): void {
+export function giveBack(account: Account, taken: TakenLimit, used: RatesUsed): void {
   const { id, minute, parallel } = taken;
   // Another epoch knows nothing of what was taken in an earlier one.
   const isKnown = taken.epoch === account.epoch;
   const requests = taken.requests === undefined || !isKnown ? 0 : used.requests - taken.requests;
   const tokens = taken.tokens === undefined ? 0 : used.tokens - (isKnown ? taken.tokens : 0);
-  use(account, { id, minute, requests, tokens: Math.min(0, tokens), parallel: 0 });
-  use(account, { id, requests: 0, tokens: Math.max(0, tokens), parallel: -parallel });
+  addRateChange(account, { id, minute, requests, tokens: Math.min(0, tokens), parallel: 0 });
+  addRateChange(account, { id, requests: 0, tokens: Math.max(0, tokens), parallel: -parallel });
 }
 
 /** The store has taken rates for a request that does not need them any more. */
-export function giveAllBack(account: Account, { rates }: Pick<Waiter, 'rates'>, reply: RateReply | undefined): void {
+export function giveAllBack(
+  account: Account,
+  { rates }: Pick<WaitingRequest, 'rates'>,
+  reply: RateReply | undefined,
+): void {
   if (rates === undefined || reply === undefined) return;
   for (const taken of limitsOf(takenOf(account, rates, reply))) giveBack(account, taken, { requests: 0, tokens: 0 });
 }
 
-type Moved = Result<void, HoldRefusal>;
+type Moved = Result<void, ReservationRefusal>;
 
 const MOVED: Moved = ok(undefined);
 
@@ -97,20 +104,20 @@ const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
 
 /** Refused where that entry is full; the hold then stays where it was. The store is not asked where the entry has no limit. */
 export const createMove =
-  ({ account, clock }: Context, waiting: Waiting) =>
-  (hold: Hold, to: RateLimit | undefined): Promise<Moved> => {
+  ({ account, clock }: LedgerContext, waiting: WaitQueue) =>
+  (hold: Reservation, to: RateLimit | undefined): Promise<Moved> => {
     const live = liveOf(hold);
-    if (live?.counted === undefined) return Promise.resolve(MOVED);
-    if (to === undefined) return Promise.resolve(enter(account, live.counted, undefined));
-    const { counted } = live;
-    const rates = { tokens: counted.tokens, limits: [], entries: [to] };
+    if (live?.rateUse === undefined) return Promise.resolve(MOVED);
+    if (to === undefined) return Promise.resolve(enter(account, live.rateUse, undefined));
+    const { rateUse } = live;
+    const rates = { tokens: rateUse.tokens, limits: [], entries: [to] };
     return new Promise((resolve) =>
       waiting.enter({
         ...{ charges: NO_CHARGES, amount: 0n, minAmount: 0n, rates, isGrowth: false },
         deadline: clock.now() + REQUEST_DEADLINE,
-        onHeld({ reply }) {
+        onReserved({ reply }) {
           if (live.ending === undefined)
-            return resolve(enter(account, counted, reply && takenOf(account, rates, reply).entry));
+            return resolve(enter(account, rateUse, reply && takenOf(account, rates, reply).entry));
           giveAllBack(account, { rates }, reply);
           resolve(MOVED);
         },
@@ -120,7 +127,7 @@ export const createMove =
   };
 
 /** The former entry gets its tokens back, not its request. */
-function enter(account: Account, counted: HeldRates, to: TakenRate | undefined): Moved {
+function enter(account: Account, counted: RateUse, to: TakenLimit | undefined): Moved {
   if (counted.entry !== undefined) giveBack(account, counted.entry, { requests: 1, tokens: 0 });
   counted.entry = to;
   return MOVED;

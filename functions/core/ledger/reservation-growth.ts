@@ -1,29 +1,29 @@
 // Growth of a hold: the charge of an attempt that broke, before another attempt begins (LEDGER 10).
 
 import { err, ok, type Result } from '../failure/result.ts';
-import type { Hold, HoldRefusal } from '../ports/ledger.ts';
+import type { Reservation, ReservationRefusal } from '../ports/ledger.ts';
 import type { Nano } from '../ports/money.ts';
-import { change, enlarge, type LiveHold, liveOf } from './account.ts';
-import type { Context } from './context.ts';
+import { enlargeReservation, type LiveReservation, liveOf, markChanged } from './account.ts';
+import type { LedgerContext } from './context.ts';
 import { fits } from './counters.ts';
-import { isFresh, record, whyNothing } from './reservations.ts';
+import { isFresh, record, stopReason } from './reservations.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
-import type { Waiting } from './wait-queue.ts';
+import type { WaitQueue } from './wait-queue.ts';
 
-type Grown = Result<void, HoldRefusal>;
+type Grown = Result<void, ReservationRefusal>;
 
 const GROWN: Grown = ok(undefined);
 const ENDED: Grown = err({ reason: 'unavailable', why: 'the hold has ended' });
 
 /** Takes idle escrow where that suffices, else asks the store, in the windows of the hold. */
 export const createGrow =
-  (context: Context, waiting: Waiting) =>
-  (hold: Hold, by: Nano): Promise<Grown> => {
+  (context: LedgerContext, waiting: WaitQueue) =>
+  (hold: Reservation, by: Nano): Promise<Grown> => {
     const live = liveOf(hold);
     if (live === undefined) return Promise.resolve(ENDED);
-    const why = whyNothing(context);
+    const why = stopReason(context);
     if (why !== undefined) return Promise.resolve(err({ reason: 'unavailable', why }));
-    const { scopes, charges: all, counters } = live;
+    const { scopes, scopeWindows: all, counters } = live;
     const isAtHand = isFresh(context) && counters.every((counter) => fits(counter, by));
     if (by === 0n || isAtHand) return add(context, live, by);
     const charges = { scopes, all, counters, limits: counters.map(({ limit }) => limit) };
@@ -31,20 +31,20 @@ export const createGrow =
       waiting.enter({
         ...{ charges, amount: by, minAmount: by, rates: undefined, isGrowth: true },
         deadline: context.clock.now() + REQUEST_DEADLINE,
-        onHeld: () => resolve(add(context, live, by)),
+        onReserved: () => resolve(add(context, live, by)),
         onRefused: (refusal) => resolve(err(refusal)),
       }),
     );
   };
 
 /** The hold takes the money in the same step in which it is there: a call in between would give it back. */
-async function add(context: Context, live: LiveHold, by: Nano): Promise<Grown> {
+async function add(context: LedgerContext, live: LiveReservation, by: Nano): Promise<Grown> {
   const { account } = context;
   if (live.ending !== undefined) {
-    for (const counter of live.counters) change(account, counter);
+    for (const counter of live.counters) markChanged(account, counter);
     return ENDED;
   }
-  enlarge(account, live, by);
+  enlargeReservation(account, live, by);
   await record(context, live);
   return GROWN;
 }

@@ -1,12 +1,19 @@
 // Ends of holds: settled or released, once in the outbox, the store and PostgreSQL; and what streams have produced so far (LEDGER 1, 3, 6).
 
-import type { Hold, Settlement } from '../ports/ledger.ts';
-import type { Entry } from '../ports/ledger-rows.ts';
+import type { Reservation, Settlement } from '../ports/ledger.ts';
+import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { end, type LiveHold, limitsOf, liveOf, owe, produce } from './account.ts';
+import {
+  addPendingCharge,
+  type LiveReservation,
+  limitsOf,
+  liveOf,
+  recordStreamCost,
+  removeReservation,
+} from './account.ts';
 import type { Booking } from './booking.ts';
-import type { Context } from './context.ts';
-import { type CounterState, isCovered } from './counters.ts';
+import type { LedgerContext } from './context.ts';
+import { type CounterState, isGuaranteed } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
 import { toUnsettled } from './ledger-rows.ts';
@@ -20,13 +27,13 @@ const SILENT: Millis = 2000;
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 /** `freed`: escrow became idle in a counter for which requests wait. */
-export function createEnds(context: Context, booking: Booking, freed: (counter: CounterState) => void) {
-  const { account, outbox, clock, timer, metrics, log } = context;
+export function createSettlement(context: LedgerContext, booking: Booking, freed: (counter: CounterState) => void) {
+  const { account, journal, clock, timer, metrics, log } = context;
   const uncovered = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly over: () => void }>();
 
   /** Resolves when the store could charge these if process and disk were lost. Undefined: it can already. */
   const covered = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
-    if (counters.every(isCovered)) return undefined;
+    if (counters.every(isGuaranteed)) return undefined;
     return new Promise((resolve) => {
       const over = (): void => {
         uncovered.delete(reply);
@@ -36,49 +43,59 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
       const reply = { counters, over };
       const cancel = timer(SILENT, over);
       uncovered.add(reply);
-      context.urgent();
+      context.callNow();
     });
   };
 
   /** The hold takes nothing any more: its escrow is idle, its place in rates is free. */
-  const over = (live: LiveHold, kind: keyof typeof KINDS, used: RatesUsed): void => {
-    end(account, live);
-    for (const taken of limitsOf(live.counted)) giveBack(account, taken, used);
-    for (const counter of live.counters) if (counter.line.size > 0) freed(counter);
-    context.news();
+  const over = (live: LiveReservation, kind: keyof typeof KINDS, used: RatesUsed): void => {
+    removeReservation(account, live);
+    for (const taken of limitsOf(live.rateUse)) giveBack(account, taken, used);
+    for (const counter of live.counters) if (counter.waitQueue.size > 0) freed(counter);
+    context.callSoon();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
 
   /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost; without a disk, when PostgreSQL has it. */
-  const settleOnce = async (live: LiveHold, settlement: Settlement): Promise<void> => {
-    const { id, charges, counters } = live;
+  const settleOnce = async (live: LiveReservation, settlement: Settlement): Promise<void> => {
+    const { id, scopeWindows, counters } = live;
     const { cost, tokens, model, identifier, estimated } = settlement;
     const settledAt = account.now();
-    const entry: Entry = { id, kind: 'settled', charges, cost, tokens, model, identifier, estimated, settledAt };
+    const entry: LedgerRow = {
+      id,
+      kind: 'settled',
+      scopeWindows,
+      cost,
+      tokens,
+      model,
+      identifier,
+      estimated,
+      settledAt,
+    };
     // Only a hold whose record is on disk, or cannot be, gives up its escrow: a restart without the record charges its size.
-    const isWritten = await append(context, { type: 'settle', entry });
+    const isWritten = await append(context, { type: 'settle', row: entry });
     // A stream is covered by what it was told to have produced.
-    const cover = live.isStream && live.risk < cost ? live.risk : cost;
-    owe(account, { entry, counters, cover, since: clock.now() });
+    const cover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
+    addPendingCharge(account, { row: entry, counters, guaranteed: cover, endedAt: clock.now() });
     over(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
     await (isWritten ? covered(counters) : booking.flush());
   };
 
-  const release = async (live: LiveHold, called: boolean): Promise<void> => {
-    if (await append(context, { type: 'release', id: live.id })) outbox.done([live.id]);
+  const release = async (live: LiveReservation, called: boolean): Promise<void> => {
+    if (await append(context, { type: 'release', id: live.id })) journal.done([live.id]);
     over(live, 'released', { requests: called ? 1 : 0, tokens: 0 });
   };
 
   const ends = {
     /** An answer came: replies whose counters are covered now go on. */
     answered(): void {
-      for (const { counters, over } of uncovered) if (counters.every(isCovered)) over();
+      for (const { counters, over } of uncovered) if (counters.every(isGuaranteed)) over();
     },
-    progress(hold: Hold, known: () => Nano, lost?: () => void): void {
+    progress(hold: Reservation, known: () => Nano, lost?: () => void): void {
       const live = liveOf(hold);
       if (live !== undefined && live.ending === undefined) Object.assign(live, { known, lost });
     },
-    settle(hold: Hold, settlement: Settlement): Promise<void> {
+    settle(hold: Reservation, settlement: Settlement): Promise<void> {
       const live = liveOf(hold);
       if (live === undefined || live.ending !== undefined) return live?.ending ?? Promise.resolve();
       const { cost } = settlement;
@@ -87,14 +104,14 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
         metrics.add('gateway_operator_ledger_overruns_total');
         log.warn('a reply cost more than its hold', { id: live.id, held: `${live.amount}`, cost: `${cost}` });
       }
-      live.known = undefined;
+      live.costSoFar = undefined;
       live.ending = settleOnce(live, settlement);
       return live.ending;
     },
-    async release(hold: Hold, how?: { readonly called: boolean }): Promise<void> {
+    async release(hold: Reservation, how?: { readonly called: boolean }): Promise<void> {
       const live = liveOf(hold);
       if (live === undefined || live.ending !== undefined) return live?.ending;
-      live.known = undefined;
+      live.costSoFar = undefined;
       live.ending = release(live, how?.called === true);
       return live.ending;
     },
@@ -103,7 +120,7 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
       const now = clock.now();
       for (const live of [...account.live]) {
         const known = knownOf(context, live);
-        if (now - live.since < MAX_REQUEST) {
+        if (now - live.reservedAt < MAX_REQUEST) {
           if (known !== undefined) writeProgress(context, live, known);
           continue;
         }
@@ -127,21 +144,21 @@ export function createEnds(context: Context, booking: Booking, freed: (counter: 
 }
 
 /** The reply's cost so far. A request that cannot tell it counts with its whole reservation from then on. */
-function knownOf(context: Context, live: LiveHold): Nano | undefined {
+function knownOf(context: LedgerContext, live: LiveReservation): Nano | undefined {
   try {
-    const known = live.known?.();
+    const known = live.costSoFar?.();
     if (known !== undefined && known < 0n) throw new Error(`a reply cannot have cost ${known}`);
     return known;
   } catch (error) {
     report(context, 'cost', error, { id: live.id });
-    live.known = () => live.amount;
+    live.costSoFar = () => live.amount;
     return live.amount;
   }
 }
 
-function writeProgress(context: Context, live: LiveHold, known: Nano): void {
-  produce(context.account, live, known);
-  if (known === live.written) return;
-  live.written = known;
-  void append(context, { type: 'progress', id: live.id, known });
+function writeProgress(context: LedgerContext, live: LiveReservation, known: Nano): void {
+  recordStreamCost(context.account, live, known);
+  if (known === live.writtenCost) return;
+  live.writtenCost = known;
+  void append(context, { type: 'progress', id: live.id, cost: known });
 }

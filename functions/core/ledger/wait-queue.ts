@@ -1,10 +1,10 @@
 // Requests that wait for the store or for live holds: one deadline each, one line per counter in order of arrival, one timer for all (LEDGER 3, 9).
 
-import type { HoldRefusal } from '../ports/ledger.ts';
+import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, STOPPED } from './account.ts';
-import type { Context } from './context.ts';
-import { type CounterState, idleOf, type Waiter } from './counters.ts';
+import type { LedgerContext } from './context.ts';
+import { type CounterState, idleEscrow, type WaitingRequest } from './counters.ts';
 
 /** Requests are refused so much later while a rebuild is known. */
 const MORE_TO_REBUILD: Millis = 900;
@@ -16,27 +16,27 @@ const ASK_AGAIN: Millis = 50;
 const APART: Millis = 10;
 const LATE: Millis = 20;
 
-export type Waiting = ReturnType<typeof createWaiting>;
+export type WaitQueue = ReturnType<typeof createWaitQueue>;
 
-export function createWaiting({ account, clock, timer, urgent }: Context) {
+export function createWaitQueue({ account, clock, timer, callNow }: LedgerContext) {
   /** All requests that wait, in order of arrival; and those of them that have not been answered. */
-  const waiters = new Set<Waiter>();
-  const asking = new Set<Waiter>();
+  const waiters = new Set<WaitingRequest>();
+  const asking = new Set<WaitingRequest>();
   let due = Number.POSITIVE_INFINITY;
   let wasPaused = false;
   let cancel = (): void => undefined;
 
-  const remove = (waiter: Waiter): void => {
+  const remove = (waiter: WaitingRequest): void => {
     waiter.isOver = true;
     waiters.delete(waiter);
     asking.delete(waiter);
     leaveLine(waiter);
   };
-  const leaveLine = (waiter: Waiter): void => {
-    waiter.busyIn?.line.delete(waiter);
+  const leaveLine = (waiter: WaitingRequest): void => {
+    waiter.busyIn?.waitQueue.delete(waiter);
     waiter.busyIn = undefined;
   };
-  const refuse = (waiter: Waiter, refusal: HoldRefusal): void => {
+  const refuse = (waiter: WaitingRequest, refusal: ReservationRefusal): void => {
     remove(waiter);
     waiter.onRefused(refusal);
   };
@@ -61,18 +61,18 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
         if (deadline > now) next = Math.min(next, deadline);
         else refuse(waiter, verdictOf(account, waiter, now));
       }
-    for (const { line, counter } of new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn)))
-      if (counter.window.end <= account.now()) for (const waiter of line) again(waiter);
-      else wakeFront(line);
-    if (asking.size > 0) urgent();
+    for (const { waitQueue, counter } of new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn)))
+      if (counter.window.end <= account.now()) for (const waiter of waitQueue) again(waiter);
+      else wakeFront(waitQueue);
+    if (asking.size > 0) callNow();
     if (waiters.size > 0) wakeBy(Math.max(next, now + APART));
   };
   /** The request asks with the next call. */
-  const again = (waiter: Waiter): void => {
+  const again = (waiter: WaitingRequest): void => {
     if (!waiter.isOver && !waiter.isAsking) asking.add(waiter);
   };
   /** Each request that wants less than all before it: money that is too little for it is too little for those behind it. */
-  const wakeFront = (line: ReadonlySet<Waiter>): void => {
+  const wakeFront = (line: ReadonlySet<WaitingRequest>): void => {
     let min: Nano | undefined;
     for (const waiter of line) {
       if (min !== undefined && waiter.amount >= min) continue;
@@ -82,19 +82,19 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
   };
   /** Those whom money that spend and escrow leave suffices for, with what is idle here, ask. */
   const found = (counter: CounterState): void => {
-    const { limit = 0n, spent = 0n, held, line } = counter;
-    let left = limit - spent - held + idleOf(counter);
-    for (const waiter of line) {
+    const { limit = 0n, spent = 0n, reserved, waitQueue } = counter;
+    let left = limit - spent - reserved + idleEscrow(counter);
+    for (const waiter of waitQueue) {
       left -= waiter.amount;
       if (left < 0n) break;
       again(waiter);
     }
   };
   /** Whether it comes behind others that want no more, and waits with them. */
-  const joinsLine = (waiter: Waiter): boolean => {
+  const joinsLine = (waiter: WaitingRequest): boolean => {
     const { counters } = waiter.charges;
     if (waiter.busyIn !== undefined && !counters.includes(waiter.busyIn)) leaveLine(waiter);
-    const full = waiter.busyIn === undefined && counters.find(({ line }) => wantsNoMore(line, waiter.amount));
+    const full = waiter.busyIn === undefined && counters.find(({ waitQueue }) => wantsNoMore(waitQueue, waiter.amount));
     if (full) queue(waiter, full);
     return Boolean(full);
   };
@@ -102,28 +102,28 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
     for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why: STOPPED });
   };
   /** The request waits for holds in this counter. */
-  const queue = (waiter: Waiter, counter: CounterState): void => {
+  const queue = (waiter: WaitingRequest, counter: CounterState): void => {
     if (waiter.busyIn === counter) return;
     leaveLine(waiter);
     waiter.busyIn = counter;
-    counter.line.add(waiter);
+    counter.waitQueue.add(waiter);
   };
 
   return {
     ...{ queue, again, remove, refuse, wakeFront, found },
-    enter(request: Omit<Waiter, 'view' | 'busyIn' | 'isAsking' | 'isOver'>): void {
+    enter(request: Omit<WaitingRequest, 'rateView' | 'busyIn' | 'isAsking' | 'isOver'>): void {
       if (account.isOver) {
         request.onRefused({ reason: 'unavailable', why: STOPPED });
         return;
       }
-      const waiter = { ...request, view: {}, busyIn: undefined, isAsking: false, isOver: false };
+      const waiter = { ...request, rateView: {}, busyIn: undefined, isAsking: false, isOver: false };
       waiters.add(waiter);
       wakeBy(Math.min(waiter.deadline, clock.now() + ASK_AGAIN));
       asking.add(waiter);
-      urgent();
+      callNow();
     },
     /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
-    *asks(): Iterable<Waiter> {
+    *asks(): Iterable<WaitingRequest> {
       for (const waiter of asking) {
         if (!waiter.isGrowth) renew(account, waiter);
         const isBehind = !waiter.isGrowth && joinsLine(waiter);
@@ -151,7 +151,7 @@ export function createWaiting({ account, clock, timer, urgent }: Context) {
  * Windows and limits as of now. Counters that are new, since a window has begun, have the limits that were known last in the one before; where our
  * clock is set back, the lower ones.
  */
-export function renew(account: Account, waiter: Waiter): void {
+export function renew(account: Account, waiter: WaitingRequest): void {
   const before = waiter.charges.counters;
   waiter.charges = account.counters.charges(waiter.charges.scopes, account.now());
   for (const [at, state] of waiter.charges.counters.entries()) {
@@ -162,17 +162,17 @@ export function renew(account: Account, waiter: Waiter): void {
 }
 
 /** Whether a request in this line wants no more than this. */
-function wantsNoMore(line: ReadonlySet<Waiter>, amount: Nano): boolean {
+function wantsNoMore(line: ReadonlySet<WaitingRequest>, amount: Nano): boolean {
   for (const waiter of line) if (waiter.amount <= amount) return true;
   return false;
 }
 
 /** The reason for a refusal at the deadline: holds, where the store has said so lately, else silence. */
-function verdictOf(account: Account, { busyIn, charges, view }: Waiter, now: Millis): HoldRefusal {
+function verdictOf(account: Account, { busyIn, charges, rateView }: WaitingRequest, now: Millis): ReservationRefusal {
   const scope = busyIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(busyIn)];
-  if (scope !== undefined && now - account.heardAt <= ALIVE) return { reason: 'busy', scope, ...view };
-  const { isOpen, why, storeFailure } = account;
+  if (scope !== undefined && now - account.lastReplyAt <= ALIVE) return { reason: 'busy', scope, ...rateView };
+  const { isOpen, closedReason, storeFailure } = account;
   if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the store fails: ${storeFailure}` };
   const late = 'store or database did not answer in time';
-  return { reason: 'unavailable', why: isOpen ? late : `${late}: ${why}` };
+  return { reason: 'unavailable', why: isOpen ? late : `${late}: ${closedReason}` };
 }

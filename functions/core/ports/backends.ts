@@ -1,5 +1,5 @@
 // Backends: the database and the store of an instance, whose addresses reconcile reads from Secrets.
-import type { Books } from './ledger-rows.ts';
+import type { LedgerReader } from './ledger-rows.ts';
 import type { Registry } from './registry.ts';
 
 export interface DatabaseConnection {
@@ -57,7 +57,7 @@ export interface Backends {
    */
   begin(members: number): { readonly backends: Backends; end(): void };
   /** The database of this connection; a process reuses the same one. The first call connects. */
-  database(connection: DatabaseConnection): Registry & Books;
+  database(connection: DatabaseConnection): Registry & LedgerReader;
   /** Whether the store really answers and can be trusted with counters. Gives up within 2 s. */
   probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
   /**

@@ -4,7 +4,7 @@ import type { ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateRefusal, RateReply, RateRequest } from './rates.ts';
 
 /** The figures of one counter in a call. A counter that did not change is left out; an ask names its counters here too. */
-export interface CounterLine extends ScopeWindow {
+export interface CounterChange extends ScopeWindow {
   /** The limit of its scope. Absent: the scope spends without a limit, and no escrow is ever needed. */
   readonly limit?: Nano | undefined;
   /** Spend since the last call; it belongs to the call's batch. Negative where corrections outweigh it. Escrow of the same amount, as far as there is any, turns into spend. */
@@ -23,9 +23,9 @@ export interface CounterLine extends ScopeWindow {
 }
 
 /** One request that needs the store: its whole amount from all its counters, or nothing. */
-export interface Ask {
+export interface ReservationRequest {
   /** Indexes of its counters in `lines`. */
-  readonly lines: ReadonlyArray<number>;
+  readonly counters: ReadonlyArray<number>;
   /** The size of the hold. 0n: a free model, refused only by spend that has reached a limit. */
   readonly amount: Nano;
   /** The smallest useful amount: spend that leaves less refuses, spend that leaves more clamps. */
@@ -42,7 +42,7 @@ export interface Ask {
  * clock admits more than the limit, and no 60 s more than twice as much (all of it at the end of one minute and at the end of the next). A refusal
  * never tells a wait above a minute.
  */
-export interface RateUse {
+export interface RateChange {
   readonly id: string;
   /** The minute that requests and tokens are given back to, in which they were taken; one that no longer counts stays as it is. Absent: the present one. */
   readonly minute?: number | undefined;
@@ -55,8 +55,8 @@ export interface RateUse {
 }
 
 /** At most this many lines and asks in one call (LEDGER 3). */
-export const MAX_LINES = 256;
-export const MAX_ASKS = 64;
+export const MAX_COUNTERS = 256;
+export const MAX_REQUESTS = 64;
 
 /** One numbered call. Numbers of an account begin with 1; a call is repeated unchanged until its outcome is known. */
 export interface AccountCall {
@@ -71,20 +71,20 @@ export interface AccountCall {
   /** The batch that `spend` belongs to, and the last one that PostgreSQL has. */
   readonly batch: number;
   readonly booked: number;
-  readonly lines: ReadonlyArray<CounterLine>;
-  readonly asks: ReadonlyArray<Ask>;
-  readonly uses: ReadonlyArray<RateUse>;
+  readonly changes: ReadonlyArray<CounterChange>;
+  readonly requests: ReadonlyArray<ReservationRequest>;
+  readonly rateChanges: ReadonlyArray<RateChange>;
   /** Earlier accounts of the same process, closed in PostgreSQL: charged and forgotten in the same step. */
-  readonly ends: ReadonlyArray<string>;
+  readonly previousAccounts: ReadonlyArray<string>;
   /** The store forgets the account: PostgreSQL has booked all that it told, and closed its row, or it never held anything. */
   readonly isLast: boolean;
 }
 
 /** A counter after a call. */
-export interface LineState {
+export interface CounterReply {
   readonly spent: Nano;
   /** Escrow of all accounts. */
-  readonly held: Nano;
+  readonly reserved: Nano;
   /** Escrow of this account. */
   readonly escrow: Nano;
   /** Another account's ask was refused here within the last second because of escrow: idle escrow goes back at once. */
@@ -92,9 +92,9 @@ export interface LineState {
 }
 
 /** The answer to an ask. `rates` are present where rates were asked for. */
-export type AskAnswer =
+export type ReservationReply =
   /** Held, and part of the risk: `amount` is less than asked when clamped. */
-  | { readonly outcome: 'held'; readonly amount: Nano; readonly rates?: RateReply | undefined }
+  | { readonly outcome: 'reserved'; readonly amount: Nano; readonly rates?: RateReply | undefined }
   /** Spend alone leaves too little in this counter (an index in the ask's `lines`). Takes precedence over `limited` and `busy`. */
   | {
       readonly outcome: 'exceeded';
@@ -109,7 +109,7 @@ export type AskAnswer =
   /** The deadline has passed: nothing is held. */
   | { readonly outcome: 'late' };
 
-interface Answered {
+interface StoreReply {
   /** The store's clock, the only one of leases, deadlines and windows. */
   readonly now: Millis;
   /** Calls, markings and audits that this store has done in its epoch: a store that shows fewer than before has gone back in time. */
@@ -117,22 +117,22 @@ interface Answered {
 }
 
 export type AccountReply =
-  | (Answered & {
+  | (StoreReply & {
       readonly outcome: 'done';
       /** Accounts whose lease has not ended, this one included. */
       readonly accounts: number;
       /** One per line, in order. */
-      readonly lines: ReadonlyArray<LineState>;
-      readonly asks: ReadonlyArray<AskAnswer>;
+      readonly counters: ReadonlyArray<CounterReply>;
+      readonly replies: ReadonlyArray<ReservationReply>;
       /** Other accounts whose lease has ended, some of them: somebody should close them. */
       readonly ended: ReadonlyArray<string>;
     })
   /** These lines are not loaded and would be spent or asked in: nothing was done, and the number is used up. */
-  | (Answered & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
+  | (StoreReply & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
   /** The window of a line that is asked in, not only by growth, is not current on the store's clock: nothing was done, and the number is used up. */
-  | (Answered & { readonly outcome: 'window' })
+  | (StoreReply & { readonly outcome: 'window' })
   /** Nothing was done. `closed`: another has marked or forgotten the account, or the number is older than the last. `behind`: the store has an earlier number than the call's predecessor, or none. */
-  | (Answered & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })
+  | (StoreReply & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })
   | StaleStore;
 
 /** The answer of a store in another epoch, or in none (0): nothing was done. */
@@ -150,16 +150,16 @@ export interface AccountFigures extends ScopeWindow {
   readonly unbooked: ReadonlyArray<{ readonly batch: number; readonly spend: Nano }>;
 }
 
-export type Marking =
+export type FreezeReply =
   /** Frozen: from now on its calls are stale. Repeated, the same figures again. */
-  | (Answered & {
-      readonly outcome: 'marked';
+  | (StoreReply & {
+      readonly outcome: 'frozen';
       /** The number of its last call. */
       readonly number: number;
       readonly figures: ReadonlyArray<AccountFigures>;
     })
   /** The store has no such account; a late first call of it is refused from now on. */
-  | (Answered & { readonly outcome: 'none' })
+  | (StoreReply & { readonly outcome: 'none' })
   /** Its lease has not ended: nothing was done. */
   | { readonly outcome: 'live'; readonly now: Millis }
   /** Counters that it has something in are not loaded: load them first. Nothing was done. */
@@ -177,7 +177,7 @@ export interface AccountRow {
   readonly isCharged: boolean;
 }
 
-export interface Audited extends Answered {
+export interface AuditReport extends StoreReply {
   readonly outcome: 'done';
   /** Counters that were repaired, and by how much. */
   readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
@@ -192,22 +192,26 @@ export interface Audited extends Answered {
  * A counter is { spent, held }; held is the sum of the accounts' escrow. An absent counter is not zero: it is loaded before anything is told,
  * asked or charged in it. It leaves the store when its window is over and no account has anything in it.
  */
-export interface Accounts {
+export interface CounterStore {
   call(call: AccountCall): Promise<AccountReply>;
   /** Sets absent counters to PostgreSQL's sums and the escrow that accounts have in them; loaded ones stay. `epoch`: in which PostgreSQL was read. */
   load(epoch: number, sums: ReadonlyArray<ScopeSpend>): Promise<void>;
   /** These counters now; undefined when not loaded. */
   read(
     counters: ReadonlyArray<ScopeWindow>,
-  ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly held: Nano } | undefined>>;
+  ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly reserved: Nano } | undefined>>;
   /**
    * Freezes an account before it is closed: another's only when its lease has ended; one's own (`isOwn`) at once. Its escrow stays until it is forgotten,
    * by `finish`, or by `ends` of the process's next account. All its counters must be loaded, except before an epoch is open
    * (`isRebuild`), while nobody reads sums.
    */
-  mark(epoch: number, account: string, how: { readonly isOwn: boolean; readonly isRebuild: boolean }): Promise<Marking>;
+  freeze(
+    epoch: number,
+    account: string,
+    how: { readonly isOwn: boolean; readonly isRebuild: boolean },
+  ): Promise<FreezeReply>;
   /** Forgets a marked account whose closing PostgreSQL has. Charged: its risk becomes spend; else its counters are audited before. Its unbooked spend stays counted. Repeated: nothing. */
-  finish(epoch: number, account: string, isCharged: boolean): Promise<void>;
+  forget(epoch: number, account: string, isCharged: boolean): Promise<void>;
   /** Accounts, by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`: the highest batch that is not known to be booked, 0: none. */
   accounts(
     isEnded: boolean,
@@ -227,7 +231,7 @@ export interface Accounts {
     sums: ReadonlyArray<ScopeSpend>,
     rows: ReadonlyMap<string, AccountRow>,
     deadline: Millis,
-  ): Promise<Audited | StaleStore>;
+  ): Promise<AuditReport | StaleStore>;
   /** Moves the store to this epoch: empty, unless it is there already. Returns the epoch: a higher one stays. */
   begin(epoch: number): Promise<number>;
   /** Deletes everything of the instance. */

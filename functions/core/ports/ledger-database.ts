@@ -1,6 +1,6 @@
 // The books of accounts, in PostgreSQL: numbered batches, and one closing per account (LEDGER 2, 3, 8).
 import type { AccountFigures, AccountRow } from './counter-store.ts';
-import type { Entry, Reading } from './ledger-rows.ts';
+import type { LedgerQueries, LedgerRow } from './ledger-rows.ts';
 import type { Millis } from './money.ts';
 import type { ScopeSpend, ScopeWindow } from './policy.ts';
 
@@ -15,13 +15,13 @@ export interface Batch {
   readonly isLast?: boolean | undefined;
   /** The store's count of all calls, as last answered to the account. */
   readonly calls: number;
-  readonly entries: ReadonlyArray<Entry>;
+  readonly rows: ReadonlyArray<LedgerRow>;
 }
 
 /** `closed`: another process has closed the account, or the epoch of a batch without one is open. Nothing is booked unless `booked`. */
 export type BatchOutcome = 'booked' | 'closed' | 'epoch';
 
-export interface Closing {
+export interface AccountClosing {
   readonly epoch: number;
   readonly account: string;
   /** As frozen in the store. Absent: the store has none, so nothing is charged. */
@@ -45,7 +45,7 @@ export interface AccountCharge extends ScopeSpend {
 /**
  * One instance's. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away.
  */
-export interface AccountBooks extends Reading {
+export interface LedgerDatabase extends LedgerQueries {
   /** Sums as of `Reading`, with what lies in `entry_rejected`: a rejected entry counts as spent until a person decides (LEDGER 6). */
   sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
   /**
@@ -58,9 +58,9 @@ export interface AccountBooks extends Reading {
    * Answers the row, and the entries of this closing: none where it was closed before. `epoch`: the closing is of another epoch, or came too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the store has gone back. Then nothing was done.
    */
   close(
-    closing: Closing,
+    closing: AccountClosing,
   ): Promise<
-    | { readonly outcome: 'closed'; readonly row: AccountRow; readonly charged: ReadonlyArray<Entry> }
+    | { readonly outcome: 'closed'; readonly row: AccountRow; readonly charged: ReadonlyArray<LedgerRow> }
     | { readonly outcome: 'epoch' }
     | { readonly outcome: 'behind' }
   >;

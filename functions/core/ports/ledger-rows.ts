@@ -2,7 +2,7 @@
 import type { Millis, Nano } from './money.ts';
 import type { ScopeId, ScopeSpend, ScopeWindow } from './policy.ts';
 
-export type EntryKind = 'settled' | 'expired' | 'correction';
+export type LedgerRowKind = 'settled' | 'expired' | 'correction';
 
 export interface Tokens {
   readonly input: number;
@@ -14,11 +14,11 @@ export interface Tokens {
 }
 
 /** One charge. Unique by (id, kind); `id` is the hold's UUIDv7, whose time picks the partition. */
-export interface Entry {
+export interface LedgerRow {
   readonly id: string;
-  readonly kind: EntryKind;
+  readonly kind: LedgerRowKind;
   /** All scopes that pay, with or without a limit. */
-  readonly charges: ReadonlyArray<ScopeWindow>;
+  readonly scopeWindows: ReadonlyArray<ScopeWindow>;
   /** The cost; never negative where a request settled it. */
   readonly cost: Nano;
   readonly tokens: Tokens;
@@ -31,16 +31,16 @@ export interface Entry {
 }
 
 /** An entry that PostgreSQL has. */
-export type Booked = Pick<Entry, 'kind' | 'cost'>;
+export type BookedLedgerRow = Pick<LedgerRow, 'kind' | 'cost'>;
 
-export interface Reading {
+export interface LedgerQueries {
   /** Sums of these scope windows, in order; a window without entries is 0n. */
   sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
   /** The entries of these ids: kinds, sorted, with their costs. */
-  bookedOf(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, ReadonlyArray<Booked>>>;
+  bookedOf(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, ReadonlyArray<BookedLedgerRow>>>;
 }
 
-export interface Books extends Reading {
+export interface LedgerReader extends LedgerQueries {
   /** The scopes among these that another instance has now: keys that moved there, and their model budgets if the key is among them too. */
   scopesOfOtherInstances(instanceUid: string, scopes: ReadonlyArray<ScopeId>): Promise<ReadonlySet<ScopeId>>;
 }

@@ -1,11 +1,11 @@
 // The ledger of a gateway: hold before the upstream call, settle or release after it (LEDGER).
 import type { Result } from '../failure/result.ts';
-import type { Entry } from './ledger-rows.ts';
+import type { LedgerRow } from './ledger-rows.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateKind, RateLeft, RateLimit } from './rates.ts';
 
-export interface HoldRequest {
+export interface ReservationParams {
   /** The request's own UUIDv7, the id of its hold, entry, log line and trace. Absent: the ledger makes one. */
   readonly id?: string;
   /** All scopes that pay: all or none. */
@@ -35,18 +35,18 @@ export interface RateView {
 }
 
 /** Money held for a request. Only the ledger makes one. */
-export interface Hold {
+export interface Reservation {
   readonly id: string;
   /** The amount held: less than asked when spend left less (the caller then clamps the output), more after `grow`. */
   readonly amount: Nano;
-  readonly charges: ReadonlyArray<ScopeWindow>;
+  readonly scopeWindows: ReadonlyArray<ScopeWindow>;
   /** Index of the entry that was taken, where entries are limited. */
   readonly entry?: number;
   /** Rates with this request counted; absent where nothing is limited. */
   readonly rates?: RateView;
 }
 
-export type HoldRefusal =
+export type ReservationRefusal =
   /** Spend alone leaves too little, until `resetAt`. */
   | {
       readonly reason: 'exceeded';
@@ -70,7 +70,7 @@ export type HoldRefusal =
   /** Store, database or outbox is away. `why` is for the log. */
   | { readonly reason: 'unavailable'; readonly why: string };
 
-export interface Settlement extends Pick<Entry, 'cost' | 'tokens' | 'model' | 'identifier' | 'estimated'> {
+export interface Settlement extends Pick<LedgerRow, 'cost' | 'tokens' | 'model' | 'identifier' | 'estimated'> {
   /** Web searches that the provider reports and for which no price is named: they are logged, not booked. */
   readonly unpricedSearches?: number;
 }
@@ -80,41 +80,41 @@ export interface Ledger {
    * Waits up to 1 s for live holds. Whatever store and database do, `unavailable` comes 0.9 s after the request, 1.8 s
    * where the store is rebuilt meanwhile or every question is answered, but slowly (decision 0027).
    */
-  hold(request: HoldRequest): Promise<Result<Hold, HoldRefusal>>;
+  reserve(request: ReservationParams): Promise<Result<Reservation, ReservationRefusal>>;
   /**
    * Supplies the reply's cost so far, which is charged if this process dies. `known` is called when it is written down, not
    * for every chunk. `lost` is called once when the lease may have ended, because store and process were apart for too long:
    * other requests may hold the money, and nothing more may be spent from this hold.
    */
-  progress(hold: Hold, known: () => Nano, lost?: () => void): void;
+  trackStream(reserve: Reservation, knownSpend: () => Nano, lost?: () => void): void;
   /**
    * Settles once per hold; a repeat changes nothing. Durable in the outbox (or booked) when it resolves: await it before
    * the reply's last byte, and withhold that byte when it rejects. After `close` it rejects where the outbox does not take it.
    */
-  settle(hold: Hold, settlement: Settlement): Promise<void>;
+  settle(reserve: Reservation, settlement: Settlement): Promise<void>;
   /**
    * Releases a hold of which nothing was consumed. Changes nothing after a settlement. Never rejects: the release is repeated until
    * the store has it. `called`: a provider was called in vain, so the request counts in rates.
    */
-  release(hold: Hold, how?: { readonly called: boolean }): Promise<void>;
+  release(reserve: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**
    * Moves the hold to a fallback entry. Refused where that entry is full; the hold then stays where it was. The store
    * is not called where neither entry is limited.
    */
-  move(hold: Hold, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>>;
+  move(reserve: Reservation, to: RateLimit | undefined): Promise<Result<void, ReservationRefusal>>;
   /**
    * Makes the hold larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in all of its scopes and in
    * their windows, also those that are over, or not at all. The outbox has it when this resolves. Never above a limit, and never queued
    * for other requests' holds: where those leave too little, it is refused as soon as the store answers.
    */
-  grow(hold: Hold, by: Nano): Promise<Result<void, HoldRefusal>>;
+  grow(reserve: Reservation, by: Nano): Promise<Result<void, ReservationRefusal>>;
   /** The spend of each scope in its current window, without holds; undefined for a scope without a budget. `waited`: as in `HoldRequest`. */
   spend(
     scopes: ReadonlyArray<ScopePolicy>,
     waited?: Millis,
-  ): Promise<Result<ReadonlyArray<ScopeSpend | undefined>, HoldRefusal>>;
+  ): Promise<Result<ReadonlyArray<ScopeSpend | undefined>, ReservationRefusal>>;
   /** The same as this process knows it without a call: the store's last answer, and what has ended here since. Undefined also where it has not asked lately. */
-  known(scopes: ReadonlyArray<ScopePolicy>): ReadonlyArray<ScopeSpend | undefined>;
+  knownSpend(scopes: ReadonlyArray<ScopePolicy>): ReadonlyArray<ScopeSpend | undefined>;
   /** Books everything settled so far in PostgreSQL; throws when that fails. */
   flush(): Promise<void>;
   /** Flushes within the grace period of a stop, then stops its timers. The creator of the outbox closes it. */

@@ -59,9 +59,9 @@ export interface KeyPolicy extends ScopePolicy {
   readonly object: { readonly namespace: string; readonly name: string };
   readonly charges: ReadonlyArray<ScopeId>;
   /** The reason why nobody pays for the key, so that it is blocked, as in its conditions (`TeamNotFound`). Absent: not blocked, or by hand. */
-  readonly unpaid?: string | undefined;
+  readonly missingOwner?: string | undefined;
   /** Further budgets of this key: for single models, which requests for these spend from too; of kind `key`, for other windows (`budgets`). Absent: none. */
-  readonly ownScopes?: ReadonlyArray<ScopePolicy> | undefined;
+  readonly furtherBudgets?: ReadonlyArray<ScopePolicy> | undefined;
   /** The Secret in `object.namespace` of a key that outlives its object (`deletionPolicy: Retain`). The gateway does not use this. */
   readonly retained?: string;
 }

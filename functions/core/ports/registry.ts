@@ -100,9 +100,9 @@ export type Adoption =
   | { readonly ok: false; readonly why: 'adopted'; readonly by: string };
 
 /** `lost`: the instance's cluster is gone, so it cannot be closed any more and counts as closed from now on. */
-export interface Ledger {
+export interface PreviousLedger {
   readonly uid: string;
-  readonly lost: boolean;
+  readonly isMissing: boolean;
 }
 
 export interface InstanceState {
@@ -131,7 +131,7 @@ export interface Registry {
    * all that was live there: claims, values, sums. Their keys work again when their policies are written (a retained
    * key at once). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
    */
-  openInstance(instance: InstanceRow, ledger?: Ledger): Promise<Adoption>;
+  openInstance(instance: InstanceRow, ledger?: PreviousLedger): Promise<Adoption>;
   /** Retires the instance's claims and values; the ledger stays. */
   closeInstance(uid: string): Promise<void>;
   /** All unretired claims of the instance, with values and policies, in one statement. */

@@ -103,7 +103,7 @@ function compile(
   const { isServed, candidates } = found;
   if (!isServed) return err({ code: 'route_not_served', model, path });
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
-  const own = key.ownScopes?.filter(({ kind, name }) => kind !== 'model' || name === model) ?? [];
+  const own = key.furtherBudgets?.filter(({ kind, name }) => kind !== 'model' || name === model) ?? [];
   const isLimited = candidates.some(({ rate }) => rate !== undefined);
   const access = { candidates, isLimited, payers: own.length === 0 ? scopes : [...scopes, ...own] };
   // Only accesses to served models are kept, so that there are few.

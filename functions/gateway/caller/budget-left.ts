@@ -21,14 +21,14 @@ export interface Paid {
   budget: BudgetLeft | undefined;
 }
 
-export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'known' | 'spend'> }) {
+export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'knownSpend' | 'spend'> }) {
   return { look, learn };
 
   /** From memory, which knows the budgets of every request that holds money. Returns whether nothing is left to learn. */
   function look(context: Paid): boolean {
     const { payers = [] } = context;
     if (!payers.some(({ budget }) => budget !== undefined)) return true;
-    const spends = ledger.known(payers);
+    const spends = ledger.knownSpend(payers);
     context.budget = leastOf(payers, spends);
     return payers.every(({ budget }, index) => budget === undefined || spends[index] !== undefined);
   }
@@ -44,7 +44,7 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
 
 /** All that pays for requests of this key, whatever the model. */
 export function payersOf({ key, scopes }: KeyRecord): ReadonlyArray<ScopePolicy> {
-  const windows = key.ownScopes?.filter(({ kind }) => kind === 'key') ?? [];
+  const windows = key.furtherBudgets?.filter(({ kind }) => kind === 'key') ?? [];
   return windows.length === 0 ? scopes : [...scopes, ...windows];
 }
 

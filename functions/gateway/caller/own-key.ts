@@ -9,7 +9,7 @@ import type { Caller } from './authenticate.ts';
 export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
   return async function ownKey(caller: Caller): Promise<Result<object, Failure>> {
     const { key } = caller;
-    const policies = [...caller.scopes, ...(key.ownScopes ?? [])];
+    const policies = [...caller.scopes, ...(key.furtherBudgets ?? [])];
     const spend = await ledger.spend(policies, caller.waited);
     if (!spend.ok) {
       const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;

@@ -106,7 +106,7 @@ export function createReply(
     });
     // The rest of the hold may belong to other requests now. A free reply needs none of it.
     const lose = target.limit.cutAt === undefined ? undefined : () => interrupt('cut');
-    deps.ledger.progress(reservation.hold, () => meter.settlement().cost, lose);
+    deps.ledger.trackStream(reservation.reservation, () => meter.settlement().cost, lose);
     return running;
   }
 
@@ -154,7 +154,7 @@ export function createReply(
     stop(running);
     exchange.deadline.close();
     exchange.over(false);
-    await deps.ledger.settle(exchange.reservation.hold, meter.settlement());
+    await deps.ledger.settle(exchange.reservation.reservation, meter.settlement());
   }
 
   /** Reads on after the end that the client has seen: the count may follow it. */

@@ -1,7 +1,7 @@
 // The log line and the metrics of a request, written once, at its end; no prompt, no key, no provider's message.
 import type { Failure, FailureReply } from '#core/failure/failure.ts';
 import { formatMoney } from '#core/money/money.ts';
-import type { Hold, Settlement } from '#core/ports/ledger.ts';
+import type { Reservation, Settlement } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -111,7 +111,7 @@ export class RequestLog {
     this.#countAttempt(identifier, failed?.failure.code ?? 'answered');
   }
 
-  settled(hold: Hold, { cost, tokens, identifier, estimated, unpricedSearches }: Settlement): void {
+  settled(hold: Reservation, { cost, tokens, identifier, estimated, unpricedSearches }: Settlement): void {
     const fields = this.#fields;
     fields.identifier = identifier;
     fields.tokens = tokens;

@@ -7,7 +7,7 @@ import type { Settlement } from '#core/ports/ledger.ts';
 import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from '../wire/codec.ts';
 import { atHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
 import { estimateTokens } from '../wire/prompt/prompt.ts';
-import type { Option, Reservation } from './reserve.ts';
+import type { Option, ReservedGrant } from './reserve.ts';
 
 /** The entry that was called. */
 type Called = Option & Pick<Recipient, 'limit'>;
@@ -25,7 +25,7 @@ const MIN_DELTA_BYTES = 24;
 
 /** The content and counts of a stream so far. A class, because one is made for each stream: methods are shared. */
 export class Meter {
-  readonly #reservation: Reservation;
+  readonly #reservation: ReservedGrant;
   readonly #target: Called;
   readonly #end: StreamEnd;
   /** Unread pieces, joined: each packet of a word or two takes several times its bytes. */
@@ -43,7 +43,7 @@ export class Meter {
   /** Content has come since the last count. */
   #isBehind = false;
 
-  constructor(reservation: Reservation, target: Called, end: StreamEnd) {
+  constructor(reservation: ReservedGrant, target: Called, end: StreamEnd) {
     this.#reservation = reservation;
     this.#target = target;
     this.#end = end;
@@ -173,12 +173,12 @@ export class Meter {
 }
 
 /** The charge of a whole reply. */
-export function settlementOfReply(reservation: Reservation, target: Called, reply: Reply): Settlement {
+export function settlementOfReply(reservation: ReservedGrant, target: Called, reply: Reply): Settlement {
   return withLost(reservation, settlementOfWhole(reservation, target, reply));
 }
 
 /** A count of zero beside an answer is none. */
-function settlementOfWhole(reservation: Reservation, target: Called, { usage, size }: Reply): Settlement {
+function settlementOfWhole(reservation: ReservedGrant, target: Called, { usage, size }: Reply): Settlement {
   if (usage !== undefined && usage.output > 0) {
     return settlementOf(reservation, target, countOf(usage, target, size), {});
   }
@@ -190,7 +190,7 @@ function settlementOfWhole(reservation: Reservation, target: Called, { usage, si
 }
 
 /** The charge of a prompt that was sent and whose answer broke off after this many bytes, or was counted and failed. */
-export function settlementOfUnheard(reservation: Reservation, target: Called, heard: number | Usage): Settlement {
+export function settlementOfUnheard(reservation: ReservedGrant, target: Called, heard: number | Usage): Settlement {
   const [counted, output] = typeof heard === 'number' ? [undefined, estimateTokens(heard)] : [heard, 0];
   return withLost(reservation, settlementOf(reservation, target, counted, { output }));
 }
@@ -208,13 +208,13 @@ function estimateOf({ outputBytes, media }: OutputSize, min: number): Pick<Usage
 }
 
 /** A charge together with that of earlier attempts that failed. An estimated charge is at most the rest of the hold. */
-function withLost({ hold, lost }: Reservation, settlement: Settlement): Settlement {
-  if (lost === undefined) return settlement;
-  const [tokens, more] = [settlement.tokens, lost.tokens];
-  const rest = larger(hold.amount - lost.cost, 0n);
+function withLost({ reservation, failedAttemptsCost }: ReservedGrant, settlement: Settlement): Settlement {
+  if (failedAttemptsCost === undefined) return settlement;
+  const [tokens, more] = [settlement.tokens, failedAttemptsCost.tokens];
+  const rest = larger(reservation.amount - failedAttemptsCost.cost, 0n);
   return {
     ...settlement,
-    cost: lost.cost + smaller(settlement.cost, settlement.estimated ? rest : MAX_COST),
+    cost: failedAttemptsCost.cost + smaller(settlement.cost, settlement.estimated ? rest : MAX_COST),
     tokens: {
       input: tokens.input + more.input,
       output: tokens.output + more.output,
@@ -226,14 +226,19 @@ function withLost({ hold, lost }: Reservation, settlement: Settlement): Settleme
 }
 
 /** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */
-function settlementAbove(reservation: Reservation, target: Called, counted: Usage, output: Partial<Usage>): Settlement {
+function settlementAbove(
+  reservation: ReservedGrant,
+  target: Called,
+  counted: Usage,
+  output: Partial<Usage>,
+): Settlement {
   const least = settlementOf(reservation, target, counted, {});
   const estimate = settlementOf(reservation, target, undefined, { ...counted, ...output });
   return estimate.cost >= least.cost ? estimate : least;
 }
 
 function settlementOf(
-  { grant, hold }: Reservation,
+  { grant, reservation }: ReservedGrant,
   { entry, price, provider, limit, uncounted, codec }: Called,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
@@ -251,7 +256,7 @@ function settlementOf(
   const listed = larger(costOf(usage, price), costOf(atHigherRates(usage, request), price));
   const cost = provider.reportsCost ? larger(listed, usage.cost ?? 0n) : listed;
   return {
-    cost: smaller(cost, counted === undefined ? hold.amount : MAX_COST),
+    cost: smaller(cost, counted === undefined ? reservation.amount : MAX_COST),
     tokens: toTokens(usage),
     model: request.model,
     identifier: entry.identifier,

@@ -4,7 +4,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { larger, smaller } from '#core/money/money.ts';
 import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/money/price.ts';
 import type { Usage } from '#core/money/usage.ts';
-import type { Hold, HoldRefusal, Settlement } from '#core/ports/ledger.ts';
+import type { Reservation, ReservationRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
@@ -18,15 +18,15 @@ import type { ModelRequest } from '../wire/request.ts';
 const made: unique symbol = Symbol('Reservation');
 
 /** A grant with money held for it. Only `reserve` makes one. */
-export interface Reservation {
+export interface ReservedGrant {
   readonly [made]: true;
   readonly grant: Grant;
   readonly options: ReadonlyArray<Option>;
-  readonly hold: Hold;
+  readonly reservation: Reservation;
   /** A provider was called: from then on the hold is charged, even after an error. */
   isCalled: boolean;
   /** The cost of attempts that the provider took and that failed: charged with the end of the request. */
-  lost: Settlement | undefined;
+  failedAttemptsCost: Settlement | undefined;
 }
 
 /** A candidate, with the bounds of this request at it. */
@@ -47,7 +47,7 @@ const USUAL_OUTPUT = 1024;
 const NO_ENTRY_YET = [undefined];
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
-  return async function reserve(grant: Grant, context: RequestContext): Promise<Result<Reservation, Failure>> {
+  return async function reserve(grant: Grant, context: RequestContext): Promise<Result<ReservedGrant, Failure>> {
     const { request, payers, caller, isLimited } = grant;
     const options = optionsOf(grant);
     request.sent.rest();
@@ -57,22 +57,31 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     const tokens = tokensOf(request, options);
     const money = { scopes: payers, amount, minAmount, model: request.model, identifier: costliest.entry.identifier };
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
-    const held = await ledger.hold({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
+    const held = await ledger.reserve({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
     if (held.ok) {
       context.rates = held.value.rates;
-      return ok({ [made]: true, grant, options, hold: held.value, isCalled: false, lost: undefined });
+      return ok({
+        [made]: true,
+        grant,
+        options,
+        reservation: held.value,
+        isCalled: false,
+        failedAttemptsCost: undefined,
+      });
     }
     if ('rates' in held.failure) context.rates = held.failure.rates;
-    const { ownScopes = [] } = caller.key;
-    return err(toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now(), ownScopes }));
+    const { furtherBudgets = [] } = caller.key;
+    return err(
+      toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now(), furtherBudgets }),
+    );
   };
 }
 
 /** The output that a target may produce within the rest of the hold. */
-export function outputLimit({ grant, hold, lost }: Reservation, option: Option): OutputLimit {
+export function outputLimit({ grant, reservation, failedAttemptsCost }: ReservedGrant, option: Option): OutputLimit {
   const { request } = grant;
   const { maxOutput, entry } = option;
-  const affordable = maxOutputFor(hold.amount - (lost?.cost ?? 0n), option.prompt, option.price);
+  const affordable = maxOutputFor(reservation.amount - (failedAttemptsCost?.cost ?? 0n), option.prompt, option.price);
   const isUnlimited = request.limit === undefined;
   // An answer that costs nothing needs no default: only a limit that the entry names.
   const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);
@@ -148,15 +157,15 @@ interface Needs {
   readonly tokens: number;
   readonly now: Millis;
   /** Further budgets of the key. */
-  readonly ownScopes: ReadonlyArray<ScopePolicy>;
+  readonly furtherBudgets: ReadonlyArray<ScopePolicy>;
 }
 
-function toFailure(refusal: HoldRefusal, model: string, { money, tokens, now, ownScopes }: Needs): Failure {
+function toFailure(refusal: ReservationRefusal, model: string, { money, tokens, now, furtherBudgets }: Needs): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
       const { scope, limit, spent, resetAt } = refusal;
       const duration = scope.budget?.duration ?? 'window';
-      const isFurther = ownScopes.some(({ scopeId }) => scopeId === scope.scopeId);
+      const isFurther = furtherBudgets.some(({ scopeId }) => scopeId === scope.scopeId);
       return { code: 'budget_exceeded', scope, limit, spent, duration, resetAt, now, needs: money, isFurther };
     }
     case 'busy':

@@ -6,7 +6,7 @@ import { NO_TOKENS } from '#core/money/usage.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { RequestLog } from '../request/request-log.ts';
-import type { Reservation } from './reserve.ts';
+import type { ReservedGrant } from './reserve.ts';
 
 /** The failure of a reply that cannot be settled: the client does not get it for free. */
 export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settlement could not be made durable' };
@@ -17,37 +17,39 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   return { durably, unanswered, afterError };
 
   /** Settles, and returns whether that is durable. A hold that cannot be settled is charged when its lease ends. */
-  async function durably(reservation: Reservation, settlement: Settlement, log: RequestLog): Promise<boolean> {
+  async function durably(reservation: ReservedGrant, settlement: Settlement, log: RequestLog): Promise<boolean> {
     try {
-      await ledger.settle(reservation.hold, settlement);
+      await ledger.settle(reservation.reservation, settlement);
     } catch (error) {
       out.error('a reply could not be settled', { requestId: log.context.requestId, why: reasonAndCausesOf(error) });
       return false;
     }
-    log.settled(reservation.hold, settlement);
+    log.settled(reservation.reservation, settlement);
     return true;
   }
 
   /** Ends a request without an answer: prompts that providers took are charged; else the hold is released. */
-  async function unanswered(reservation: Reservation, log: RequestLog): Promise<void> {
-    if (reservation.lost === undefined) await release(reservation);
-    else await durably(reservation, reservation.lost, log);
+  async function unanswered(reservation: ReservedGrant, log: RequestLog): Promise<void> {
+    if (reservation.failedAttemptsCost === undefined) await release(reservation);
+    else await durably(reservation, reservation.failedAttemptsCost, log);
   }
 
   /** Ends a request after an error of ours: the whole hold is charged if a provider was called, else released; an earlier settlement stays. */
-  function afterError(reservation: Reservation): Promise<void> {
-    return reservation.isCalled ? ledger.settle(reservation.hold, settlementOfHold(reservation)) : release(reservation);
+  function afterError(reservation: ReservedGrant): Promise<void> {
+    return reservation.isCalled
+      ? ledger.settle(reservation.reservation, settlementOfHold(reservation))
+      : release(reservation);
   }
 
   /** Releases a hold of which nothing was consumed. */
-  function release({ hold, isCalled }: Reservation): Promise<void> {
-    return ledger.release(hold, { called: isCalled });
+  function release({ reservation, isCalled }: ReservedGrant): Promise<void> {
+    return ledger.release(reservation, { called: isCalled });
   }
 }
 
 /** The charge of a call whose outcome is unknown. */
-function settlementOfHold({ grant, hold }: Reservation): Settlement {
+function settlementOfHold({ grant, reservation }: ReservedGrant): Settlement {
   const { model } = grant.request;
   const identifier = grant.candidates[0]?.entry.identifier ?? '';
-  return { cost: hold.amount, tokens: NO_TOKENS, model, identifier, estimated: true };
+  return { cost: reservation.amount, tokens: NO_TOKENS, model, identifier, estimated: true };
 }

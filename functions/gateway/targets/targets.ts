@@ -6,7 +6,7 @@ import type { Random } from '#core/ports/platform.ts';
 import type { Grant } from '../caller/access.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { RequestLog } from '../request/request-log.ts';
-import { type Option, outputLimit, type Reservation } from '../spend/reserve.ts';
+import { type Option, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import type { Recipient } from '../wire/codec.ts';
 import type { Affinity } from '../wire/request.ts';
 import { inConversation, markOf } from './affinity.ts';
@@ -21,7 +21,7 @@ export interface Target extends Option, Recipient {}
 /** At least one target, in order. Only `chooseTargets` makes them. */
 export interface Targets {
   readonly [made]: true;
-  readonly reservation: Reservation;
+  readonly reservation: ReservedGrant;
   readonly order: ReadonlyArray<Target>;
 }
 
@@ -30,7 +30,7 @@ export function createChooseTargets(
   cooldowns: Cooldowns,
 ) {
   const endpointOf = createEndpoints(credentials);
-  return function chooseTargets(reservation: Reservation, log: RequestLog): Result<Targets, Failure> {
+  return function chooseTargets(reservation: ReservedGrant, log: RequestLog): Result<Targets, Failure> {
     const { grant, options } = reservation;
     const key = grant.caller.key.scopeId;
     const reachable: Target[] = [];

@@ -149,9 +149,9 @@ describe('after a broken attempt', () => {
   test('the whole answer of the next one is within the hold, whose output is not cut shorter', async () => {
     const { ask, fake, ledger } = open(once(breaks), { keys: keyRecord({ limit: '0.0003' }) });
     const amount = { before: 0n, after: 0n };
-    const { hold } = ledger;
-    ledger.hold = async (request) => {
-      const held = await hold(request);
+    const { reserve } = ledger;
+    ledger.reserve = async (request) => {
+      const held = await reserve(request);
       if (held.ok) amount.before = held.value.amount;
       return held;
     };

@@ -36,7 +36,7 @@ test('the budget that has least is told: of the key, its user and teams, and its
   const roomy = scope('user', { budget: budget('99000000000', '7d') });
   const plain = spender({}, keyRecord({ limit: '10' }, [team, roomy]));
   expect(leftIn(await plain.get('/models'))).toEqual(['9.5', WEEK]);
-  const windowed = spender({}, keyRecord({ limit: '10', ownScopes: [hour] }, [team, roomy]));
+  const windowed = spender({}, keyRecord({ limit: '10', furtherBudgets: [hour] }, [team, roomy]));
   expect(leftIn(await windowed.get('/models'))).toEqual(['9', '2026-11-21T13:00:00.000Z']);
   windowed.ledger.spendNow('team-scope', '20');
   expect(leftIn(await windowed.chat(CHAT))).toEqual(['0', WEEK]);
@@ -45,7 +45,7 @@ test('the budget that has least is told: of the key, its user and teams, and its
 test('a budget for one model counts for requests to that model', async () => {
   const ofModel = (name: string, limit: string) =>
     scope('user', { kind: 'model', scopeId: name, name, budget: { limit, duration: '7d', alignment: 'Rolling' } });
-  const record = keyRecord({ limit: '10', ownScopes: [ofModel('gpt', '5000000000'), ofModel('other', '1')] });
+  const record = keyRecord({ limit: '10', furtherBudgets: [ofModel('gpt', '5000000000'), ofModel('other', '1')] });
   const { chat, get } = spender({}, record);
   expect(leftIn(await chat(CHAT))).toEqual(['4.99998', WEEK]);
   expect(leftIn(await get('/models'))).toEqual(['9.74998', MONTH]);
@@ -97,7 +97,7 @@ test('the store is asked where the process does not know, once, and not again by
   const { app, ledger, chat } = spender();
   let asked = 0;
   const spend = ledger.spend;
-  ledger.known = (scopes) => scopes.map(() => undefined);
+  ledger.knownSpend = (scopes) => scopes.map(() => undefined);
   ledger.spend = (...of) => {
     asked += 1;
     return spend(...of);

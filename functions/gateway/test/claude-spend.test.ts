@@ -87,7 +87,7 @@ test("the question for usage is answered with the key's limit and spend, in cent
 
 test('a ledger that is away is told as that', async () => {
   const { get, ledger } = open('1');
-  ledger.known = (scopes) => scopes.map(() => undefined);
+  ledger.knownSpend = (scopes) => scopes.map(() => undefined);
   ledger.fail('hold');
   expect((await get('/api/oauth/usage')).status).toBe(503);
 });

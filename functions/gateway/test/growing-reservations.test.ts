@@ -125,7 +125,7 @@ describe('a request whose first attempt broke', () => {
     const { chat, fake, ledger } = await open(whole);
     const { scopes } = keyRecord();
     const left = 1_000_000_000n - HOLD - PROMPT + 1n;
-    const { value: other } = await scene.ended(ledger.hold({ ...requestOf(left, ...scopes) }));
+    const { value: other } = await scene.ended(ledger.reserve({ ...requestOf(left, ...scopes) }));
     expect(other.ok).toBe(true);
     const { value, millis } = await scene.ended(chat(CHAT));
     expect([value.status, fake.requests.length]).toEqual([502, 1]);

@@ -24,8 +24,8 @@ const modelScope = (name: string, limit: bigint): ScopePolicy => ({
 });
 
 /** Each request costs 100 tokens: 0.1 dollars. */
-function stageWith(models: ReadonlyArray<string>, ...ownScopes: ReadonlyArray<ScopePolicy>) {
-  const keys = { [KEY]: keyRecord({ limit: '10', models, ownScopes }) };
+function stageWith(models: ReadonlyArray<string>, ...furtherBudgets: ReadonlyArray<ScopePolicy>) {
+  const keys = { [KEY]: keyRecord({ limit: '10', models, furtherBudgets }) };
   const snapshot = snapshotOf([entry('gpt', { price: PRICE }), entry('other', { price: PRICE })]);
   const script = () => ({ body: completion('hello', { prompt_tokens: 80, completion_tokens: 20 }) });
   return stage({

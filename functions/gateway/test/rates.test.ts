@@ -221,10 +221,10 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     let holds = 0;
     const late: Ledger = {
       ...ledger,
-      hold: async (request) => {
+      reserve: async (request) => {
         holds += 1;
         const isLate = holds > 1;
-        const held = await ledger.hold(request);
+        const held = await ledger.reserve(request);
         if (isLate) await gate;
         return held;
       },

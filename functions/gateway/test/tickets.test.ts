@@ -4,7 +4,7 @@ import { keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import type { createAuthorize, Grant } from '../caller/access.ts';
 import type { Caller } from '../caller/authenticate.ts';
 import type { createReply } from '../reply/reply.ts';
-import type { createReserve, Reservation } from '../spend/reserve.ts';
+import type { createReserve, ReservedGrant } from '../spend/reserve.ts';
 import type { createChooseTargets, Targets } from '../targets/targets.ts';
 import type { Asking, createCallUpstream, Exchange } from '../upstream/upstream.ts';
 import type { ModelRequest } from '../wire/request.ts';
@@ -29,12 +29,18 @@ function skippingSteps(asking: Asking): void {
   reserve(caller, context);
   const grant = {} as Grant;
   reserve(grant, context);
-  const byHand = { grant, options: [], hold: { id: '1', amount: 1n, charges: [] }, isCalled: false, lost: undefined };
+  const byHand = {
+    grant,
+    options: [],
+    reservation: { id: '1', amount: 1n, scopeWindows: [] },
+    isCalled: false,
+    failedAttemptsCost: undefined,
+  };
   // @ts-expect-error A grant without money has no targets.
   chooseTargets(grant, log);
   // @ts-expect-error Money cannot be made by hand.
   chooseTargets(byHand, log);
-  const reservation = {} as Reservation;
+  const reservation = {} as ReservedGrant;
   chooseTargets(reservation, log);
   // @ts-expect-error Nobody is called without targets.
   callUpstream(reservation, asking);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { HoldRequest, Ledger } from '#core/ports/ledger.ts';
+import type { Ledger, ReservationParams } from '#core/ports/ledger.ts';
 import { policiesOf } from '../../../test/doubles/policies.ts';
 import { KEY, keyRecord } from '../../../test/gateway/instance.ts';
 import { stage } from '../../../test/gateway/stage.ts';
@@ -15,11 +15,11 @@ function harness(millis: number) {
   const told: Array<number | undefined> = [];
   const refusal = { ok: false, failure: { reason: 'unavailable', why: 'test' } } as const;
   const ledger: Partial<Ledger> = {
-    hold: async ({ waited }: HoldRequest) => {
+    reserve: async ({ waited }: ReservationParams) => {
       told.push(waited);
       return refusal;
     },
-    known: (scopes) => scopes.map(() => undefined),
+    knownSpend: (scopes) => scopes.map(() => undefined),
     spend: async (_, waited) => {
       told.push(waited);
       return refusal;

@@ -1,12 +1,12 @@
 // Attempts of a request so far: which entry is called next, what those that broke cost, and whether the hold covers another (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
-import type { HoldRefusal } from '#core/ports/ledger.ts';
+import type { ReservationRefusal } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Deadline } from '../request/deadline.ts';
 import type { RequestLog } from '../request/request-log.ts';
 import { settlementOfUnheard } from '../spend/meter.ts';
-import type { Reservation } from '../spend/reserve.ts';
+import type { ReservedGrant } from '../spend/reserve.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target } from '../targets/targets.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
@@ -17,7 +17,7 @@ export interface Attempts {
   readonly failures: Map<Target, number>;
   last: Failure | undefined;
   /** The refusal of the passed-over entry that has room first. */
-  full: HoldRefusal | undefined;
+  full: ReservationRefusal | undefined;
   /** The charge of attempts that broke, by which the hold has not grown yet. */
   uncovered: Nano;
   /** Ends the count of the latest attempt at its entry, unless it has ended. */
@@ -30,7 +30,7 @@ export const noAttempts = (order: ReadonlyArray<Target>): Attempts => ({
 
 /** A failed attempt. */
 interface Failed {
-  readonly reservation: Reservation;
+  readonly reservation: ReservedGrant;
   /** The target as it was called. */
   readonly target: Target;
   readonly deadline: Deadline;
@@ -43,7 +43,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   return { nextOf, note, covers };
 
   /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
-  function nextOf({ left, failures }: Attempts, { grant }: Reservation): Target | undefined {
+  function nextOf({ left, failures }: Attempts, { grant }: ReservedGrant): Target | undefined {
     const key = grant.caller.key.scopeId;
     const ready = left.filter(({ endpoint }) => cooldowns.of(endpoint, key) === undefined);
     if (ready.length === 0) return cooldowns.soonest(left, key);
@@ -68,26 +68,30 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
       cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: failures === 0, key, retryAfter, isRateLimited });
     }
     if (heard === undefined) return;
-    const before = reservation.lost?.cost ?? 0n;
-    reservation.lost = settlementOfUnheard(reservation, target, heard);
-    attempts.uncovered += reservation.lost.cost - before;
+    const before = reservation.failedAttemptsCost?.cost ?? 0n;
+    reservation.failedAttemptsCost = settlementOfUnheard(reservation, target, heard);
+    attempts.uncovered += reservation.failedAttemptsCost.cost - before;
   }
 
   /**
    * Whether the hold covers an attempt at this one of `left` beside those that were charged since: it grows by their charge. Where a budget does not cover
    * that, only targets are left that the hold covers whole.
    */
-  async function covers(attempts: Attempts, { hold, lost }: Reservation, next: Target): Promise<boolean> {
+  async function covers(
+    attempts: Attempts,
+    { reservation, failedAttemptsCost }: ReservedGrant,
+    next: Target,
+  ): Promise<boolean> {
     const { uncovered } = attempts;
     attempts.uncovered = 0n;
-    if (lost === undefined || (await ledger.grow(hold, uncovered)).ok) return true;
-    attempts.left = attempts.left.filter(({ maxCost }) => lost.cost + maxCost <= hold.amount);
+    if (failedAttemptsCost === undefined || (await ledger.grow(reservation, uncovered)).ok) return true;
+    attempts.left = attempts.left.filter(({ maxCost }) => failedAttemptsCost.cost + maxCost <= reservation.amount);
     return attempts.left.includes(next);
   }
 }
 
 /** Passes over an entry that is full. That does not count as an attempt. */
-export function passOver(attempts: Attempts, target: Target, full: HoldRefusal, log: RequestLog): void {
+export function passOver(attempts: Attempts, target: Target, full: ReservationRefusal, log: RequestLog): void {
   const known = attempts.full;
   const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
   if (!isLater) attempts.full = full;

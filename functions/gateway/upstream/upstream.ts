@@ -8,7 +8,7 @@ import { Deadline } from '../request/deadline.ts';
 import type { Share } from '../request/memory-budget.ts';
 import type { RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
-import { outputLimit, type Reservation } from '../spend/reserve.ts';
+import { outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import { markOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target, Targets } from '../targets/targets.ts';
@@ -25,7 +25,7 @@ export type Exchange = PlainExchange | StreamExchange;
 
 interface Answered {
   readonly [made]: true;
-  readonly reservation: Reservation;
+  readonly reservation: ReservedGrant;
   readonly target: Target;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -47,7 +47,7 @@ const UNLIMITED = ok(undefined);
 
 /** One attempt. `leave`: ends the attempt's count at the entry. */
 interface Attempt {
-  readonly reservation: Reservation;
+  readonly reservation: ReservedGrant;
   readonly target: Target;
   readonly deadline: Deadline;
   readonly share: Share;
@@ -102,7 +102,9 @@ export function createCallUpstream(
       // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
       const leave = cooldowns.enter(next.entry.identifier);
       attempts.leave = leave;
-      const moved = reservation.grant.isLimited ? await deps.ledger.move(reservation.hold, next.rate) : UNLIMITED;
+      const moved = reservation.grant.isLimited
+        ? await deps.ledger.move(reservation.reservation, next.rate)
+        : UNLIMITED;
       if (!moved.ok) {
         leave();
         passOver(attempts, next, moved.failure, log);
@@ -125,8 +127,8 @@ export function createCallUpstream(
     log: RequestLog,
   ): Promise<Result<Exchange, { readonly target: Target; readonly failed: AttemptFailure }>> {
     const { reservation, leave } = of;
-    const { isCalled, lost } = reservation;
-    const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
+    const { isCalled, failedAttemptsCost } = reservation;
+    const target = failedAttemptsCost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
     const { identifier } = next.entry;
     const result = await exchange({ ...of, target });
     log.attempt(identifier, result.ok ? undefined : result.failure);
@@ -139,7 +141,7 @@ export function createCallUpstream(
     return err({ target, failed: result.failure });
   }
 
-  function marksOf({ grant, options }: Reservation, { entry }: Target): Pick<Made, 'by' | 'markId'> {
+  function marksOf({ grant, options }: ReservedGrant, { entry }: Target): Pick<Made, 'by' | 'markId'> {
     const by = markOf(entry);
     const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, by });
     return { by: options.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };

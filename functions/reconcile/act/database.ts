@@ -38,7 +38,7 @@ export const databaseHandlers = {
     const cluster = await clusterOf(context);
     const isLost = ledger === undefined && !(await registry.instance(uid)).isOpen && wasOpen(action, context);
     const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
-    const owner = ledger?.lost === true ? await ownerOf(ledger.uid, registry, context) : undefined;
+    const owner = ledger?.isMissing === true ? await ownerOf(ledger.uid, registry, context) : undefined;
     const adoption = owner ?? (await registry.openInstance(row, ledger));
     if (isLost) await tellLoss(action, context);
     return adoption.ok ? done() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
@@ -161,9 +161,9 @@ function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext)
   const { instance, scope, alias, generation } = action;
   const claim = world.instances.get(instance)?.claims.get(claimKey(scope, alias));
   const scopeId = action.policy.scopeId || deps.ids.next();
-  const own = 'ownScopes' in action.policy ? action.policy.ownScopes : undefined;
-  const ownScopes = own?.map((one) => ({ ...one, scopeId: one.scopeId || ownScopeId(deps.hash, scopeId, one) }));
-  const policy = { ...action.policy, scopeId, ...(ownScopes === undefined ? {} : { ownScopes }) };
+  const own = 'furtherBudgets' in action.policy ? action.policy.furtherBudgets : undefined;
+  const furtherBudgets = own?.map((one) => ({ ...one, scopeId: one.scopeId || ownScopeId(deps.hash, scopeId, one) }));
+  const policy = { ...action.policy, scopeId, ...(furtherBudgets === undefined ? {} : { furtherBudgets }) };
   if (claim?.policy === undefined) return { policy, generation };
   const before = new Map(budgetedScopes(claim).map((one) => [one.scopeId, one.budget]));
   const recounts = budgetedScopes({ policy }).flatMap(({ scopeId: id, kind, budget }) => {

@@ -46,7 +46,7 @@ type Budgeted = ScopePolicy & { readonly budget: Budget };
 /** The scopes of a policy that have a budget: the claim's own, and its further ones. */
 export function budgetedScopes({ policy }: Pick<Claim, 'policy'>): ReadonlyArray<Budgeted> {
   if (policy === undefined) return [];
-  const further = 'ownScopes' in policy ? (policy.ownScopes ?? []) : [];
+  const further = 'furtherBudgets' in policy ? (policy.furtherBudgets ?? []) : [];
   return [policy, ...further].filter((scope): scope is Budgeted => scope.budget !== undefined);
 }
 

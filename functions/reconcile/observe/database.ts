@@ -7,7 +7,7 @@ import {
   SchemaMissing,
   type StoreConnection,
 } from '#core/ports/backends.ts';
-import type { Books } from '#core/ports/ledger-rows.ts';
+import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
@@ -90,7 +90,7 @@ async function flush(
 }
 
 /** The spend of these claims' scopes in their current windows, by the policies in force: one query for all of them. */
-async function readSums(books: Books, claims: Iterable<Claim>, now: Millis): Promise<Map<string, Nano>> {
+async function readSums(books: LedgerReader, claims: Iterable<Claim>, now: Millis): Promise<Map<string, Nano>> {
   const windows = [...claims].flatMap((claim) =>
     budgetedScopes(claim).map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) })),
   );

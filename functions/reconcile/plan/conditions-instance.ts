@@ -4,7 +4,7 @@ import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts
 import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
 import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Ledger } from '#core/ports/registry.ts';
+import type { PreviousLedger } from '#core/ports/registry.ts';
 import { toProblem } from '#core/rules/finding.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
 import { toServedModels } from '#core/rules/models.ts';
@@ -122,11 +122,11 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
 const ARRIVAL: Millis = 3_600_000;
 
 /** `<uid>`, or `<uid> lost` where no operator can close that instance any more. */
-export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>): Ledger | undefined {
+export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>): PreviousLedger | undefined {
   const text = metadata.annotations?.[ADOPT_LEDGER_ANNOTATION];
   if (text === undefined) return undefined;
   const [uid = '', word] = text.trim().split(/\s+/);
-  return { uid, lost: word === 'lost' };
+  return { uid, isMissing: word === 'lost' };
 }
 
 /** Whether its database has our schema and the instance, with the ledger that it asks for: one that has claims of its own keeps those. */

@@ -147,11 +147,11 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
     ...{ ...common, tags, metadata, kind: 'key' },
     // A key whose user or team is missing would spend without its scope: the gateway refuses it as blocked.
     blocked: blocked || missing !== undefined,
-    unpaid: blocked ? undefined : missing?.rule,
+    missingOwner: blocked ? undefined : missing?.rule,
     expiresAt: expiryOf(member, scope),
     object: { namespace: member.metadata.namespace, name: member.metadata.name },
     charges: paying.map(({ claim }) => claim.scopeId),
-    ownScopes: ownScopesOf(member, scope),
+    furtherBudgets: furtherBudgetsOf(member, scope),
   };
 }
 
@@ -160,7 +160,7 @@ const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy
 });
 
 /** Further budgets: for other windows, the shortest text first, and for single models by name; all aligned and anchored as the key's own. */
-function ownScopesOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
+function furtherBudgetsOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
   const { budgets = [], modelMaxBudget = {}, keyAlias } = key.spec;
   const alignment = alignmentOf(key);
   const windows = budgets.map((one) => ({ ...one, kind: 'key' as const, name: keyAlias, of: undefined }));
@@ -169,7 +169,7 @@ function ownScopesOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy
   }));
   if (windows.length + models.length === 0) return undefined;
   const { anchor, policy } = scope;
-  const known = policy !== undefined && 'ownScopes' in policy ? (policy.ownScopes ?? []) : [];
+  const known = policy !== undefined && 'furtherBudgets' in policy ? (policy.furtherBudgets ?? []) : [];
   return [...windows.sort(by('budgetDuration')), ...models.sort(by('name'))].map(
     ({ kind, name, of, maxBudget, budgetDuration: duration }) => {
       const before = known.find(

@@ -38,8 +38,8 @@ test('the gateway gets to know each, with windows that are counted from the keyâ
     { small: { maxBudget: '1.5', budgetDuration: '1d' }, large: { maxBudget: '0', budgetDuration: '1mo' } },
     { budgetWindow: 'Calendar' },
   );
-  const { scopeId, anchor, ownScopes } = await policy();
-  expect(ownScopes).toEqual([
+  const { scopeId, anchor, furtherBudgets } = await policy();
+  expect(furtherBudgets).toEqual([
     {
       ...{
         scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'large' }),
@@ -63,7 +63,7 @@ test('the gateway gets to know each, with windows that are counted from the keyâ
   ]);
   expect((await harness.resync()).actions).toEqual({});
   await edit({ modelMaxBudget: null });
-  expect(await policy()).not.toHaveProperty('ownScopes');
+  expect(await policy()).not.toHaveProperty('furtherBudgets');
 });
 
 test('a budget of nothing, of a model, a key or a team, is not told to wait for', async () => {
@@ -143,11 +143,11 @@ test('a budget that is taken out and put back has what it had spent; also in ano
 test('a key that is adopted brings what it spent on each model along; one with a new value begins anew', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { deletionPolicy: 'Retain' });
   await harness.spend('chat', '1', 'small');
-  const before = (await policy()).ownScopes;
+  const before = (await policy()).furtherBudgets;
   await harness.remove(virtualKeys, 'chat');
   await harness.resync();
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
-  expect((await policy()).ownScopes).toEqual(before);
+  expect((await policy()).furtherBudgets).toEqual(before);
   expect(await modelsReady()).toMatch('False BudgetExceeded');
   await harness.remove(virtualKeys, 'chat');
   await harness.resync();

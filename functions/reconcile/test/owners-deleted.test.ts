@@ -67,12 +67,12 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   expect(await policyOf()).toMatchObject({ blocked: true, unpaid: 'TeamNotFound' });
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
   await harness.resync();
-  expect((await policyOf())?.unpaid).toBeUndefined();
+  expect((await policyOf())?.missingOwner).toBeUndefined();
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: false } });
   await harness.apply(makeTeam());
   await harness.resync();
   expect(await policyOf()).toMatchObject({ blocked: false });
-  expect((await policyOf())?.unpaid).toBeUndefined();
+  expect((await policyOf())?.missingOwner).toBeUndefined();
 });
 
 test('a team that only a user names stops the keys of that user that name none, at its own trigger', async () => {

@@ -36,13 +36,13 @@ const ready = async (): Promise<string> => {
 describe('further budgets of a key', () => {
   test('are scopes of their own, which the gateway charges beside the key', async () => {
     await apply(HOURLY, { maxBudget: '3', budgetDuration: '1d' });
-    const { scopeId, anchor, ownScopes } = await policy();
+    const { scopeId, anchor, furtherBudgets } = await policy();
     const scope = (duration: string, limit: string) => {
       const budget = { limit, duration, alignment: 'Rolling' as const };
       const id = ownScopeId(sha256, scopeId, { kind: 'key', name: 'chat', budget });
       return { scopeId: id, kind: 'key', name: 'chat', blocked: false, models: [], budget, anchor };
     };
-    expect(ownScopes).toEqual([scope('1d', '3000000000'), scope('1h', '1000000000')]);
+    expect(furtherBudgets).toEqual([scope('1d', '3000000000'), scope('1h', '1000000000')]);
     expect((await harness.resync()).actions).toEqual({});
   });
 

@@ -2,7 +2,7 @@
 
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
-import type { Accounts } from '#core/ports/counter-store.ts';
+import type { CounterStore } from '#core/ports/counter-store.ts';
 import { createMemoryAccounts } from '../memory/counter-store.ts';
 import { createRedisAccounts } from '../redis/counter-store.ts';
 import { openRedis } from '../redis/tcp.ts';
@@ -18,7 +18,7 @@ export interface OpenAccountsDependencies {
 }
 
 export interface OpenedAccounts {
-  readonly accounts: Accounts;
+  readonly accounts: CounterStore;
   /** Whether other processes may use it too. */
   readonly isShared: boolean;
   close(): Promise<void>;

@@ -2,7 +2,7 @@
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import type { Outbox, OutboxRecord } from '#core/ports/journal.ts';
+import type { Journal, JournalRecord } from '#core/ports/journal.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { createOpenLines, type Line } from './open-lines.ts';
 import { createOpenSegments, type OpenSegment, openFile, type SegmentFile } from './open-segments.ts';
@@ -47,7 +47,7 @@ export function createOutbox({
   slack = SLACK,
   write = writeSync,
   open = openFile,
-}: OutboxOptions): Outbox {
+}: OutboxOptions): Journal {
   mkdirSync(folder, { recursive: true });
   const ownership = takeFolder(folder, log);
   const lines = createOpenLines();
@@ -189,8 +189,8 @@ export function createOutbox({
       return waiting.written.promise;
     },
 
-    async recover() {
-      const records: OutboxRecord[] = [];
+    async replay() {
+      const records: JournalRecord[] = [];
       for (const number of await earlier) {
         const content = await readSegment(folder, number);
         resize(number, content.bytes);

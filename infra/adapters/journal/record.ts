@@ -1,7 +1,7 @@
 // Records on disk: a line of CRC-32 in hex, a blank, and JSON in which money is a decimal string; and the page of one write.
 import { crc32 } from 'node:zlib';
-import type { OutboxRecord } from '#core/ports/journal.ts';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { JournalRecord } from '#core/ports/journal.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 
 const CHECK_LENGTH = 8;
 
@@ -10,7 +10,7 @@ const BLANK = 32;
 
 export interface Page {
   /** Adds a record; returns the length of its line. */
-  add(record: OutboxRecord): number;
+  add(record: JournalRecord): number;
   /** The page's bytes, valid until the next `add`. `afterTear`: starts with a line feed that ends a torn line. */
   bytes(afterTear: boolean): Uint8Array;
   /** Empties the page. */
@@ -71,7 +71,7 @@ function writeCheck(sum: number, to: Buffer, at: number): void {
 const HEX = '0123456789abcdef';
 
 /** The record of a line without its line feed; undefined for a torn or damaged line. */
-export function fromLine(line: string): OutboxRecord | undefined {
+export function fromLine(line: string): JournalRecord | undefined {
   const json = line.slice(CHECK_LENGTH + 1);
   if (line.charAt(CHECK_LENGTH) !== ' ' || line.slice(0, CHECK_LENGTH) !== check(json)) return undefined;
   try {
@@ -81,29 +81,29 @@ export function fromLine(line: string): OutboxRecord | undefined {
   }
 }
 
-export const idOf = (record: OutboxRecord): string => ('entry' in record ? record.entry.id : record.id);
+export const idOf = (record: JournalRecord): string => ('row' in record ? record.row.id : record.id);
 
 const check = (json: string): string => crc32(json).toString(16).padStart(CHECK_LENGTH, '0');
 
 type Text<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] };
-type Plain<T> = T extends { readonly entry: Entry } ? Omit<T, 'entry'> & { readonly entry: Text<Entry> } : Text<T>;
-type PlainRecord = Plain<OutboxRecord>;
+type Plain<T> = T extends { readonly row: LedgerRow } ? Omit<T, 'row'> & { readonly row: Text<LedgerRow> } : Text<T>;
+type PlainRecord = Plain<JournalRecord>;
 
 /** A record as JSON, its charges last. Every request writes two. */
-function toText(record: OutboxRecord): LineText {
+function toText(record: JournalRecord): LineText {
   switch (record.type) {
     case 'hold': {
-      const { type, id, amount, charges, model, identifier } = record;
+      const { type, id, amount, scopeWindows, model, identifier } = record;
       const json = JSON.stringify({ type, id, model, identifier, amount: `${amount}` });
-      return { json, over: 1, rest: restOf(charges).ofHold };
+      return { json, over: 1, rest: restOf(scopeWindows).ofHold };
     }
     case 'progress':
-      return { json: JSON.stringify({ ...record, known: `${record.known}` }), ...NOTHING };
+      return { json: JSON.stringify({ ...record, cost: `${record.cost}` }), ...NOTHING };
     case 'settle':
     case 'expired': {
-      const { id, kind, cost, charges, tokens, model, identifier, estimated, settledAt } = record.entry;
+      const { id, kind, cost, scopeWindows, tokens, model, identifier, estimated, settledAt } = record.row;
       const entry = { id, kind, tokens, model, identifier, estimated, settledAt, cost: `${cost}` };
-      return { json: JSON.stringify({ type: record.type, entry }), over: 2, rest: restOf(charges).ofEntry };
+      return { json: JSON.stringify({ type: record.type, row: entry }), over: 2, rest: restOf(scopeWindows).ofEntry };
     }
     case 'release':
     case 'account':
@@ -121,25 +121,25 @@ interface Rest {
 /** Encoded charges, cached by list: the ledger reuses the list for the same scopes and windows (counters.ts). */
 const rests = new WeakMap<object, Rest>();
 
-function restOf(charges: Entry['charges']): Rest {
+function restOf(charges: LedgerRow['scopeWindows']): Rest {
   const known = rests.get(charges);
   if (known !== undefined) return known;
-  const text = `,"charges":${JSON.stringify(charges)}`;
+  const text = `,"scopeWindows":${JSON.stringify(charges)}`;
   const rest = { ofHold: Buffer.from(`${text}}`), ofEntry: Buffer.from(`${text}}}`) };
   rests.set(charges, rest);
   return rest;
 }
 
 /** The record of parsed JSON. The checksum proves that this code wrote it, so only money is converted. */
-function fromPlain(record: PlainRecord): OutboxRecord | undefined {
+function fromPlain(record: PlainRecord): JournalRecord | undefined {
   switch (record.type) {
     case 'hold':
       return { ...record, amount: BigInt(record.amount) };
     case 'progress':
-      return { ...record, known: BigInt(record.known) };
+      return { ...record, cost: BigInt(record.cost) };
     case 'settle':
     case 'expired':
-      return { type: record.type, entry: { ...record.entry, cost: BigInt(record.entry.cost) } };
+      return { type: record.type, row: { ...record.row, cost: BigInt(record.row.cost) } };
     case 'release':
     case 'account':
       return record;

@@ -1,7 +1,7 @@
 // Segments of an outbox: numbered files, read in order. A damaged line never hides the next one.
 import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OutboxRecord } from '#core/ports/journal.ts';
+import type { JournalRecord } from '#core/ports/journal.ts';
 import type { Line } from './open-lines.ts';
 import { fromLine, LINE_FEED } from './record.ts';
 
@@ -24,7 +24,7 @@ export async function listSegments(folder: string): Promise<number[]> {
 }
 
 export interface SegmentContent {
-  readonly lines: ReadonlyArray<{ readonly line: Line; readonly record: OutboxRecord }>;
+  readonly lines: ReadonlyArray<{ readonly line: Line; readonly record: JournalRecord }>;
   readonly bytes: number;
   /** Lines with a wrong checksum, the torn tail left out. */
   readonly damaged: number;
@@ -33,7 +33,7 @@ export interface SegmentContent {
 /** The whole lines of a segment. The checksum rejects a tail that a crash tore. */
 export async function readSegment(folder: string, number: number): Promise<SegmentContent> {
   const content = await readFile(segmentPath(folder, number));
-  const lines: { line: Line; record: OutboxRecord }[] = [];
+  const lines: { line: Line; record: JournalRecord }[] = [];
   let damaged = 0;
   for (let at = 0; at < content.length; ) {
     const feed = content.indexOf(LINE_FEED, at);

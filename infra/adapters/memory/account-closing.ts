@@ -1,11 +1,11 @@
 // Closing of accounts in memory, and the audit of their counters (LEDGER 3, 6).
-import type { AccountRow, Accounts, Marking } from '#core/ports/counter-store.ts';
+import type { AccountRow, CounterStore, FreezeReply } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { type Account, type Counter, close, counterOf, figuresIn, type Life, usedBy } from './account-state.ts';
 
 /** Freezes an account: no call of its process is done from now on. */
-export function mark(life: Life, id: string, how: Parameters<Accounts['mark']>[2], now: Millis): Marking {
+export function mark(life: Life, id: string, how: Parameters<CounterStore['freeze']>[2], now: Millis): FreezeReply {
   const account = life.accounts.get(id);
   if (account === undefined) close(life, id, false, now);
   if (account === undefined || account.isFinished) {
@@ -23,7 +23,7 @@ export function mark(life: Life, id: string, how: Parameters<Accounts['mark']>[2
     ...toScopeWindow(counter),
     ...{ escrow, risk, unbooked: unbooked.map((one) => ({ ...one })) },
   }));
-  return { outcome: 'marked', now, calls: life.calls, number: account.number, figures: frozen };
+  return { outcome: 'frozen', now, calls: life.calls, number: account.number, figures: frozen };
 }
 
 const toScopeWindow = ({ scopeId, window }: ScopeWindow): ScopeWindow => ({ scopeId, window });

@@ -1,5 +1,5 @@
 // Rates of accounts: requests and tokens of this minute and the one before, and requests in flight (LEDGER 3).
-import type { RateUse } from '#core/ports/counter-store.ts';
+import type { RateChange } from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { RateLeft, RateLimit, RateRefusal, RateReply, RateRequest } from '#core/ports/rates.ts';
 
@@ -82,7 +82,7 @@ export function createAccountRates() {
       }),
     }),
 
-    use({ id, minute, requests, tokens, parallel }: RateUse, account: string, now: Millis): void {
+    use({ id, minute, requests, tokens, parallel }: RateChange, account: string, now: Millis): void {
       const use = useOf(id, now);
       const counts = countsOf(use, minute);
       counts.requests = Math.max(0, counts.requests + requests);

@@ -1,5 +1,5 @@
 // State of the accounts in memory: counters, and what each account has in them (LEDGER 3).
-import type { AccountCall, AccountReply, CounterLine } from '#core/ports/counter-store.ts';
+import type { AccountCall, AccountReply, CounterChange } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { type AccountRates, createAccountRates } from './account-rates.ts';
@@ -26,7 +26,7 @@ type Done = Extract<AccountReply, { outcome: 'done' }>;
 
 /** The outcome of a call: a repeated one is answered with it, beside present figures. */
 export type Outcome =
-  | Pick<Done, 'outcome' | 'asks'>
+  | Pick<Done, 'outcome' | 'replies'>
   | { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> }
   | { readonly outcome: 'window' };
 
@@ -53,7 +53,7 @@ export interface Life {
 
 /** One line of a call, in its place. */
 export interface Place {
-  readonly line: CounterLine;
+  readonly line: CounterChange;
   readonly counter: Counter;
   readonly figures: Figures;
 }
@@ -93,8 +93,8 @@ export function figuresIn({ figures }: Counter, { id, booked }: Account): Figure
   return found;
 }
 
-export const placesOf = (life: Life, account: Account, { lines }: AccountCall): Place[] =>
-  lines.map((line) => {
+export const placesOf = (life: Life, account: Account, { changes }: AccountCall): Place[] =>
+  changes.map((line) => {
     const counter = counterOf(life, line);
     return { line, counter, figures: figuresIn(counter, account) };
   });

@@ -1,7 +1,13 @@
 // The accounts of a store in memory, for one process or for tests of several. PostgreSQL and the outbox outlive them.
 
 import type { Clock } from '#core/ports/clock.ts';
-import type { AccountCall, AccountReply, Accounts, CounterLine, LineState } from '#core/ports/counter-store.ts';
+import type {
+  AccountCall,
+  AccountReply,
+  CounterChange,
+  CounterReply,
+  CounterStore,
+} from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { audit, mark } from './account-closing.ts';
 import * as state from './account-state.ts';
@@ -20,7 +26,7 @@ export interface MemoryAccountsDependencies {
 const MAX_ENDED = 16;
 
 /** Every method is one synchronous step, which is what a script is elsewhere. */
-export function createMemoryAccounts({ clock, epoch = MEMORY_EPOCH }: MemoryAccountsDependencies): Accounts {
+export function createMemoryAccounts({ clock, epoch = MEMORY_EPOCH }: MemoryAccountsDependencies): CounterStore {
   let life = state.beginLife(epoch);
   let latest: Millis = 0;
   const tick = (): Millis => {
@@ -40,14 +46,14 @@ export function createMemoryAccounts({ clock, epoch = MEMORY_EPOCH }: MemoryAcco
     async read(counters) {
       return counters.map((of) => {
         const counter = state.counterOf(life, of);
-        return counter.spent === undefined ? undefined : { spent: counter.spent, held: state.heldIn(counter) };
+        return counter.spent === undefined ? undefined : { spent: counter.spent, reserved: state.heldIn(counter) };
       });
     },
-    async mark(of, id, how) {
+    async freeze(of, id, how) {
       const now = tick();
       return of === life.epoch ? mark(life, id, how, now) : { outcome: 'epoch', now, epoch: life.epoch };
     },
-    async finish(of, id, isCharged) {
+    async forget(of, id, isCharged) {
       const now = tick();
       const account = life.accounts.get(id);
       if (of === life.epoch && account?.isMarked !== false) state.close(life, id, isCharged, now);
@@ -102,13 +108,19 @@ function answerCall(life: state.Life, call: AccountCall, now: Millis): AccountRe
   const head = { now, calls: life.calls };
   if (account.outcome.outcome !== 'done') return { ...account.outcome, ...head };
   const lines = state.placesOf(life, account, call).map(
-    ({ counter, figures: { escrow } }): LineState => ({
-      ...{ spent: counter.spent ?? 0n, held: state.heldIn(counter), escrow },
+    ({ counter, figures: { escrow } }): CounterReply => ({
+      ...{ spent: counter.spent ?? 0n, reserved: state.heldIn(counter), escrow },
       isWanted: isWanted(counter, now, account.id),
     }),
   );
   const ended = unfinished(life, now).flatMap(({ id }) => (id === account.id ? [] : [id]));
-  return { ...account.outcome, ...head, accounts: liveAccounts(life, now), lines, ended: ended.slice(0, MAX_ENDED) };
+  return {
+    ...account.outcome,
+    ...head,
+    accounts: liveAccounts(life, now),
+    counters: lines,
+    ended: ended.slice(0, MAX_ENDED),
+  };
 }
 
 /** Accounts whose lease ends before then, by its end. */
@@ -121,32 +133,32 @@ const unfinished = ({ accounts }: state.Life, before: Millis): state.Account[] =
 function perform(life: state.Life, account: state.Account, call: AccountCall, now: Millis): void {
   life.calls += 1;
   Object.assign(account, { number: call.number, until: now + call.lease });
-  account.outcome = whyNothing(life, call, now) ?? { outcome: 'done', asks: [] };
+  account.outcome = whyNothing(life, call, now) ?? { outcome: 'done', replies: [] };
   if (account.outcome.outcome !== 'done') return;
   account.booked = Math.max(account.booked, call.booked);
   const places = state.placesOf(life, account, call);
   for (const place of places) settle(place, call.batch);
-  for (const id of call.ends) state.close(life, id, true, now);
-  for (const use of call.uses) life.rates.use(use, account.id, now);
+  for (const id of call.previousAccounts) state.close(life, id, true, now);
+  for (const use of call.rateChanges) life.rates.use(use, account.id, now);
   const step = { life, account, places, now };
   const isLate = now > call.deadline;
-  const asks = call.asks.map((ask) => (isLate ? { outcome: 'late' as const } : answerAsk(step, ask)));
-  account.outcome = { outcome: 'done', asks };
+  const asks = call.requests.map((ask) => (isLate ? { outcome: 'late' as const } : answerAsk(step, ask)));
+  account.outcome = { outcome: 'done', replies: asks };
   if (!isLate) grantAhead(step, call, asks);
   if (call.isLast) state.forget(life, account, false, now);
 }
 
 /** The reason why a call is not done. */
-function whyNothing(life: state.Life, { lines, asks }: AccountCall, now: Millis): state.Outcome | undefined {
-  const asked = new Set(asks.flatMap((ask) => ask.lines));
-  const isAsked = (line: CounterLine, index: number): boolean => asked.has(index) || line.ahead > 0n;
-  const absent = lines.flatMap((line, index) =>
+function whyNothing(life: state.Life, { changes, requests }: AccountCall, now: Millis): state.Outcome | undefined {
+  const asked = new Set(requests.flatMap((ask) => ask.counters));
+  const isAsked = (line: CounterChange, index: number): boolean => asked.has(index) || line.ahead > 0n;
+  const absent = changes.flatMap((line, index) =>
     (line.spend !== 0n || isAsked(line, index)) && state.counterOf(life, line).spent === undefined ? [index] : [],
   );
   if (absent.length > 0) return { outcome: 'absent', absent };
-  const admitting = new Set(asks.flatMap((ask) => (ask.isGrowth ? [] : ask.lines)));
+  const admitting = new Set(requests.flatMap((ask) => (ask.isGrowth ? [] : ask.counters)));
   // A scope without a limit has one window, its whole life, which may begin a moment ahead of this clock.
-  const isOver = lines
+  const isOver = changes
     .filter((line, index) => admitting.has(index) || line.ahead > 0n)
     .some(({ limit, window }) => limit !== undefined && (now < window.start || window.end <= now));
   return isOver ? { outcome: 'window' } : undefined;

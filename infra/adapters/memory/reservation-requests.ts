@@ -1,5 +1,5 @@
 // Asks of a call: a request's whole amount from all its counters or nothing; then escrow ahead of requests (LEDGER 3, 9).
-import type { AccountCall, Ask, AskAnswer } from '#core/ports/counter-store.ts';
+import type { AccountCall, ReservationReply, ReservationRequest } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import { type Account, type Counter, heldIn, isLive, type Life, type Place } from './account-state.ts';
 
@@ -16,8 +16,8 @@ const WANTED_FOR: Millis = 1000;
 /** At most this share of what is left, divided among the live accounts, lies idle. */
 const IDLE_SHARE = 16n;
 
-export function answerAsk({ life, account, places, now }: Step, ask: Ask): AskAnswer {
-  const own = ask.lines.flatMap((index) => places[index] ?? []);
+export function answerAsk({ life, account, places, now }: Step, ask: ReservationRequest): ReservationReply {
+  const own = ask.counters.flatMap((index) => places[index] ?? []);
   const ratesNow = (entry?: number) =>
     ask.rates && { ...(entry === undefined ? {} : { entry }), ...life.rates.left(ask.rates, now) };
   const minAmount = ask.minAmount < ask.amount ? ask.minAmount : ask.amount;
@@ -39,17 +39,17 @@ export function answerAsk({ life, account, places, now }: Step, ask: Ask): AskAn
     if (line.limit !== undefined) figures.escrow += amount;
     figures.risk += amount;
   }
-  return { outcome: 'held', amount, rates: ratesNow(ask.rates && life.rates.take(ask.rates, account.id, now)) };
+  return { outcome: 'reserved', amount, rates: ratesNow(ask.rates && life.rates.take(ask.rates, account.id, now)) };
 }
 
 /** Grants escrow ahead of requests, where nobody was refused. */
 export function grantAhead(
   { life, places, now }: Step,
-  { asks }: AccountCall,
-  answers: ReadonlyArray<AskAnswer>,
+  { requests }: AccountCall,
+  answers: ReadonlyArray<ReservationReply>,
 ): void {
   const isRefused = (index: number): boolean => ['exceeded', 'busy'].includes(answers[index]?.outcome ?? '');
-  const refused = new Set(asks.flatMap(({ lines }, index) => (isRefused(index) ? lines : [])));
+  const refused = new Set(requests.flatMap(({ counters }, index) => (isRefused(index) ? counters : [])));
   const share = IDLE_SHARE * BigInt(liveAccounts(life, now));
   for (const [index, place] of places.entries()) {
     const { line, counter, figures } = place;

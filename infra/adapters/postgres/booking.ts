@@ -1,7 +1,7 @@
 // Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL rejects goes to `entry_rejected` (LEDGER 2, 8).
 import pg from 'pg';
 import type { Log } from '#core/ports/clock.ts';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Months } from './partitions.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
@@ -31,7 +31,7 @@ export interface Booking {
   readonly aside: Aside[];
 }
 
-interface Aside extends Pick<Entry, 'id' | 'kind'> {
+interface Aside extends Pick<LedgerRow, 'id' | 'kind'> {
   readonly instance: string;
   readonly reason: string;
 }
@@ -40,7 +40,7 @@ interface Aside extends Pick<Entry, 'id' | 'kind'> {
 export async function insertAll(
   booking: Booking,
   instanceUid: string,
-  entries: ReadonlyArray<Entry>,
+  entries: ReadonlyArray<LedgerRow>,
   insert: Insert,
 ): Promise<string[]> {
   const { query, months } = booking;
@@ -57,13 +57,13 @@ export async function insertAll(
   return [...aside, ...(await insertHalving(booking, instanceUid, others, insert))];
 }
 
-type Insert = (entries: ReadonlyArray<Entry>) => Promise<void>;
+type Insert = (entries: ReadonlyArray<LedgerRow>) => Promise<void>;
 
 /** A refused batch is halved until the bad rows stand alone (LEDGER 8). */
 async function insertHalving(
   booking: Booking,
   instanceUid: string,
-  entries: ReadonlyArray<Entry>,
+  entries: ReadonlyArray<LedgerRow>,
   insert: Insert,
 ): Promise<string[]> {
   if (entries.length === 0) return [];
@@ -87,13 +87,16 @@ on conflict (id, kind) do nothing`;
 async function putAside(
   { query, aside }: Booking,
   instanceUid: string,
-  entries: ReadonlyArray<Entry>,
+  entries: ReadonlyArray<LedgerRow>,
   reason: string,
 ): Promise<string[]> {
   if (entries.length === 0) return [];
   const ids = entries.map(({ id }) => printable(id));
   const kinds = entries.map(({ kind }) => printable(kind));
-  const [costs, charges] = [entries.map(({ cost }) => cost), entries.map((entry) => JSON.stringify(entry.charges))];
+  const [costs, charges] = [
+    entries.map(({ cost }) => cost),
+    entries.map((entry) => JSON.stringify(entry.scopeWindows)),
+  ];
   await query(PUT_ASIDE, [ids, kinds, instanceUid, entries.map(toJson), reason, costs, charges]);
   for (const { id, kind } of entries) aside.push({ id, kind, instance: instanceUid, reason });
   return entries.map(({ id }) => id);
@@ -113,7 +116,7 @@ async function refusalIn(query: Query, work: () => Promise<void>): Promise<strin
   }
 }
 
-function toJson(entry: Entry): string {
+function toJson(entry: LedgerRow): string {
   return JSON.stringify(entry, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
 }
 

@@ -1,5 +1,5 @@
 // The statements that write a batch of an account: its entries, in portions, then what the new ones add to sums and hours.
-import type { Entry, EntryKind } from '#core/ports/ledger-rows.ts';
+import type { LedgerRow, LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { timeOf } from '../process/ids.ts';
@@ -15,7 +15,7 @@ const PORTION = 2500;
 interface Inserted {
   readonly epoch: number;
   readonly calls: number;
-  readonly entries: ReadonlyArray<Entry>;
+  readonly entries: ReadonlyArray<LedgerRow>;
 }
 
 /**
@@ -33,8 +33,8 @@ export async function insertBatch(
     query,
     sorted.map(({ id }) => id),
   );
-  const added: Entry[] = [];
-  const insert = async (some: ReadonlyArray<Entry>): Promise<void> => {
+  const added: LedgerRow[] = [];
+  const insert = async (some: ReadonlyArray<LedgerRow>): Promise<void> => {
     for (const entry of await insertNew(query, instanceUid, some)) added.push(entry);
   };
   const rejected = await inPortions(sorted, PORTION, (some) => insertAll(booking, instanceUid, some, insert));
@@ -42,7 +42,7 @@ export async function insertBatch(
   return rejected;
 }
 
-const byIdAndKind = (one: Entry, other: Entry): number => {
+const byIdAndKind = (one: LedgerRow, other: LedgerRow): number => {
   if (one.id !== other.id) return one.id < other.id ? -1 : 1;
   return one.kind < other.kind ? -1 : 1;
 };
@@ -51,8 +51,8 @@ const byIdAndKind = (one: Entry, other: Entry): number => {
 async function insertNew(
   query: Query,
   instanceUid: string,
-  entries: ReadonlyArray<Entry>,
-): Promise<ReadonlyArray<Entry>> {
+  entries: ReadonlyArray<LedgerRow>,
+): Promise<ReadonlyArray<LedgerRow>> {
   const [row] = await query<{ some: ReadonlyArray<string> | null }>(INSERT, [instanceUid, ...toColumns(entries)]);
   if (row === undefined || row.some === null) return entries;
   const fresh = new Set(row.some);
@@ -108,18 +108,18 @@ update gateway_operator.store_epoch set calls = $9
 where (select count(*) from hours) >= 0 and instance_uid = $7 and epoch = $8 and calls < $9`;
 
 /** One array per column of `INSERT`. Charges of entries that share a list are written once. */
-export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown> {
-  const firsts = new Map<Entry['charges'], number>();
+export function toColumns(entries: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown> {
+  const firsts = new Map<LedgerRow['scopeWindows'], number>();
   const charges: ScopeWindow[] = [];
   for (const entry of entries) {
-    if (firsts.has(entry.charges)) continue;
-    firsts.set(entry.charges, charges.length + 1);
-    charges.push(...entry.charges);
+    if (firsts.has(entry.scopeWindows)) continue;
+    firsts.set(entry.scopeWindows, charges.length + 1);
+    charges.push(...entry.scopeWindows);
   }
-  const first = (entry: Entry): number => firsts.get(entry.charges) ?? 0;
+  const first = (entry: LedgerRow): number => firsts.get(entry.scopeWindows) ?? 0;
   return [
     literal(entries, ({ id }) => id),
-    literal(entries, ({ kind }): EntryKind => kind),
+    literal(entries, ({ kind }): LedgerRowKind => kind),
     literal(entries, ({ cost }) => cost),
     literal(entries, ({ tokens }) => tokens.input),
     literal(entries, ({ tokens }) => tokens.output),
@@ -133,7 +133,7 @@ export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown>
     literal(charges, ({ scopeId }) => scopeId),
     literal(charges, ({ window }) => window.start),
     literal(charges, ({ window }) => window.end),
-    literal(entries, (entry) => first(entry) + entry.charges.length - 1),
+    literal(entries, (entry) => first(entry) + entry.scopeWindows.length - 1),
   ];
 }
 
@@ -143,13 +143,13 @@ const SECOND: Millis = 1000;
  * One array per column of what entries add: a row for each counter and second. Entries come in the order of their time, so the latest row
  * of a scope nearly always fits; a counter that has two rows of a second is added up by `ADD`.
  */
-export function toAdditions(entries: ReadonlyArray<Entry>): ReadonlyArray<string> {
+export function toAdditions(entries: ReadonlyArray<LedgerRow>): ReadonlyArray<string> {
   const latest = new Map<ScopeId, Addition>();
   const rows: Addition[] = [];
-  for (const { id, charges, cost } of entries) {
+  for (const { id, scopeWindows, cost } of entries) {
     const time = timeOf(id) ?? 0;
     const second = time - (time % SECOND);
-    for (const { scopeId, window } of charges) {
+    for (const { scopeId, window } of scopeWindows) {
       const row = latest.get(scopeId);
       if (row?.second === second && row.start === window.start && row.end === window.end) row.amount += cost;
       else {

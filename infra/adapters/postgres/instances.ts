@@ -1,5 +1,5 @@
 // Instances that keep their keys in this database: open, closed, and going on with the ledger of another.
-import type { Adoption, InstanceRow, InstanceState, Ledger, Registry } from '#core/ports/registry.ts';
+import type { Adoption, InstanceRow, InstanceState, PreviousLedger, Registry } from '#core/ports/registry.ts';
 import { millis, retire } from './claims.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
@@ -75,7 +75,7 @@ interface OpenRow {
 async function open(
   query: Query,
   { uid, namespace, name, cluster }: InstanceRow,
-  ledger: Ledger | undefined,
+  ledger: PreviousLedger | undefined,
 ): Promise<Adoption> {
   const rows = await query<OpenRow>(
     `select uid, closed_at, adopted_from, adopted_by from gateway_operator.instance where uid = any($1) order by uid for update`,
@@ -106,12 +106,12 @@ async function hasLedger(query: Query, uid: string, rows: ReadonlyArray<OpenRow>
   return (await query(text, [uid])).length > 0;
 }
 
-function adoptionOf(uid: string, ledger: Ledger, rows: ReadonlyArray<OpenRow>): Adoption {
+function adoptionOf(uid: string, ledger: PreviousLedger, rows: ReadonlyArray<OpenRow>): Adoption {
   if (uid === ledger.uid) return { ok: false, why: 'same' };
   const old = rows.find((row) => row.uid === ledger.uid);
   if (old === undefined) return { ok: false, why: 'absent' };
   if (old.adopted_by !== null) return { ok: false, why: 'adopted', by: old.adopted_by };
-  return old.closed_at === null && !ledger.lost ? { ok: false, why: 'open' } : { ok: true };
+  return old.closed_at === null && !ledger.isMissing ? { ok: false, why: 'open' } : { ok: true };
 }
 
 /**

@@ -1,7 +1,13 @@
 // The books of accounts: numbered batches of entries, and one closing per account (LEDGER 3, 8).
 
 import type { AccountRow } from '#core/ports/counter-store.ts';
-import type { AccountBooks, AccountCharge, Batch, BatchOutcome, Closing } from '#core/ports/ledger-database.ts';
+import type {
+  AccountCharge,
+  AccountClosing,
+  Batch,
+  BatchOutcome,
+  LedgerDatabase,
+} from '#core/ports/ledger-database.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { type Booking, type BookingDeps, inBooking } from './booking.ts';
@@ -18,7 +24,7 @@ interface AccountBookDeps extends BookingDeps {
 
 const QUESTION = 10_000;
 
-export function createAccountBooks(deps: AccountBookDeps, instanceUid: string): AccountBooks {
+export function createAccountBooks(deps: AccountBookDeps, instanceUid: string): LedgerDatabase {
   const ask: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   return {
     ...createReading(deps.session, SUMS),
@@ -36,15 +42,15 @@ async function book(
   batch: Batch,
 ): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }> {
   const { query } = booking;
-  const { account, isLast = false, entries, epoch, calls } = batch;
+  const { account, isLast = false, rows, epoch, calls } = batch;
   // On Workers: the entry is the record that its account is closed.
-  const isRequest = isLast && entries.some(({ id }) => id === account?.id);
+  const isRequest = isLast && rows.some(({ id }) => id === account?.id);
   await lock(query, instanceUid, isRequest ? account?.id : undefined);
   const outcome = await enter(query, instanceUid, isRequest, batch);
   if (outcome !== 'booked') return { outcome, rejected: [] };
   // A process between two accounts knows the count of a store that is gone.
   const counted = account === undefined ? 0 : calls;
-  return { outcome, rejected: await insertBatch(booking, instanceUid, { entries, epoch, calls: counted }) };
+  return { outcome, rejected: await insertBatch(booking, instanceUid, { entries: rows, epoch, calls: counted }) };
 }
 
 /** `account`: one without a row to lock. */
@@ -94,8 +100,8 @@ select 1 where not exists (
 async function close(
   booking: Booking,
   instanceUid: string,
-  { random, ...closing }: Closing & { readonly random: Random },
-): ReturnType<AccountBooks['close']> {
+  { random, ...closing }: AccountClosing & { readonly random: Random },
+): ReturnType<LedgerDatabase['close']> {
   const { query } = booking;
   const { account, epoch } = closing;
   await lock(query, instanceUid, account);

@@ -1,6 +1,6 @@
 // Reading of the books: sums of counters, and the entries of ids, in statements of bounded size.
 import type { QueryResultRow } from 'pg';
-import type { Booked, EntryKind, Reading } from '#core/ports/ledger-rows.ts';
+import type { BookedLedgerRow, LedgerQueries, LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
 
@@ -9,14 +9,14 @@ const QUESTION = 10_000;
 const SUMS_QUESTION = 200_000;
 
 /** Reading on connections of the session. `sums`: the statement that answers the places of counters and their amounts. */
-export function createReading(session: Session, sums: string = SUMS): Reading {
+export function createReading(session: Session, sums: string = SUMS): LedgerQueries {
   return readingBy((size, ...call) => session.query(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call), sums);
 }
 
 /** A statement about so many things. */
 type Ask = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
 
-export function readingBy(ask: Ask, sums: string = SUMS): Reading {
+export function readingBy(ask: Ask, sums: string = SUMS): LedgerQueries {
   const sumsOf = async (of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
     const windows = of.map(({ window }) => window);
     const columns = [
@@ -31,7 +31,7 @@ export function readingBy(ask: Ask, sums: string = SUMS): Reading {
   const bookedOf = async (ids: ReadonlyArray<string>) => {
     const sorted = ids.toSorted();
     const rows = await ask<BookedRow>(ids.length, BOOKED, [sorted, sorted[0], sorted.at(-1)]);
-    return rows.map(({ id, kinds, costs }): [string, Booked[]] => [
+    return rows.map(({ id, kinds, costs }): [string, BookedLedgerRow[]] => [
       id,
       kinds.map((kind, place) => ({ kind, cost: BigInt(costs[place] ?? 0) })),
     ]);
@@ -44,7 +44,7 @@ export function readingBy(ask: Ask, sums: string = SUMS): Reading {
 
 interface BookedRow {
   readonly id: string;
-  readonly kinds: ReadonlyArray<EntryKind>;
+  readonly kinds: ReadonlyArray<LedgerRowKind>;
   readonly costs: ReadonlyArray<string>;
 }
 

@@ -1,5 +1,5 @@
 // The books of all instances: sums and entries, and where scopes have gone (LEDGER 2, 6).
-import type { Books } from '#core/ports/ledger-rows.ts';
+import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { createReading, inPortions } from './ledger-queries.ts';
 import { BACKGROUND_LIMIT, type Session } from './session.ts';
@@ -7,7 +7,7 @@ import { BACKGROUND_LIMIT, type Session } from './session.ts';
 /** Scopes in one statement. */
 const QUESTION = 10_000;
 
-export function createBooks(session: Session): Books {
+export function createBooks(session: Session): LedgerReader {
   return {
     ...createReading(session),
     scopesOfOtherInstances: async (instanceUid, scopes) => {
@@ -21,5 +21,5 @@ export function createBooks(session: Session): Books {
 /** Budgets for models have no rows (decision 0014): they stand in the policy of their key. */
 const ELSEWHERE = `
 select scope::text from gateway_operator.claim c cross join lateral unnest(array[c.scope_id] ||
-  array(select (model ->> 'scopeId')::uuid from jsonb_array_elements(coalesce(c.policy -> 'ownScopes', '[]')) as model)) as scope
+  array(select (model ->> 'scopeId')::uuid from jsonb_array_elements(coalesce(c.policy -> 'furtherBudgets', '[]')) as model)) as scope
 where c.scope_id = any($2::uuid[]) and c.instance_uid <> $1`;

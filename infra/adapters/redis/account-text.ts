@@ -1,5 +1,5 @@
 // Calls and replies of accounts as the script has them: counters by name, amounts as strings (account.lua).
-import type { AccountCall, CounterLine, LineState } from '#core/ports/counter-store.ts';
+import type { AccountCall, CounterChange, CounterReply } from '#core/ports/counter-store.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 
 /** The name of a counter: more than 64 bytes, which Redis finds by their hash and not one after the other. */
@@ -15,11 +15,11 @@ export const fromSum = (sum: ScopeSpend): readonly [string, string] => [nameOf(s
 
 export const fromCall = (call: AccountCall): object => ({
   ...call,
-  ...{ lease: Math.ceil(call.lease), deadline: Math.floor(call.deadline), lines: call.lines.map(fromLine) },
+  ...{ lease: Math.ceil(call.lease), deadline: Math.floor(call.deadline), changes: call.changes.map(fromLine) },
 });
 
 /** Amounts in the order of the script; the last ones are left out where they are zero. */
-function fromLine(line: CounterLine): ReadonlyArray<string | false> {
+function fromLine(line: CounterChange): ReadonlyArray<string | false> {
   const { limit, spend, risk, returned, registered, ahead } = line;
   const amounts = [spend, risk, returned, registered, ahead];
   const used = amounts.slice(0, amounts.findLastIndex((amount) => amount !== 0n) + 1);
@@ -41,8 +41,8 @@ function revive(key: string, found: unknown): unknown {
   if (typeof found !== 'object' || found === null) return found;
   // Elements of a list have numbers as keys.
   const value = Object.keys(found).length === 0 && !/^\d+$/.test(key) ? [] : found;
-  if (key === 'counters' && Array.isArray(value)) return value.map(toCounter);
-  if (key === 'lines' && Array.isArray(value)) return value.map(toState);
+  if (key === 'counters' && Array.isArray(value))
+    return value.map((one) => (typeof one === 'string' ? toCounter(one) : toState(one)));
   if (!('counter' in value) || typeof value.counter !== 'string') return value;
   const { counter, ...rest } = value;
   return { ...toCounter(counter), ...rest };
@@ -52,7 +52,7 @@ function toState([counter, figures, isWanted]: readonly [
   counter: string,
   figures: string,
   isWanted: boolean,
-]): LineState {
+]): CounterReply {
   const [spent = '', held = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
-  return { spent: spent === '-' ? 0n : BigInt(spent), held: BigInt(held), escrow: BigInt(escrow), isWanted };
+  return { spent: spent === '-' ? 0n : BigInt(spent), reserved: BigInt(held), escrow: BigInt(escrow), isWanted };
 }

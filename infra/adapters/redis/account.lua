@@ -340,20 +340,20 @@ end
 -- Lines of a call: { counter, limit or false, spend, risk, returned, registered, ahead }; 0 may be left out at the end.
 local function readLines()
   local lines, names = {}, {}
-  for i, of in ipairs(given.lines) do names[i] = of[1] end
+  for i, of in ipairs(given.changes) do names[i] = of[1] end
   read(COUNTERS, names, addCounter)
-  for i, of in ipairs(given.lines) do
+  for i, of in ipairs(given.changes) do
     local ahead = size(of[7])
     lines[i] = {
       of = of, counter = counters[of[1]], limit = of[2] and sum(of[2]), spend = of[3] and amount(of[3]) or ZERO,
       ahead = ahead, isAsked = ZERO < ahead, admits = ZERO < ahead,
     }
   end
-  for _, ask in ipairs(given.asks) do
-    for i, index in ipairs(ask.lines) do
+  for _, ask in ipairs(given.requests) do
+    for i, index in ipairs(ask.counters) do
       local line = lines[index + 1]
       if line == nil or line.ask == ask then error('an ask must name different lines of its call', 0) end
-      ask.lines[i], line.isAsked, line.ask, line.admits = line, true, ask, line.admits or not ask.isGrowth
+      ask.counters[i], line.isAsked, line.ask, line.admits = line, true, ask, line.admits or not ask.isGrowth
     end
   end
   return lines, names
@@ -391,7 +391,7 @@ end
 local function clamp(ask)
   local granted = size(ask.amount)
   local least = min(granted, size(ask.minAmount))
-  for i, line in ipairs(ask.lines) do
+  for i, line in ipairs(ask.counters) do
     local rest = line.limit and line.limit - line.counter.spent
     if rest and (rest <= ZERO or rest < least) then return nil, { outcome = 'exceeded', counter = i - 1, spent = shown(line.counter.spent) } end
     granted = rest and min(granted, rest) or granted
@@ -404,7 +404,7 @@ local function decide(ask, account)
   local limited, chosen
   if granted and ask.rates then limited, chosen = judgeRates(ask.rates) end
   if refusal or limited then return refusal or limited end
-  for i, line in ipairs(ask.lines) do
+  for i, line in ipairs(ask.counters) do
     local counter = line.counter
     if line.limit and ZERO < granted and line.limit < counter.spent + counter.held + granted then
       refusal = refusal or { outcome = 'busy', counter = i - 1 }
@@ -413,18 +413,18 @@ local function decide(ask, account)
     end
   end
   if refusal then return refusal end
-  for _, line in ipairs(ask.lines) do
+  for _, line in ipairs(ask.counters) do
     if line.limit then setAside(line, granted) end
     line.figure.risk = line.figure.risk + granted
   end
   if ask.rates then takeRates(ask.rates, chosen) end
-  return { outcome = 'held', amount = shown(granted) }, chosen and chosen - 1
+  return { outcome = 'reserved', amount = shown(granted) }, chosen and chosen - 1
 end
 local function answer(ask, account)
   if given.deadline < now then return { outcome = 'late' } end
   local reply, entry = decide(ask, account)
   reply.rates = ask.rates and { entry = entry, minute = minute, left = leftOf(ask.rates) }
-  for _, line in ipairs(ask.lines) do
+  for _, line in ipairs(ask.counters) do
     line.isRefused = line.isRefused or reply.outcome == 'exceeded' or reply.outcome == 'busy'
   end
   return reply
@@ -451,13 +451,13 @@ local function perform(account, lines, names)
   account.booked = math.max(account.booked, given.booked)
   readFigures(account, lines, names)
   for _, line in ipairs(lines) do settle(line, account) end
-  for _, id in ipairs(given.ends) do close(id, true, 'closed') end
-  for _, used in ipairs(given.uses) do use(used) end
+  for _, id in ipairs(given.previousAccounts) do close(id, true, 'closed') end
+  for _, used in ipairs(given.rateChanges) do use(used) end
   local asks = {}
-  for i, ask in ipairs(given.asks) do asks[i] = answer(ask, account) end
+  for i, ask in ipairs(given.requests) do asks[i] = answer(ask, account) end
   if now <= given.deadline then grantAhead(lines) end
   if given.isLast then close(account.id, false, 'finished') end
-  return { outcome = 'done', asks = asks }
+  return { outcome = 'done', replies = asks }
 end
 
 local operations = {}
@@ -488,14 +488,14 @@ function operations.call()
     for _, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', nowText, 'LIMIT', '0', int(MAX_ENDED))) do
       if id ~= account.id and not (accounts[id] and accounts[id].lease == 0) then ended[#ended + 1] = id end
     end
-    reply.accounts, reply.lines, reply.ended = liveAccounts(), states, ended
+    reply.accounts, reply.counters, reply.ended = liveAccounts(), states, ended
   end
   write()
   -- The outcome is JSON already.
   return string.sub(account.outcome, 1, -2) .. ',' .. string.sub(cjson.encode(reply), 2)
 end
 
-function operations.mark()
+function operations.freeze()
   local account = accountOf(given.account)
   if account.lease == 0 then
     close(given.account, false, 'closed')
@@ -514,14 +514,14 @@ function operations.mark()
     end
   end
   if absent[1] and not given.isRebuild then return { outcome = 'absent', now = now, counters = absent } end
-  account.state, account.isChanged, calls = 'marked', true, calls + 1
+  account.state, account.isChanged, calls = 'frozen', true, calls + 1
   write()
-  return { outcome = 'marked', now = now, calls = calls, number = account.number, figures = figures }
+  return { outcome = 'frozen', now = now, calls = calls, number = account.number, figures = figures }
 end
 
-function operations.finish()
+function operations.forget()
   local state = accountOf(given.account).state
-  if state == 'marked' or state == 'unknown' then close(given.account, given.isCharged, 'closed') end
+  if state == 'frozen' or state == 'unknown' then close(given.account, given.isCharged, 'closed') end
   write()
   return {}
 end

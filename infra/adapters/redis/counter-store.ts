@@ -1,6 +1,6 @@
 // The accounts in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
 import { createHash } from 'node:crypto';
-import type { AccountReply, Accounts, Audited, Marking, StaleStore } from '#core/ports/counter-store.ts';
+import type { AccountReply, AuditReport, CounterStore, FreezeReply, StaleStore } from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { jsonBytes, type MemoryShare } from '../backends/reply-memory.ts';
 import script from './account.json' with { type: 'json' };
@@ -36,7 +36,7 @@ export interface RedisAccountsDependencies {
 }
 
 /** Every method is one evaluation of the script. Throws when the server is away, its reply is lost, or its layout is another version's. */
-export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccountsDependencies): Accounts {
+export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccountsDependencies): CounterStore {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
   const held = {};
@@ -54,14 +54,14 @@ export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccou
     async read(counters) {
       if (counters.length === 0) return [];
       const states = await run<ReadonlyArray<false | [string, string]>>('read', { counters: counters.map(nameOf) });
-      return states.map((state) => (state ? { spent: BigInt(state[0]), held: BigInt(state[1]) } : undefined));
+      return states.map((state) => (state ? { spent: BigInt(state[0]), reserved: BigInt(state[1]) } : undefined));
     },
-    mark: (epoch, account, how) => run<Marking>('mark', { ...how, epoch, account }),
-    async finish(epoch, account, isCharged) {
-      await run('finish', { epoch, account, isCharged });
+    freeze: (epoch, account, how) => run<FreezeReply>('freeze', { ...how, epoch, account }),
+    async forget(epoch, account, isCharged) {
+      await run('forget', { epoch, account, isCharged });
     },
     async accounts(isEnded, max) {
-      type Reply = { accounts: Awaited<ReturnType<Accounts['accounts']>> };
+      type Reply = { accounts: Awaited<ReturnType<CounterStore['accounts']>> };
       return (await run<Reply>('accounts', { isEnded, max })).accounts;
     },
     async loaded(from, max) {
@@ -70,7 +70,7 @@ export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccou
       return next === undefined ? { counters } : { counters, next: `${next}` };
     },
     audit: (epoch, sums, rows, deadline) =>
-      run<Audited | StaleStore>('audit', {
+      run<AuditReport | StaleStore>('audit', {
         ...{ epoch, sums: sums.map(fromSum), rows: Object.fromEntries(rows), deadline: Math.floor(deadline) },
       }),
     async begin(epoch) {

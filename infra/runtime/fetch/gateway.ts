@@ -7,7 +7,7 @@ import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { ownMember } from '#core/json/json.ts';
-import { createStoreMemory } from '#core/ledger/account.ts';
+import { createStoreState } from '#core/ledger/account.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import { readSnapshot } from '#core/models/snapshot.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
@@ -23,7 +23,7 @@ const log = workerLog('gateway');
 const metrics = createMetrics();
 const node = workerDependencies();
 const memory = createMemory({ clock: node.clock, log, metrics, memory: WORKER_MEMORY });
-const storeMemory = createStoreMemory();
+const storeMemory = createStoreState();
 const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
 const snapshots = createMountedText(node.clock, (text) => {
   const read = readSnapshot(text);
@@ -92,13 +92,13 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
   const ledger = createLedger({
     ...node,
     ...{ instanceUid, log, metrics, isolate: storeMemory, epochs: database.epochs(instanceUid) },
-    books: {
+    database: {
       ...database.accountBooks(instanceUid, node.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
-    accounts: createRedisAccounts({ evaluate, instanceUid }),
+    counterStore: createRedisAccounts({ evaluate, instanceUid }),
     // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
-    outbox: createMemoryOutbox(),
+    journal: createMemoryOutbox(),
   });
   let starting: Promise<void> | undefined;
   const started = (): Ledger => {
@@ -109,7 +109,7 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
   };
   return {
     ...ledger,
-    hold: (request) => started().hold(request),
+    reserve: (request) => started().reserve(request),
     spend: (scopes, waited) => started().spend(scopes, waited),
   };
 }

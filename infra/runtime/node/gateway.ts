@@ -52,9 +52,16 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   const database = createDatabase(connection, { log });
   opened.defer(database.close);
   const ledger = createLedger({
-    ...{ ...parts, instanceUid, accounts, outbox, tick: afterReading, epochs: database.epochs(instanceUid) },
+    ...{
+      ...parts,
+      instanceUid,
+      counterStore: accounts,
+      journal: outbox,
+      tick: afterReading,
+      epochs: database.epochs(instanceUid),
+    },
     metrics,
-    books: {
+    database: {
       ...database.accountBooks(instanceUid, parts.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },

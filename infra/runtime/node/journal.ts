@@ -3,7 +3,7 @@
 import { createOutbox } from '#adapters/journal/journal.ts';
 import { FolderInUse } from '#adapters/journal/lock.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import type { Outbox } from '#core/ports/journal.ts';
+import type { Journal } from '#core/ports/journal.ts';
 
 interface Options {
   readonly folder: string;
@@ -14,7 +14,7 @@ interface Options {
 }
 
 /** Throws `FolderInUse` while another process has the folder, and what the disk says where nothing but the disk keeps the money. */
-export function openOutbox({ isShared, ...options }: Options): Outbox {
+export function openOutbox({ isShared, ...options }: Options): Journal {
   try {
     const files = createOutbox(options);
     // A store in memory dies with the process and knows nothing of what these files lack: they are better than nothing.
@@ -26,10 +26,10 @@ export function openOutbox({ isShared, ...options }: Options): Outbox {
 }
 
 /** Takes nothing, like a disk that refuses every write: the ledger continues without one. An earlier process's files are left to the next start. */
-function withoutDisk(folder: string, cause: unknown): Outbox {
+function withoutDisk(folder: string, cause: unknown): Journal {
   return {
     append: () => Promise.reject(new Error(`opening the outbox in ${folder}`, { cause })),
-    recover: async () => [],
+    replay: async () => [],
     done: () => undefined,
     discard: () => undefined,
     close: async () => undefined,

@@ -35,7 +35,16 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
       const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
       try {
         const epochs = database.epochs(instanceUid);
-        await maintainAlone({ instanceUid, accounts, books, epochs, clock, timer, log, metrics });
+        await maintainAlone({
+          instanceUid,
+          counterStore: accounts,
+          database: books,
+          epochs,
+          clock,
+          timer,
+          log,
+          metrics,
+        });
       } finally {
         await close();
       }

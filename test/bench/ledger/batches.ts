@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { spendWindow } from '#core/money/window.ts';
-import type { AccountCall, Accounts } from '#core/ports/counter-store.ts';
+import type { AccountCall, CounterStore } from '#core/ports/counter-store.ts';
 import { startRedis, whyNoRedis } from '../../support/redis.ts';
 import { watchRedis } from '../redis-watch.ts';
 import { table } from '../table.ts';
@@ -49,7 +49,7 @@ export async function benchBatches(): Promise<string> {
   }
 }
 
-async function createSpending(accounts: Accounts, counters: number, asks: number) {
+async function createSpending(accounts: CounterStore, counters: number, asks: number) {
   const of = Array.from({ length: counters }, () => {
     const scope = makeScope('key');
     return { scopeId: scope.scopeId, window: spendWindow(scope, Date.now()) };
@@ -66,10 +66,10 @@ async function createSpending(accounts: Accounts, counters: number, asks: number
       const line = { limit: LIMIT, spend: COST, risk: COST, returned: 0n, registered: 0n, ahead: 0n };
       const call: AccountCall = {
         ...{ epoch: EPOCH, account, number, lease: 20_000, deadline: Date.now() + 60_000 },
-        ...{ batch: number, booked: number - 1, uses: [], ends: [], isLast: false },
-        lines: of.map((counter) => ({ ...counter, ...line })),
-        asks: Array.from({ length: asks }, (_, at) => ({
-          ...{ lines: [at % counters, (at + 1) % counters, (at + 2) % counters], amount: COST, minAmount: COST },
+        ...{ batch: number, booked: number - 1, rateChanges: [], previousAccounts: [], isLast: false },
+        changes: of.map((counter) => ({ ...counter, ...line })),
+        requests: Array.from({ length: asks }, (_, at) => ({
+          ...{ counters: [at % counters, (at + 1) % counters, (at + 2) % counters], amount: COST, minAmount: COST },
         })),
       };
       const { outcome } = await accounts.call(call);

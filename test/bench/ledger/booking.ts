@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { spendWindow } from '#core/money/window.ts';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { cpuOf } from '../pinned.ts';
 import { median, spread, table } from '../table.ts';
@@ -81,7 +81,7 @@ export async function benchBooking(): Promise<string> {
   }
 }
 
-type Book = (entries: ReadonlyArray<Entry>) => Promise<void>;
+type Book = (entries: ReadonlyArray<LedgerRow>) => Promise<void>;
 
 /** A gateway's account: its batches are numbered, and its row says which are booked. */
 function createAccount(database: Pick<Database, 'accountBooks'>, instanceUid: string): Book {
@@ -91,7 +91,7 @@ function createAccount(database: Pick<Database, 'accountBooks'>, instanceUid: st
   return async (entries) => {
     batch += 1;
     const account = { id, batch, number: batch };
-    const { outcome, rejected } = await books.bookBatch({ epoch: EPOCH, account, calls: batch, entries });
+    const { outcome, rejected } = await books.bookBatch({ epoch: EPOCH, account, calls: batch, rows: entries });
     if (outcome !== 'booked' || rejected.length > 0) throw new Error(`${outcome}, ${rejected.length} rejected`);
   };
 }
@@ -116,7 +116,7 @@ async function cpuOfBackends({ connection, query }: TestPostgres): Promise<numbe
   return rows.reduce((sum, { pid }) => sum + (cpuOf({ pid }) ?? 0), 0);
 }
 
-function createEntries(): (count: number) => Entry[] {
+function createEntries(): (count: number) => LedgerRow[] {
   const make = (count: number) =>
     Array.from({ length: count }, () => {
       const scope = makeScope('key');
@@ -125,9 +125,15 @@ function createEntries(): (count: number) => Entry[] {
   const [keys, users, teams] = [make(KEYS), make(USERS), make(TEAMS)];
   let made = 0;
   return (count) =>
-    Array.from({ length: count }, (): Entry => {
+    Array.from({ length: count }, (): LedgerRow => {
       made += 1;
       const charges = [keys, users, teams].flatMap((of) => of[made % of.length] ?? []);
-      return { ...SETTLEMENT, id: SURROUNDINGS.ids.next(), kind: 'settled', charges, settledAt: Date.now() };
+      return {
+        ...SETTLEMENT,
+        id: SURROUNDINGS.ids.next(),
+        kind: 'settled',
+        scopeWindows: charges,
+        settledAt: Date.now(),
+      };
     });
 }

@@ -1,9 +1,9 @@
 // The measured ledger: scopes that pay, over a given store, with books and an outbox that cost nothing.
 import { randomUUID } from 'node:crypto';
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import type { Outbox } from '#core/ports/journal.ts';
-import type { HoldRequest, Settlement } from '#core/ports/ledger.ts';
-import type { AccountBooks } from '#core/ports/ledger-database.ts';
+import type { Journal } from '#core/ports/journal.ts';
+import type { ReservationParams, Settlement } from '#core/ports/ledger.ts';
+import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../../infra/runtime/node/platform.ts';
 import { createMemoryAccountBooks } from '../../doubles/account-books.ts';
@@ -23,11 +23,11 @@ export const SURROUNDINGS = {
 /** Books and an outbox that keep nothing: booking and the disk are measured elsewhere. */
 const { clock } = SURROUNDINGS;
 export const EPOCHS = createMemoryEpochs({ clock });
-const bookBatch: AccountBooks['bookBatch'] = async () => ({ outcome: 'booked', rejected: [] });
+const bookBatch: LedgerDatabase['bookBatch'] = async () => ({ outcome: 'booked', rejected: [] });
 export const SINK = { ...createMemoryBooks(), ...createMemoryAccountBooks({ epochs: EPOCHS }), bookBatch };
-export const NO_OUTBOX: Outbox = {
+export const NO_OUTBOX: Journal = {
   append: async () => undefined,
-  recover: async () => [],
+  replay: async () => [],
   done: () => undefined,
   discard: () => undefined,
   close: async () => undefined,
@@ -43,7 +43,7 @@ export const makeScope = (kind: ScopePolicy['kind'], scopeId: string = randomUUI
 
 export const COST = 15_600n;
 
-export const requestOf = (scopes: ReadonlyArray<ScopePolicy>): HoldRequest => ({
+export const requestOf = (scopes: ReadonlyArray<ScopePolicy>): ReservationParams => ({
   ...{ scopes, amount: 2n * COST, minAmount: COST, model: 'sample-small', identifier: 'sample-small-1' },
 });
 

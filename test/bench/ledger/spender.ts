@@ -6,7 +6,7 @@ import { openRedis } from '#adapters/redis/tcp.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
-import type { Accounts } from '#core/ports/counter-store.ts';
+import type { CounterStore } from '#core/ports/counter-store.ts';
 import { EPOCHS, makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from './measured.ts';
 
 export type SpendOrder =
@@ -35,7 +35,7 @@ async function serve(connection: StoreConnection): Promise<void> {
   const { accounts, counted } = counting(
     isMemory ? createMemoryAccounts({ clock, epoch: 0 }) : createRedisAccounts({ evaluate, instanceUid }),
   );
-  const own = { instanceUid, accounts, epochs: EPOCHS, books: SINK, outbox: NO_OUTBOX };
+  const own = { instanceUid, counterStore: accounts, epochs: EPOCHS, database: SINK, journal: NO_OUTBOX };
   const ledger = createLedger({ ...SURROUNDINGS, ...own, tick: (callback) => void setImmediate(callback) });
   await ledger.start();
   // As in a team: each user has a key, and all pay from one team.
@@ -47,7 +47,7 @@ async function serve(connection: StoreConnection): Promise<void> {
     let pairs = 0;
     const client = async (request: (typeof requests)[number]) => {
       while (performance.now() < end) {
-        const hold = await ledger.hold(request);
+        const hold = await ledger.reserve(request);
         if (!hold.ok) throw new Error(`refused: ${JSON.stringify(hold.failure)}`);
         await ledger.settle(hold.value, SETTLEMENT);
         pairs += 1;
@@ -92,9 +92,9 @@ function evaluateOf(connection: StoreConnection): Evaluate {
 }
 
 /** The store, and a count of its calls. */
-function counting(accounts: Accounts) {
+function counting(accounts: CounterStore) {
   let [trips, abreast, underWay] = [0, 0, 0];
-  const call: Accounts['call'] = async (one) => {
+  const call: CounterStore['call'] = async (one) => {
     trips += 1;
     underWay += 1;
     abreast += underWay;

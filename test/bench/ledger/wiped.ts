@@ -7,8 +7,8 @@ import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import { spendWindow } from '#core/money/window.ts';
-import type { Accounts } from '#core/ports/counter-store.ts';
-import type { Hold, HoldRequest } from '#core/ports/ledger.ts';
+import type { CounterStore } from '#core/ports/counter-store.ts';
+import type { Reservation, ReservationParams } from '#core/ports/ledger.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { startRedis, whyNoRedis } from '../../support/redis.ts';
@@ -38,7 +38,7 @@ export async function benchWiped(): Promise<string> {
     const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: uid });
     const epochs = database.epochs(uid);
     const books = { ...database, ...database.accountBooks(uid, SURROUNDINGS.random) };
-    const own = { instanceUid: uid, accounts, books, epochs, outbox: NO_OUTBOX };
+    const own = { instanceUid: uid, counterStore: accounts, database: books, epochs, journal: NO_OUTBOX };
     const ledger = createLedger({ ...SURROUNDINGS, ...own });
     await ledger.start();
     const scopes = Array.from({ length: SCOPES }, () => makeScope('key'));
@@ -93,16 +93,16 @@ export async function benchWiped(): Promise<string> {
   }
 }
 
-async function insist(ledger: StartableLedger, request: HoldRequest): Promise<Hold> {
+async function insist(ledger: StartableLedger, request: ReservationParams): Promise<Reservation> {
   for (;;) {
-    const hold = await ledger.hold(request);
+    const hold = await ledger.reserve(request);
     if (hold.ok) return hold.value;
     if (hold.failure.reason !== 'unavailable') throw new Error(`refused: ${hold.failure.reason}`);
     await pause(10);
   }
 }
 
-async function loadAll(accounts: Accounts, epoch: number, counters: ReadonlyArray<ScopeWindow>): Promise<void> {
+async function loadAll(accounts: CounterStore, epoch: number, counters: ReadonlyArray<ScopeWindow>): Promise<void> {
   for (let at = 0; at < counters.length; at += AT_ONCE)
     await accounts.load(
       epoch,

@@ -111,7 +111,7 @@ export async function spend(connection: DatabaseConnection, count: number): Prom
     rows.map(({ scope_id: scopeId, anchor }) => ({
       id: ids.next(),
       kind: 'settled' as const,
-      charges: [{ scopeId, window: { start: Number(anchor), end: Number(anchor) + 30 * 86_400_000 } }],
+      scopeWindows: [{ scopeId, window: { start: Number(anchor), end: Number(anchor) + 30 * 86_400_000 } }],
       cost: 1_234_567n,
       tokens: { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 },
       model: 'small',

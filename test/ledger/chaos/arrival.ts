@@ -57,5 +57,5 @@ async function spentOf({ accounts }: Harness, counter: ScopeWindow): Promise<big
 /** Whether nothing is held, not even ahead of requests. */
 async function isFree({ accounts }: Harness, counter: ScopeWindow): Promise<boolean> {
   const [state] = await accounts.read([counter]);
-  return state?.held === 0n;
+  return state?.reserved === 0n;
 }

@@ -9,8 +9,8 @@ import { openRedis } from '#adapters/redis/tcp.ts';
 import { toKeyValue } from '#core/keys/key-value.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Accounts } from '#core/ports/counter-store.ts';
-import type { AccountBooks } from '#core/ports/ledger-database.ts';
+import type { CounterStore } from '#core/ports/counter-store.ts';
+import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import { type Child, startChild } from '../../support/child.ts';
@@ -51,8 +51,8 @@ export interface Harness {
   readonly instanceUid: string;
   readonly kind: StoreKind;
   /** The store and its books, seen from outside the gateways. */
-  readonly accounts: Accounts;
-  readonly books: AccountBooks;
+  readonly accounts: CounterStore;
+  readonly books: LedgerDatabase;
   stop(): Promise<void>;
 }
 

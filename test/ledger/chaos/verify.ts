@@ -138,11 +138,11 @@ const untilRest = (harness: Harness): Promise<string[]> =>
 /** Without requests, only the accounts of running gateways are left, with nothing in them. */
 async function leftovers({ accounts, gateways }: Harness): Promise<string[]> {
   const { counters } = await accounts.loaded('0', 100);
-  const held = (await accounts.read(counters)).filter((counter) => counter?.held !== 0n);
+  const held = (await accounts.read(counters)).filter((counter) => counter?.reserved !== 0n);
   const known = await accounts.accounts(false, 100);
   const unbooked = known.filter((account) => account.unbooked > 0);
   return [
-    ...held.map((counter) => `${counter?.held} nano-dollars are held`),
+    ...held.map((counter) => `${counter?.reserved} nano-dollars are held`),
     ...unbooked.map(({ account }) => `${account} has an unbooked batch`),
     ...(known.length > gateways.length ? [`${gateways.length} gateways have ${known.length} accounts`] : []),
   ];

@@ -24,7 +24,7 @@ export function clientSteps(course: Course): Option[] {
       return gateway?.isFrozen === true ? [] : step('asks', () => ask(course, request, gateway));
     }
     const { stage, gateway, grow, grown } = request;
-    if (stage !== 'held' || gateway?.isDead !== false || gateway.isFrozen) return [];
+    if (stage !== 'reserved' || gateway?.isDead !== false || gateway.isFrozen) return [];
     if (grow !== undefined && grown === undefined) return step('grows', () => enlarge(course, request, grow));
     return request.end === 'never' && !course.isLast ? [] : step('ends', () => end(course, request));
   });
@@ -47,9 +47,9 @@ function ask(course: Course, request: Request, gateway: Gateway | undefined): vo
   request.limits = new Map(of.map(({ scopeId, budget }) => [scopeId, BigInt(budget?.limit ?? 0)]));
   for (const [scopeId, limit] of request.limits) gateway.limits.set(scopeId, limit);
   const before = new Set(course.requests.filter(({ hold }) => hold !== undefined));
-  void gateway.ledger.hold({ scopes: of, amount, minAmount, model: name, identifier: 'entry' }).then((result) => {
+  void gateway.ledger.reserve({ scopes: of, amount, minAmount, model: name, identifier: 'entry' }).then((result) => {
     if (!result.ok) request.stage = result.failure.reason === 'unavailable' ? 'unavailable' : 'refused';
-    else Object.assign(request, { stage: 'held', hold: result.value, size: result.value.amount });
+    else Object.assign(request, { stage: 'reserved', hold: result.value, size: result.value.amount });
     if (!result.ok) return;
     const since = course.requests.filter((other) => other.hold !== undefined && !before.has(other));
     verifyAdmission(course, request, since);
@@ -65,12 +65,12 @@ function enlarge(course: Course, request: Request, by: bigint): void {
   if (course.isStale) course.excused.add(request);
   const before = new Set(course.requests.filter((other) => other.hold !== undefined));
   // A window that is over keeps its limit, whatever later requests bring.
-  const over = hold.charges.filter(({ window }) => window.end <= course.shared.store.now());
+  const over = hold.scopeWindows.filter(({ window }) => window.end <= course.shared.store.now());
   const known = { limits: new Map(gateway.limits) };
   for (const { scopeId } of over) known.limits.set(scopeId, request.limits.get(scopeId) ?? 0n);
   void gateway.ledger.grow(hold, by).then(({ ok }) => {
     const grown = ok ? by : 0n;
-    Object.assign(request, { stage: 'held', grown, size: request.size + grown });
+    Object.assign(request, { stage: 'reserved', grown, size: request.size + grown });
     const { name, size } = request;
     if (hold.amount !== size) course.wrong.push(`${name} has grown to ${size}, and its hold is ${hold.amount}`);
     const since = course.requests.filter((other) => other.hold !== undefined && !before.has(other));
@@ -83,7 +83,7 @@ function enlarge(course: Course, request: Request, by: bigint): void {
 function stream(request: Request): void {
   const { hold, gateway } = request;
   const known = knownOf(request);
-  if (hold !== undefined && known !== undefined) gateway?.ledger.progress(hold, () => known);
+  if (hold !== undefined && known !== undefined) gateway?.ledger.trackStream(hold, () => known);
 }
 
 function end({ shared: { stage } }: Course, request: Request): void {

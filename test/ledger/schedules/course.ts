@@ -1,5 +1,5 @@
 // The course of a schedule: its requests, its faults, and their observed outcomes for the verification at the end.
-import type { Hold } from '#core/ports/ledger.ts';
+import type { Reservation } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Gateway, Shared } from './gateway.ts';
@@ -57,9 +57,9 @@ export interface Scene {
 
 export interface Request extends Wish {
   readonly name: string;
-  stage: 'new' | 'asked' | 'held' | 'growing' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
+  stage: 'new' | 'asked' | 'reserved' | 'growing' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
   gateway: Gateway | undefined;
-  hold: Hold | undefined;
+  hold: Reservation | undefined;
   /** The size of its hold as its client knows it, and the growth in it; undefined: none was asked for yet. */
   size: bigint;
   grown: bigint | undefined;
@@ -109,7 +109,7 @@ export const costOf = ({ size, grown = 0n, amount, cost }: Request): bigint => {
 export const knownOf = ({ known, grown = 0n }: Request): bigint | undefined =>
   known === undefined ? undefined : known + grown;
 /** Whether a client has the hold. */
-export const isHeld = ({ stage }: Request): boolean => stage === 'held' || stage === 'growing';
+export const isHeld = ({ stage }: Request): boolean => stage === 'reserved' || stage === 'growing';
 
 /** Whether its hold is on the disk of its process. */
 export const isWritten = ({ gateway, hold }: Request): boolean =>

@@ -9,7 +9,7 @@ import { type Course, costOf, isHeld, isWritten, knownOf, type Request, sizeOf }
  */
 export function verifyAdmission(course: Course, request: Request, since: ReadonlyArray<Pick<Request, 'limits'>>): void {
   if (course.excused.has(request)) return;
-  for (const charge of request.hold?.charges ?? []) {
+  for (const charge of request.hold?.scopeWindows ?? []) {
     const known = [request.gateway, ...since].map((one) => one?.limits.get(charge.scopeId) ?? 0n);
     const limit = known.reduce((high, one) => (one > high ? one : high)) + allowanceOf(course, charge);
     const owed = course.requests.reduce((all, each) => (isIn(each, charge) ? all + owedOf(course, each) : all), 0n);
@@ -27,7 +27,7 @@ export const allowanceOf = ({ requests, excused }: Course, of: ScopeWindow): big
   }, 0n);
 
 const isIn = ({ hold }: Request, { scopeId, window }: ScopeWindow): boolean =>
-  hold?.charges.some((charge) => charge.scopeId === scopeId && charge.window.start === window.start) === true;
+  hold?.scopeWindows.some((charge) => charge.scopeId === scopeId && charge.window.start === window.start) === true;
 
 function owedOf({ vanished, struck }: Course, request: Request): bigint {
   const { stage, gateway, end } = request;

@@ -12,7 +12,7 @@ const BACK_AFTER = 200;
 /** A process with a full disk is killed then. */
 const DIES_AFTER = 60;
 const OLDEST_SNAPSHOT = 30;
-const ANSWER_PARTS = ['accounts', 'lines', 'asks', 'ended'] as const;
+const ANSWER_PARTS = ['accounts', 'counters', 'replies', 'ended'] as const;
 /** Clocks are set by so much. */
 const SETS = [-3_600_000, -3000, 25_000, 3_600_000];
 

@@ -3,9 +3,9 @@
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/journal.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import type { Metrics } from '#core/ports/clock.ts';
-import type { AccountCall, Accounts } from '#core/ports/counter-store.ts';
-import type { OutboxRecord } from '#core/ports/journal.ts';
-import type { AccountBooks } from '#core/ports/ledger-database.ts';
+import type { AccountCall, CounterStore } from '#core/ports/counter-store.ts';
+import type { JournalRecord } from '#core/ports/journal.ts';
+import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';
 import type { Process, Stage, Whom } from './stage.ts';
@@ -24,7 +24,7 @@ export interface Gateway extends Process {
   readonly limits: Map<string, bigint>;
 }
 
-export type AnswerPart = 'accounts' | 'lines' | 'asks' | 'ended';
+export type AnswerPart = 'accounts' | 'counters' | 'replies' | 'ended';
 
 export interface Shared {
   readonly stage: Stage;
@@ -56,16 +56,16 @@ export function startGateway(shared: Shared, name: string, folder: MemoryFolder)
   const ledger = createLedger({
     ...{ instanceUid: 'instance-1', clock: { now: () => stage.now() + process.ahead }, timer, log: createMemoryLog() },
     ...{ monotonic: { now: stage.now }, metrics: countIn(shared.counted), ids: { next: nextId }, process: name },
-    accounts: failing(
+    counterStore: failing(
       process,
       through(stage, process, { whom: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
     ),
     epochs: through(stage, process, { whom: 'database', part: database.epochs }),
-    books: {
+    database: {
       ...through(stage, process, { whom: 'database', part: database.books, labelOf: labelOfBooks }),
       scopesOfOtherInstances: async () => new Set(),
     },
-    outbox: diskOf(stage, process, folder),
+    journal: diskOf(stage, process, folder),
   });
   const start = (): void => void ledger.start().catch(() => timer(START_AGAIN, start));
   start();
@@ -73,7 +73,7 @@ export function startGateway(shared: Shared, name: string, folder: MemoryFolder)
 }
 
 /** Answers that cannot be applied as a whole, where the process fails at them. */
-const failing = (by: Pick<Gateway, 'failsAt'>, accounts: Accounts): Accounts => ({
+const failing = (by: Pick<Gateway, 'failsAt'>, accounts: CounterStore): CounterStore => ({
   ...accounts,
   async call(call) {
     const reply = await accounts.call(call);
@@ -84,8 +84,11 @@ const failing = (by: Pick<Gateway, 'failsAt'>, accounts: Accounts): Accounts => 
       throw new Error('our own error');
     };
     // Some of the lines have been applied by then.
-    if (failsAt === 'lines')
-      return { ...reply, lines: Object.defineProperty([...reply.lines], reply.lines.length >> 1, { get: fail }) };
+    if (failsAt === 'counters')
+      return {
+        ...reply,
+        counters: Object.defineProperty([...reply.counters], reply.counters.length >> 1, { get: fail }),
+      };
     return Object.defineProperty({ ...reply }, failsAt, { get: fail });
   },
 });
@@ -116,21 +119,21 @@ const labelOf =
     if (name !== 'call') return typeof second === 'string' ? `${name} ${tail(second)}` : name;
     const call = first as AccountCall;
     owners.set(call.account, by);
-    const lines = call.lines.map(({ scopeId, window, limit, spend, risk, returned, registered, ahead }) => {
+    const lines = call.changes.map(({ scopeId, window, limit, spend, risk, returned, registered, ahead }) => {
       const figures = Object.entries({ spend, risk, returned, registered, ahead }).filter(([, each]) => each !== 0n);
       return ` ${scopeId} ${window.end - Date.UTC(2026, 0, 10)} of ${limit}${figures.map(([what, each]) => ` ${what} ${each}`).join('')};`;
     });
-    const asks = call.asks.map(({ lines: of, amount }) => ` asks ${amount} of ${of};`);
-    const ends = call.ends.map((id) => ` ends ${tail(id)}`);
+    const asks = call.requests.map(({ counters: of, amount }) => ` asks ${amount} of ${of};`);
+    const ends = call.previousAccounts.map((id) => ` ends ${tail(id)}`);
     const what = [...lines, ...asks, ...ends].join('');
     return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.booked} booked${call.isLast ? ', last' : ''}):${what}`;
   };
 
-function labelOfBooks(name: string, [first]: Parameters<AccountBooks['bookBatch']> | ReadonlyArray<unknown>): string {
+function labelOfBooks(name: string, [first]: Parameters<LedgerDatabase['bookBatch']> | ReadonlyArray<unknown>): string {
   if (name !== 'bookBatch') return name;
-  const { account, entries, isLast } = first as Parameters<AccountBooks['bookBatch']>[0];
+  const { account, rows, isLast } = first as Parameters<LedgerDatabase['bookBatch']>[0];
   const of = account === undefined ? 'by ids' : `${account.batch} of ${tail(account.id)}${isLast ? ', last' : ''}`;
-  return `book ${of}: ${entries.map(({ kind, model, cost }) => `${kind} ${model} ${cost}`)}`;
+  return `book ${of}: ${rows.map(({ kind, model, cost }) => `${kind} ${model} ${cost}`)}`;
 }
 
 const countIn = (counted: Map<string, number>): Metrics => ({
@@ -144,10 +147,10 @@ function refuse(): never {
 
 function diskOf(stage: Stage, by: Process & Pick<Gateway, 'isFull'>, folder: MemoryFolder) {
   const outbox = createMemoryOutbox(folder);
-  const refusing = { append: async (record: OutboxRecord) => (by.isFull ? refuse() : outbox.append(record)) };
+  const refusing = { append: async (record: JournalRecord) => (by.isFull ? refuse() : outbox.append(record)) };
   return {
     ...through(stage, by, { whom: 'disk', part: refusing }),
-    recover: () => outbox.recover(),
+    replay: () => outbox.replay(),
     done: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : outbox.done(ids)),
     ...{ discard: outbox.discard, close: outbox.close },
   };

@@ -110,8 +110,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/counters.ts`,
-        line: 'const left = escrow - returning - owed;',
-        becomes: 'const left = escrow - owed;',
+        line: 'const left = escrow - returning - pending;',
+        becomes: 'const left = escrow - pending;',
       },
     ],
   },
@@ -138,8 +138,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account.ts`,
-        line: 'Object.assign(counter, NOTHING_TOLD);',
-        becomes: 'Object.assign(counter, { ...NOTHING_TOLD, escrow: counter.escrow });',
+        line: 'Object.assign(counter, NOTHING_REPORTED);',
+        becomes: 'Object.assign(counter, { ...NOTHING_REPORTED, escrow: counter.escrow });',
       },
     ],
   },
@@ -171,7 +171,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'account.untold = [...account.sent, ...account.untold];',
+        line: 'account.unreported = [...account.inFlight, ...account.unreported];',
         becomes: 'account.untold = [...account.sent, ...account.sent, ...account.untold];',
       },
     ],
@@ -181,7 +181,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/booking.ts`,
-        line: 'account.sealed = account.collecting;',
+        line: 'account.sealedBatch = account.openBatch;',
         becomes: 'account.sealed = [...account.collecting, ...account.untold.splice(0)];',
       },
     ],
@@ -193,7 +193,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/booking.ts`,
-        line: 'if (account.collecting.length === 0 || account.sent.length > 0) return false;',
+        line: 'if (account.openBatch.length === 0 || account.inFlight.length > 0) return false;',
         becomes: 'if (account.collecting.length === 0) return false;',
       },
     ],
@@ -204,7 +204,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/previous-accounts.ts`,
-        line: 'oweAgain(account, { entry: toCorrection(charge, account.now()), since: clock.now() });',
+        line: 'requeue(account, { row: toCorrection(charge, account.now()), endedAt: clock.now() });',
         becomes: ';',
       },
     ],
@@ -216,7 +216,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'return { scopeId, window, limit, spend, risk, registered: 0n, ...wanted };',
+        line: 'return { scopeId, window, limit, spend, risk: atRisk, registered: 0n, ...wanted };',
         becomes: 'return { scopeId, window, limit, spend, risk: 0n, registered: 0n, ...wanted };',
       },
     ],
@@ -245,20 +245,20 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/settlement.ts`,
-        line: "const isWritten = await append(context, { type: 'settle', entry });",
-        becomes: "const isWritten = true;\n    void append(context, { type: 'settle', entry });",
+        line: "const isWritten = await append(context, { type: 'settle', row: entry });",
+        becomes: "const isWritten = true;\n    void append(context, { type: 'settle', row: entry });",
       },
     ],
   },
   {
     name: 'a restart that does not read the outbox',
     scene: { faults: { die: 1 } },
-    edits: [{ file: `${CORE}/membership.ts`, line: 'await outbox.recover()', becomes: '[]' }],
+    edits: [{ file: `${CORE}/membership.ts`, line: 'await journal.replay()', becomes: '[]' }],
   },
   {
     name: 'an outbox that lacks records and stays',
     scene: { wishes: WITH_STREAMS.wishes, faults: { full: 1 } },
-    edits: [{ file: `${CORE}/ledger.ts`, line: '  outbox.discard();', becomes: '' }],
+    edits: [{ file: `${CORE}/ledger.ts`, line: '  journal.discard();', becomes: '' }],
   },
   {
     name: 'a request that waits over the stop and is admitted',
@@ -271,7 +271,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/membership.ts`,
-        line: 'const registered = limit === undefined ? 0n : live + (owed > sent ? owed - sent : 0n);',
+        line: 'const registered = limit === undefined ? 0n : live + (pending > pendingInFlight ? pending - pendingInFlight : 0n);',
         becomes: 'const registered = 0n;',
       },
     ],
@@ -283,7 +283,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/membership.ts`,
-        line: 'account.untold = account.untold.filter(({ entry }) => !booked.has(entry));',
+        line: 'account.unreported = account.unreported.filter(({ row }) => !booked.has(row));',
         becomes: 'account.untold = [];',
       },
     ],
@@ -294,7 +294,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/counter-loading.ts`,
-        line: 'accounts.load(epoch, sums)',
+        line: 'counterStore.load(epoch, sums)',
         becomes: 'accounts.load(epoch, sums.map((sum) => ({ ...sum, spent: 0n })))',
       },
     ],
@@ -390,15 +390,15 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
-        line: 'onHeld: () => resolve(add(context, live, by)),',
-        becomes: 'onHeld: () => void context.timer(30, () => resolve(add(context, live, by))),',
+        line: 'onReserved: () => resolve(add(context, live, by)),',
+        becomes: 'onReserved: () => void context.timer(30, () => resolve(add(context, live, by))),',
       },
     ],
   },
   {
     name: 'an account that our own error leaves half changed goes on',
     scene: { faults: { error: 1 } },
-    edits: [{ file: `${CORE}/account-sync.ts`, line: "context.leave('error');", becomes: ';' }],
+    edits: [{ file: `${CORE}/account-sync.ts`, line: "context.leaveAccount('error');", becomes: ';' }],
   },
   {
     name: 'accounts of the dead that nobody closes',

@@ -1,7 +1,7 @@
 // Parts that processes share: a store that can be wiped and set back to any earlier step, and PostgreSQL.
 
 import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
-import type { Accounts } from '#core/ports/counter-store.ts';
+import type { CounterStore } from '#core/ports/counter-store.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { createMemoryAccountBooks, type MemoryAccountBooks } from '../../doubles/account-books.ts';
@@ -9,7 +9,7 @@ import { createMemoryBooks, type MemoryBooks } from '../../doubles/books.ts';
 import { createMemoryEpochs } from '../../doubles/epochs.ts';
 
 export interface ForgetfulStore {
-  readonly accounts: Accounts;
+  readonly accounts: CounterStore;
   wipe(): void;
   /** The number of steps that it can be set back. */
   steps(): number;
@@ -23,7 +23,7 @@ export interface ForgetfulStore {
 interface Done {
   readonly at: Millis;
   readonly isStep: boolean;
-  again(accounts: Accounts): unknown;
+  again(accounts: CounterStore): unknown;
 }
 
 /** The store rebuilds an earlier state by replaying all calls up to it, at the same times. `onMarked`: an account was closed by its lease. */
@@ -40,19 +40,19 @@ export function createForgetfulStore(now: () => Millis, onMarked: (account: stri
   };
   let inner = createMemoryAccounts({ clock, epoch: 0 });
   let done: Done[] = [];
-  const run = <T>(isStep: boolean, work: (accounts: Accounts) => Promise<T>): Promise<T> => {
+  const run = <T>(isStep: boolean, work: (accounts: CounterStore) => Promise<T>): Promise<T> => {
     done.push({ at: clock.now(), isStep, again: work });
     return work(inner);
   };
-  const accounts: Accounts = {
+  const accounts: CounterStore = {
     call: (call) => run(true, (store) => store.call(call)),
     load: (epoch, sums) => run(true, (store) => store.load(epoch, sums)),
-    async mark(epoch, account, how) {
-      const marking = await run(true, (store) => store.mark(epoch, account, how));
-      if (!how.isOwn && marking.outcome === 'marked') onMarked(account);
+    async freeze(epoch, account, how) {
+      const marking = await run(true, (store) => store.freeze(epoch, account, how));
+      if (!how.isOwn && marking.outcome === 'frozen') onMarked(account);
       return marking;
     },
-    finish: (epoch, account, isCharged) => run(true, (store) => store.finish(epoch, account, isCharged)),
+    forget: (epoch, account, isCharged) => run(true, (store) => store.forget(epoch, account, isCharged)),
     audit: (epoch, sums, rows, deadline) => run(true, (store) => store.audit(epoch, sums, rows, deadline)),
     begin: (epoch) => run(true, (store) => store.begin(epoch)),
     clear: () => run(true, (store) => store.clear()),

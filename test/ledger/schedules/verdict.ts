@@ -1,7 +1,7 @@
 // The verdict at rest: requests against what clients saw, counters against their entries, accounts that are left, headroom by holds.
 
 import { spendWindow } from '#core/money/window.ts';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
@@ -40,7 +40,7 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
   ];
 }
 
-const entriesOf = ({ shared }: Course, { name }: Request): ReadonlyArray<Entry> =>
+const entriesOf = ({ shared }: Course, { name }: Request): ReadonlyArray<LedgerRow> =>
   shared.database.entries().filter(({ model }) => model === name);
 const sum = (costs: ReadonlyArray<{ readonly cost: bigint }>): bigint =>
   costs.reduce((all, { cost }) => all + cost, 0n);
@@ -90,7 +90,7 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
   );
   const isForgetful = course.struck.has('wipe') || course.struck.has('restore');
   const counters = new Map<string, ScopeWindow>();
-  for (const charge of [...charges, ...course.requests.flatMap(({ hold }) => hold?.charges ?? [])])
+  for (const charge of [...charges, ...course.requests.flatMap(({ hold }) => hold?.scopeWindows ?? [])])
     counters.set(counterKey(charge), { scopeId: charge.scopeId, window: charge.window });
   for (const [key, { scopeId }] of counters) {
     const charged = sum(charges.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
@@ -98,7 +98,7 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
     for (const request of course.requests) {
       const { hold, scopes, stage, grow = 0n, grown, isUncovered } = request;
       const isIn = hold
-        ? hold.charges.some((of) => counterKey(of) === key)
+        ? hold.scopeWindows.some((of) => counterKey(of) === key)
         : scopes.some((of) => scopeId === `scope-${of}`);
       if (!isIn || !isGone(course, request) || entriesOf(course, request).length > 0) continue;
       const [size, cost, known] = [sizeOf(request), costOf(request), knownOf(request)];
@@ -118,18 +118,22 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
 async function verifyCounters(course: Course): Promise<string[]> {
   const { shared, scopes, scene } = course;
   const entries = shared.database.entries();
-  const counters = new Map(entries.flatMap(({ charges }) => charges.map((of) => [counterKey(of), of] as const)));
+  const counters = new Map(
+    entries.flatMap(({ scopeWindows }) => scopeWindows.map((of) => [counterKey(of), of] as const)),
+  );
   for (const scope of scopes) counters.set(counterKey(counterOf(course, scope)), counterOf(course, scope));
   const all = [...counters.values()];
   const sums = await shared.database.books.sums(all);
   const shown = await shared.store.accounts.read(all);
   return all.flatMap((of, at) => {
     const wrong: string[] = [];
-    const paid = sum(entries.filter(({ charges }) => charges.some((each) => counterKey(each) === counterKey(of))));
-    const { spent = paid, held = 0n } = shown[at] ?? {};
+    const paid = sum(
+      entries.filter(({ scopeWindows }) => scopeWindows.some((each) => counterKey(each) === counterKey(of))),
+    );
+    const { spent = paid, reserved = 0n } = shown[at] ?? {};
     if (sums[at]?.spent !== paid) wrong.push(`${of.scopeId}: entries are ${paid}, their sum is ${sums[at]?.spent}`);
     if (spent !== paid) wrong.push(`${of.scopeId}: the counter shows ${spent}, entries are ${paid}`);
-    if (held !== 0n) wrong.push(`${of.scopeId}: ${held} are held for nobody`);
+    if (reserved !== 0n) wrong.push(`${of.scopeId}: ${reserved} are held for nobody`);
     const limit = scene.limits[scopes.findIndex(({ scopeId }) => scopeId === of.scopeId)] ?? 0n;
     const allowed = limit + allowanceOf(course, of);
     if (paid > allowed) wrong.push(`${of.scopeId}: ${paid} were spent of ${limit} (${allowed} at most)`);
@@ -170,8 +174,8 @@ async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<
     const tried: string[] = [];
     for (const amount of [left + 1n, left]) {
       const request = { scopes: [scope], amount, minAmount: amount, model: 'last', identifier: 'entry' };
-      void gateway.ledger.hold(request).then((result) => {
-        tried.push(result.ok ? 'held' : result.failure.reason);
+      void gateway.ledger.reserve(request).then((result) => {
+        tried.push(result.ok ? 'reserved' : result.failure.reason);
         if (result.ok) void gateway.ledger.release(result.value);
       });
       await calm(2500);

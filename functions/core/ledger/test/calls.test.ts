@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { MAX_ASKS, MAX_LINES } from '../../ports/counter-store.ts';
+import { MAX_COUNTERS, MAX_REQUESTS } from '../../ports/counter-store.ts';
 import type { StartableLedger } from '../ledger.ts';
 import { createScene, heldOf, requestOf, type Scene, scopeOf, settlementOf } from './scenario.promises.ts';
 
@@ -11,29 +11,29 @@ beforeEach(async () => {
   ledger = await scene.start();
 });
 
-const most = (): number => Math.max(...scene.calls.map(({ lines }) => lines.length));
+const most = (): number => Math.max(...scene.calls.map(({ changes }) => changes.length));
 
 describe('two thousand counters in a tick', () => {
   const team = scopeOf('team', 1_000_000n, { kind: 'team' });
   const keys = Array.from({ length: 2000 }, (_, index) => scopeOf(`key-${index}`, 1000n));
 
   test('are split into calls of at most 256, and every request keeps all its counters', async () => {
-    const held = await scene.ended(Promise.all(keys.map((key) => ledger.hold(requestOf(10n, key, team)))));
+    const held = await scene.ended(Promise.all(keys.map((key) => ledger.reserve(requestOf(10n, key, team)))));
     expect(held.value.every(({ ok }) => ok)).toBe(true);
     await scene.time.advance(200);
     for (const result of held.value) void ledger.settle(heldOf(result), settlementOf(7n));
     await scene.time.advance(2000);
-    expect(most()).toBeLessThanOrEqual(MAX_LINES);
-    expect(Math.max(...scene.calls.map(({ asks }) => asks.length))).toBeLessThanOrEqual(MAX_ASKS);
+    expect(most()).toBeLessThanOrEqual(MAX_COUNTERS);
+    expect(Math.max(...scene.calls.map(({ requests }) => requests.length))).toBeLessThanOrEqual(MAX_REQUESTS);
     expect(scene.entries.entries()).toHaveLength(2000);
     expect(await scene.spent(ledger, team)).toBe(14_000n);
     for (const key of [0, 999, 1999]) expect(await scene.spent(ledger, keys[key] ?? team)).toBe(7n);
   });
 
   test('each ask names its counters once, where many share them', async () => {
-    await scene.ended(Promise.all(keys.slice(0, 60).map((key) => ledger.hold(requestOf(10n, key, team)))));
-    for (const { lines } of scene.calls) {
-      const names = lines.map(({ scopeId, window }) => `${scopeId} ${window.start}`);
+    await scene.ended(Promise.all(keys.slice(0, 60).map((key) => ledger.reserve(requestOf(10n, key, team)))));
+    for (const { changes } of scene.calls) {
+      const names = changes.map(({ scopeId, window }) => `${scopeId} ${window.start}`);
       expect(new Set(names).size).toBe(names.length);
     }
   });
@@ -57,7 +57,7 @@ describe('a process without requests', () => {
     scene.wipe();
     scene.calls.length = 0;
     await scene.time.advance(3000);
-    expect(scene.calls.flatMap(({ lines }) => lines)).toEqual([]);
+    expect(scene.calls.flatMap(({ changes }) => changes)).toEqual([]);
   });
 });
 

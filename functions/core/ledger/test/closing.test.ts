@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { AccountBooks } from '../../ports/ledger-database.ts';
+import type { LedgerDatabase } from '../../ports/ledger-database.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
   createProcess,
@@ -41,7 +41,7 @@ describe('a process that died with its disk', () => {
     expect(booked()).toEqual([['expired', 30n]]);
     expect(logged()).toEqual([['warn', { entries: 1, sum: '30' }]]);
     expect(await outcomeOf(one, 71n)).toBe('exceeded');
-    expect(await outcomeOf(one, 70n)).toBe('held');
+    expect(await outcomeOf(one, 70n)).toBe('reserved');
   });
 
   test('is charged what it told and had not booked, and not again what PostgreSQL has', async () => {
@@ -113,7 +113,7 @@ describe('a process that died with its disk', () => {
     }
     process.is.dead = true;
     await scene.time.advance(30 * SECOND);
-    expect((await scene.tryHold(one, requestOf(98_000n, wide))).outcome).toBe('held');
+    expect((await scene.tryHold(one, requestOf(98_000n, wide))).outcome).toBe('reserved');
   });
 });
 
@@ -140,7 +140,7 @@ describe('a process that slept while its lease ended', () => {
       ['settled', 20n],
     ]);
     expect(await scene.spent(one, key)).toBe(20n);
-    expect(await outcomeOf(one, 80n)).toBe('held');
+    expect(await outcomeOf(one, 80n)).toBe('reserved');
   });
 
   test('corrects each counter once, where it held money of several', async () => {
@@ -241,7 +241,7 @@ test('a process that closed itself and told less than it booked is audited befor
   expect(booked()).toEqual([['settled', 60n]]);
   for (let second = 0; second < 25; second += 1) {
     const { outcome } = await scene.tryHold(one, requestOf(41n, key));
-    expect(outcome).not.toBe('held');
+    expect(outcome).not.toBe('reserved');
     await scene.time.advance(SECOND);
   }
   expect(await scene.spent(one, key)).toBe(60n);
@@ -262,14 +262,14 @@ test.each([
   scene.books.part = { ...part, ...broken };
   await scene.time.advance(30 * SECOND);
   scene.books.part = part;
-  expect(await outcomeOf(one, 41n)).not.toBe('held');
+  expect(await outcomeOf(one, 41n)).not.toBe('reserved');
   await scene.time.advance(5 * SECOND);
   expect(await scene.spent(one, key)).toBe(60n);
-  expect(await outcomeOf(one, 40n)).toBe('held');
+  expect(await outcomeOf(one, 40n)).toBe('reserved');
 });
 
 /** Rows that show another batch at each reading. */
-function movingRows(): AccountBooks['rows'] {
+function movingRows(): LedgerDatabase['rows'] {
   let booked = 0;
   return async (accounts) => {
     booked += 1;

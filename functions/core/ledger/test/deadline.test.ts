@@ -34,7 +34,7 @@ describe('a request is refused within a second of its arrival when a part does n
     expect(await answerTo(1n)).toMatchObject(unavailable);
     scene.books.behaviour = 'up';
     await scene.time.advance(3000);
-    expect(await answerTo(1n)).toMatchObject({ outcome: 'held' });
+    expect(await answerTo(1n)).toMatchObject({ outcome: 'reserved' });
     scene.store.behaviour = 'hangs';
     await scene.time.advance(1000);
     expect(await answerTo(1n)).toMatchObject(unavailable);
@@ -59,7 +59,7 @@ describe('a request is refused within a second of its arrival when a part does n
     const began = scene.time.clock.now();
     const after: number[] = [];
     const watch = (waited: number) =>
-      ledger.hold({ ...requestOf(1n, key), waited }).then(() => after.push(scene.time.clock.now() - began));
+      ledger.reserve({ ...requestOf(1n, key), waited }).then(() => after.push(scene.time.clock.now() - began));
     void watch(0);
     await scene.time.advance(100);
     void watch(400);
@@ -72,7 +72,7 @@ describe('a distant store, 200 ms a call, is not unresponsive', () => {
   test('a hold of a loaded budget is answered, and a refusal by holds says so', async () => {
     await scene.take(ledger, 1n, key);
     pace(() => 200);
-    expect(await answerTo(50n)).toMatchObject({ outcome: 'held' });
+    expect(await answerTo(50n)).toMatchObject({ outcome: 'reserved' });
     expect(await answerTo(60n)).toMatchObject({ outcome: 'busy', millis: 900 });
   });
 
@@ -80,7 +80,7 @@ describe('a distant store, 200 ms a call, is not unresponsive', () => {
     const first = await scene.take(ledger, 100n, key);
     pace(() => 100);
     const answered = await answerTo(60n, { 550: () => ledger.settle(first, settlementOf(40n)) });
-    expect(answered.outcome).toBe('held');
+    expect(answered.outcome).toBe('reserved');
   });
 });
 
@@ -112,7 +112,7 @@ describe('requests that wait for live holds share one verdict:', () => {
   });
 
   test('a thousand of them', async () => {
-    const all = Array.from({ length: 1000 }, () => ledger.hold(requestOf(1n, key)));
+    const all = Array.from({ length: 1000 }, () => ledger.reserve(requestOf(1n, key)));
     await scene.time.advance(300);
     scene.store.behaviour = 'hangs';
     const { value } = await scene.ended(Promise.all(all));
@@ -134,7 +134,7 @@ describe('a process that was paused', () => {
         process.is.frozen = false;
       },
     });
-    expect(held).toMatchObject({ outcome: 'held' });
+    expect(held).toMatchObject({ outcome: 'reserved' });
   });
 });
 
@@ -149,13 +149,13 @@ describe('a call that a store runs late', () => {
     scene.store.part = {
       ...part,
       call: (call: AccountCall) =>
-        call.asks.length > 0 ? new Promise(() => void late.push(() => part.call(call))) : part.call(call),
+        call.requests.length > 0 ? new Promise(() => void late.push(() => part.call(call))) : part.call(call),
     };
     expect(await scene.tryHold(mortal, requestOf(99n, key))).toMatchObject(unavailable);
     process.is.dead = true;
     scene.store.part = part;
     await scene.time.advance(1000);
     for (const run of late) await run();
-    expect(await answerTo(100n)).toMatchObject({ outcome: 'held' });
+    expect(await answerTo(100n)).toMatchObject({ outcome: 'reserved' });
   });
 });

@@ -32,31 +32,31 @@ async function warm(size: Nano = 100n, scopes: ReadonlyArray<ScopePolicy> = [key
 
 const now = async (amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): Promise<string> => {
   let found = 'waits';
-  void ledger.hold(requestOf(amount, ...scopes)).then((result) => {
+  void ledger.reserve(requestOf(amount, ...scopes)).then((result) => {
     found = outcome(result);
   });
   await scene.time.settle();
   return found;
 };
 const figures = async (scope: ScopePolicy = key) => {
-  const { charges } = await scene.take(ledger, 0n, scope);
-  const [shown] = await scene.store.part.read(charges);
-  return shown ?? { spent: 0n, held: 0n };
+  const { scopeWindows } = await scene.take(ledger, 0n, scope);
+  const [shown] = await scene.store.part.read(scopeWindows);
+  return shown ?? { spent: 0n, reserved: 0n };
 };
 
 describe('a request is admitted in memory', () => {
   test('where the escrow of all its counters covers it: the store is not in its way', async () => {
     await warm(100n, [key, team]);
     scene.store.behaviour = 'hangs';
-    expect(await now(100n, key, team)).toBe('held');
-    expect(await now(100n, team)).toBe('held');
+    expect(await now(100n, key, team)).toBe('reserved');
+    expect(await now(100n, team)).toBe('reserved');
   });
 
   test('and hundreds of requests that follow share a few calls', async () => {
     await warm();
     scene.calls.length = 0;
     for (let turn = 0; turn < 100; turn += 1) {
-      heldOf(await ledger.hold(requestOf(1n, key)));
+      heldOf(await ledger.reserve(requestOf(1n, key)));
       await scene.time.advance(1);
     }
     expect(scene.calls.length).toBeLessThanOrEqual(8);
@@ -65,7 +65,7 @@ describe('a request is admitted in memory', () => {
   test('only where one counter covers it and another does not: it asks for all of them', async () => {
     await warm();
     scene.store.behaviour = 'hangs';
-    expect(await now(100n, key)).toBe('held');
+    expect(await now(100n, key)).toBe('reserved');
     expect(await now(100n, key, team)).toBe('waits');
   });
 
@@ -84,7 +84,7 @@ describe('a request is admitted in memory', () => {
     scene.store.behaviour = 'up';
     await scene.time.advance(300);
     scene.store.behaviour = 'hangs';
-    expect(await now(100n, key)).toBe('held');
+    expect(await now(100n, key)).toBe('reserved');
   });
 
   test('not where its limit is lower than the one that the escrow was got under', async () => {
@@ -96,11 +96,11 @@ describe('a request is admitted in memory', () => {
   test('and a limit that falls while its call is under way is asked again under the new one', async () => {
     await scene.take(ledger, 0n, key);
     scene.store.part = slow(scene.store.part, scene.time, () => 100);
-    const first = ledger.hold(requestOf(900_000n, key));
+    const first = ledger.reserve(requestOf(900_000n, key));
     await scene.time.advance(50);
-    const second = ledger.hold(requestOf(10n, scopeOf('key', 500_000n)));
+    const second = ledger.reserve(requestOf(10n, scopeOf('key', 500_000n)));
     await scene.time.advance(600);
-    expect([outcome(await first), outcome(await second)]).toEqual(['exceeded', 'held']);
+    expect([outcome(await first), outcome(await second)]).toEqual(['exceeded', 'reserved']);
   });
 
   test('never by escrow that was got while the limit was higher', async () => {
@@ -111,7 +111,7 @@ describe('a request is admitted in memory', () => {
     expect((await scene.tryHold(ledger, requestOf(1n, low))).outcome).toBe('busy');
     await ledger.settle(hold, settlementOf(1n));
     expect((await scene.tryHold(ledger, requestOf(500n, low))).outcome).toBe('busy');
-    expect((await scene.tryHold(ledger, requestOf(99n, low))).outcome).toBe('held');
+    expect((await scene.tryHold(ledger, requestOf(99n, low))).outcome).toBe('reserved');
   });
 });
 
@@ -122,10 +122,10 @@ describe('escrow', () => {
       await scene.time.advance(10);
     }
     await scene.time.advance(30);
-    const { spent, held } = await figures();
+    const { spent, reserved } = await figures();
     expect(spent).toBe(0n);
-    expect((held - 400_000n) * 16n).toBeLessThanOrEqual(1_000_000n - 400_000n);
-    expect(held).toBeGreaterThan(400_000n);
+    expect((reserved - 400_000n) * 16n).toBeLessThanOrEqual(1_000_000n - 400_000n);
+    expect(reserved).toBeGreaterThan(400_000n);
   });
 
   test('is none near the limit: a request asks for exactly its hold', async () => {
@@ -143,8 +143,8 @@ describe('escrow', () => {
     async (later) => {
       await scene.time.advance(later);
       await warm();
-      const { charges } = await scene.take(ledger, 100n, key);
-      const held = async () => (await scene.store.part.read(charges))[0]?.held;
+      const { scopeWindows } = await scene.take(ledger, 100n, key);
+      const held = async () => (await scene.store.part.read(scopeWindows))[0]?.reserved;
       expect(await held()).toBeGreaterThan(100n);
       await scene.time.advance(1000);
       expect(await held()).toBe(100n);
@@ -156,17 +156,17 @@ describe('escrow', () => {
     const other = await scene.start();
     await ledger.settle(await scene.take(ledger, 90n, small), settlementOf(1n));
     await scene.time.advance(50);
-    expect(await scene.tryHold(other, requestOf(99n, small))).toMatchObject({ outcome: 'held' });
+    expect(await scene.tryHold(other, requestOf(99n, small))).toMatchObject({ outcome: 'reserved' });
   });
 
   test('of one process refuses no other: it goes back where another waits', async () => {
     const other = await scene.start();
     await warm();
-    const { held } = await figures();
-    expect(held).toBeGreaterThan(0n);
+    const { reserved } = await figures();
+    expect(reserved).toBeGreaterThan(0n);
     const rest = 1_000_000n - (await figures()).spent;
     const { outcome: came, millis } = await scene.tryHold(other, requestOf(rest, key));
-    expect(came).toBe('held');
+    expect(came).toBe('reserved');
     expect(millis).toBeLessThanOrEqual(400);
   });
 
@@ -178,7 +178,7 @@ describe('escrow', () => {
     expect(await scene.tryHold(ledger, requestOf(90n, small))).toMatchObject({ outcome: 'unavailable' });
     scene.store.behaviour = 'up';
     await scene.time.advance(200);
-    expect((await scene.tryHold(other, requestOf(90n, small))).outcome).toBe('held');
+    expect((await scene.tryHold(other, requestOf(90n, small))).outcome).toBe('reserved');
   });
 
   test('of a window that is over goes back', async () => {
@@ -187,14 +187,14 @@ describe('escrow', () => {
     await warm();
     const before = { scopeId: 'key', window: { start: Date.UTC(2026, 0, 1), end: edge } };
     await scene.time.advance(1500);
-    expect((await scene.store.part.read([before]))[0]?.held).toBe(0n);
+    expect((await scene.store.part.read([before]))[0]?.reserved).toBe(0n);
   });
 });
 
 test('a free request is admitted while spend is below the limit, and asks for nothing', async () => {
   await warm();
   scene.store.behaviour = 'hangs';
-  expect(await now(0n, key)).toBe('held');
+  expect(await now(0n, key)).toBe('reserved');
 });
 
 test('two processes never hold more than the limit together, down to the last cent', async () => {
@@ -203,7 +203,7 @@ test('two processes never hold more than the limit together, down to the last ce
   let held = 0n;
   for (let turn = 0; turn < 300; turn += 1) {
     for (const one of [ledger, other]) {
-      void one.hold(requestOf(7n, small)).then((result) => {
+      void one.reserve(requestOf(7n, small)).then((result) => {
         if (result.ok) held += result.value.amount;
       });
     }

@@ -1,7 +1,7 @@
 // The law of failures: whichever step of a ledger fails, once, the account goes on, the money is right, and somebody is told.
 import { expect, test } from 'vitest';
 import type { MemoryFolder } from '#adapters/memory/journal.ts';
-import type { Hold } from '../../ports/ledger.ts';
+import type { Reservation } from '../../ports/ledger.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
   createProcess,
@@ -56,7 +56,7 @@ async function course(at: number, failure: Failure): Promise<Course> {
   for (let attempt = 0; attempt < 3; attempt += 1)
     await scene.ended(ledger.start().catch(tell)).then(() => scene.time.advance(300));
 
-  const take = async (amount: bigint): Promise<Hold | undefined> => {
+  const take = async (amount: bigint): Promise<Reservation | undefined> => {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       const { value } = await scene.tryHold(ledger, { ...requestOf(amount, key, other), tokens: 1 });
       if (value.ok) return value.value;
@@ -64,7 +64,7 @@ async function course(at: number, failure: Failure): Promise<Course> {
     }
     return undefined;
   };
-  const complete = async (hold: Hold | undefined, cost: bigint): Promise<void> => {
+  const complete = async (hold: Reservation | undefined, cost: bigint): Promise<void> => {
     if (hold === undefined) return;
     completed.set(hold.id, cost);
     await scene.ended(ledger.settle(hold, settlementOf(cost)));
@@ -80,8 +80,8 @@ async function course(at: number, failure: Failure): Promise<Course> {
 }
 
 interface Client {
-  take(amount: bigint): Promise<Hold | undefined>;
-  complete(hold: Hold | undefined, cost: bigint): Promise<void>;
+  take(amount: bigint): Promise<Reservation | undefined>;
+  complete(hold: Reservation | undefined, cost: bigint): Promise<void>;
   tell(error: unknown): void;
 }
 
@@ -89,7 +89,7 @@ async function serve(scene: Scene, ledger: StartableLedger, { take, complete, te
   const stream = await take(100n);
   if (stream) {
     await scene.ended(ledger.grow(stream, 5n).then((grown) => grown.ok || tell(JSON.stringify(grown))));
-    ledger.progress(stream, () => 7n);
+    ledger.trackStream(stream, () => 7n);
   }
   await complete(await take(50n), 30n);
   await scene.time.advance(2500);
@@ -128,9 +128,9 @@ async function longCourse(method: string, failure: Failure, end: 'works again' |
   const completed: bigint[] = [];
   for (let turn = 0; turn < 6; turn += 1) {
     await scene.time.advance(4000);
-    void ledger.hold(requestOf(100n, key, other)).then(async (held) => {
+    void ledger.reserve(requestOf(100n, key, other)).then(async (held) => {
       if (!held.ok) return;
-      ledger.progress(held.value, () => 7n);
+      ledger.trackStream(held.value, () => 7n);
       await ledger.settle(held.value, settlementOf(10n));
       completed.push(10n);
     });
@@ -141,7 +141,7 @@ async function longCourse(method: string, failure: Failure, end: 'works again' |
   if (end === 'works again') {
     isFailing = false;
     await scene.time.advance(5000);
-    expect((await scene.tryHold(ledger, requestOf(10n, key, other))).outcome, what).toBe('held');
+    expect((await scene.tryHold(ledger, requestOf(10n, key, other))).outcome, what).toBe('reserved');
   }
   isStopped = true;
   await scene.ended(ledger.close());

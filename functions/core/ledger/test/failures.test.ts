@@ -67,7 +67,7 @@ describe('a ledger that is closed', () => {
     const joining = await scene.start({ ...IMMORTAL, failureOf: record });
     other.is.frozen = true;
     scene.wipe();
-    void joining.hold(requestOf(1n, key));
+    void joining.reserve(requestOf(1n, key));
     await scene.time.advance(300);
     expect(steps.at(-1)).toBe('beat');
     expect((await scene.ended(joining.close())).millis).toBeLessThan(100);
@@ -87,7 +87,7 @@ describe('a ledger that is closed', () => {
     };
     scene.epochs.part = slow(recorded, scene.time, (method) => (method === 'beat' ? 400 : 0));
     scene.wipe();
-    void ledger.hold(requestOf(1n, key));
+    void ledger.reserve(requestOf(1n, key));
     await scene.time.advance(100);
     await scene.ended(ledger.close());
     await scene.time.advance(1000);
@@ -100,8 +100,8 @@ describe('one request whose callback throws', () => {
     const process = createProcess();
     const mortal = await scene.start(process);
     const [bad, good] = [await scene.take(mortal, 100n, key), await scene.take(mortal, 100n, key)];
-    mortal.progress(bad, throwing);
-    mortal.progress(good, () => 7n);
+    mortal.trackStream(bad, throwing);
+    mortal.trackStream(good, () => 7n);
     expect(await callsIn(30)).toBeGreaterThanOrEqual(25);
     expect(problems().filter((line) => line.includes(INJECTED))).toHaveLength(1);
     await scene.take(mortal, 1n, key);
@@ -113,7 +113,7 @@ describe('one request whose callback throws', () => {
   test('is charged at its size also if it threw after it had told what it cost', async () => {
     const hold = await scene.take(ledger, 100n, key);
     let known = () => 7n;
-    ledger.progress(hold, () => known());
+    ledger.trackStream(hold, () => known());
     await scene.time.advance(2000);
     known = throwing;
     await scene.time.advance(2000);
@@ -125,8 +125,8 @@ describe('one request whose callback throws', () => {
 
   test('stops no charge of other requests when the process ends', async () => {
     const [bad, good] = [await scene.take(ledger, 100n, key), await scene.take(ledger, 20n, key)];
-    ledger.progress(bad, throwing);
-    ledger.progress(good, () => 7n);
+    ledger.trackStream(bad, throwing);
+    ledger.trackStream(good, () => 7n);
     await scene.ended(ledger.chargeLive());
     await scene.ended(ledger.close());
     expect(costs().toSorted()).toEqual([100n, 7n]);
@@ -137,8 +137,8 @@ describe('one request whose callback throws', () => {
     const mortal = await scene.start(process);
     const [bad, good] = [await scene.take(mortal, 100n, key), await scene.take(mortal, 100n, key)];
     let isTold = false;
-    mortal.progress(bad, () => 1n, throwing);
-    mortal.progress(
+    mortal.trackStream(bad, () => 1n, throwing);
+    mortal.trackStream(
       good,
       () => 1n,
       () => {
@@ -190,7 +190,7 @@ describe('an error while an answer of the store is applied', () => {
       ...part,
       async call(call) {
         const reply = await part.call(call);
-        if (reply.outcome !== 'done' || call.asks.length === 0) return reply;
+        if (reply.outcome !== 'done' || call.requests.length === 0) return reply;
         scene.store.part = part;
         return change(reply);
       },
@@ -198,7 +198,10 @@ describe('an error while an answer of the store is applied', () => {
   }
 
   test('refuses the request that it belongs to, immediately, with the reason', async () => {
-    answerOnce((reply) => ({ ...reply, asks: reply.asks.map(() => ({ outcome: 'exceeded', counter: 9, spent: 0n })) }));
+    answerOnce((reply) => ({
+      ...reply,
+      replies: reply.replies.map(() => ({ outcome: 'exceeded', counter: 9, spent: 0n })),
+    }));
     const bad = scene.tryHold(ledger, requestOf(10n, key));
     const { value, millis } = await bad;
     expect(value).toMatchObject({
@@ -211,9 +214,9 @@ describe('an error while an answer of the store is applied', () => {
 
   test('of the whole call is told, and the account is left for another one', async () => {
     const before = await scene.take(ledger, 10n, key);
-    answerOnce((reply) => ({ ...reply, lines: Object.defineProperty([...reply.lines], 0, { get: throwing }) }));
+    answerOnce((reply) => ({ ...reply, counters: Object.defineProperty([...reply.counters], 0, { get: throwing }) }));
     const { outcome } = await scene.tryHold(ledger, requestOf(900n, key));
-    expect(outcome).toBe('held');
+    expect(outcome).toBe('reserved');
     expect(problems()).toHaveLength(1);
     expect([...scene.counted.keys()]).toContain('gateway_operator_ledger_failures_total');
     await scene.ended(ledger.settle(before, settlementOf(10n)));

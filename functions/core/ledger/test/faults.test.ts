@@ -2,8 +2,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Result } from '../../failure/result.ts';
 import { spendWindow } from '../../money/window.ts';
-import type { Hold, HoldRefusal } from '../../ports/ledger.ts';
-import type { AccountBooks } from '../../ports/ledger-database.ts';
+import type { Reservation, ReservationRefusal } from '../../ports/ledger.ts';
+import type { LedgerDatabase } from '../../ports/ledger-database.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
 import { createScene, outcome, requestOf, type Scene, scopeOf, settlementOf } from './scenario.promises.ts';
@@ -24,7 +24,7 @@ async function shownOf(scope: ScopePolicy) {
 }
 
 /** The outcome of a hold, once there is one. */
-function watch(held: Promise<Result<Hold, HoldRefusal>>): { now: string } {
+function watch(held: Promise<Result<Reservation, ReservationRefusal>>): { now: string } {
   const seen = { now: 'waiting' };
   void held.then((result) => {
     seen.now = outcome(result);
@@ -38,11 +38,11 @@ test('a request that waits over the edge of a window is held to the limit of the
   const month = 30 * 86_400_000;
   const key = scopeOf('key', 5n, { anchor: scene.time.clock.now() + 400 - month });
   await scene.take(ledger, 5n, key);
-  const second = watch(ledger.hold(requestOf(4n, key)));
+  const second = watch(ledger.reserve(requestOf(4n, key)));
   await scene.time.advance(500);
-  const third = watch(ledger.hold(requestOf(4n, key)));
+  const third = watch(ledger.reserve(requestOf(4n, key)));
   await scene.time.advance(500);
-  expect([second.now, third.now]).toEqual(['held', 'waiting']);
+  expect([second.now, third.now]).toEqual(['reserved', 'waiting']);
   expect(await shownOf(key)).toEqual({ spent: 0n, held: 4n });
 });
 
@@ -50,7 +50,7 @@ test('escrow that is granted after its request gave up goes back', async () => {
   const key = scopeOf('key', 100n);
   await ledger.settle(await scene.take(ledger, 1n, key), settlementOf(1n));
   await scene.time.advance(3000);
-  const late = watch(ledger.hold(requestOf(9n, key)));
+  const late = watch(ledger.reserve(requestOf(9n, key)));
   scene.store.behaviour = 'hangs';
   await scene.time.advance(4000);
   expect(late.now).toBe('unavailable');
@@ -61,7 +61,7 @@ test('escrow that is granted after its request gave up goes back', async () => {
 
 test('while PostgreSQL is silent the store is not asked over and over for what must be loaded first', async () => {
   scene.books.behaviour = 'hangs';
-  void ledger.hold(requestOf(1n, scopeOf('key', 100n)));
+  void ledger.reserve(requestOf(1n, scopeOf('key', 100n)));
   const before = scene.calls.length;
   await scene.time.advance(800);
   expect(scene.calls.length - before).toBeLessThan(10);
@@ -70,7 +70,7 @@ test('while PostgreSQL is silent the store is not asked over and over for what m
 test('a request that waits when the ledger stops is refused: none is admitted after the account has ended', async () => {
   const key = scopeOf('key', 5n);
   const first = await scene.take(ledger, 5n, key);
-  const second = watch(ledger.hold(requestOf(5n, key)));
+  const second = watch(ledger.reserve(requestOf(5n, key)));
   await scene.time.advance(20);
   const closing = ledger.close();
   await ledger.release(first);
@@ -98,7 +98,7 @@ describe('a store that is wiped', () => {
       expect(scene.epochs.part.current()).toMatchObject({ epoch: 1 + wiped, isOpen: true });
     }
     const first = scene.calls.filter(({ epoch, number }) => epoch > 1 && number === 1);
-    expect(first.map(({ lines }) => lines.map(({ registered }) => registered))).toEqual([[5n], [5n], [5n]]);
+    expect(first.map(({ changes }) => changes.map(({ registered }) => registered))).toEqual([[5n], [5n], [5n]]);
   });
 
   test('is rebuilt once, also where settlements are booked meanwhile', async () => {
@@ -123,7 +123,7 @@ describe('a store that is wiped', () => {
     void ledger.settle(one, settlementOf(1n));
     await scene.time.advance(50);
     const { part } = scene.books;
-    const bookBatch: AccountBooks['bookBatch'] = async (batch) => {
+    const bookBatch: LedgerDatabase['bookBatch'] = async (batch) => {
       const outcomeOfBatch = await part.bookBatch(batch);
       if (batch.account === undefined) void ledger.settle(other, settlementOf(2n));
       return outcomeOfBatch;
@@ -150,7 +150,7 @@ test('a process that hears of its call after its lease goes on', async () => {
   await scene.take(ledger, 5n, key);
   scene.store.behaviour = 'loses';
   await scene.time.advance(50);
-  void ledger.hold(requestOf(1n, key));
+  void ledger.reserve(requestOf(1n, key));
   await scene.time.advance(30_000);
   scene.store.behaviour = 'up';
   await scene.time.advance(5000);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Hold } from '../../ports/ledger.ts';
+import type { Reservation } from '../../ports/ledger.ts';
 import type { StartableLedger } from '../ledger.ts';
 import { createProcess, createScene, requestOf, type Scene, scopeOf, settlementOf, slow } from './scenario.promises.ts';
 
@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 
 /** The time from the settlement to the reply's last byte. */
-const settle = async (hold: Hold, cost: bigint, one = ledger): Promise<number> =>
+const settle = async (hold: Reservation, cost: bigint, one = ledger): Promise<number> =>
   (await scene.ended(one.settle(hold, settlementOf(cost)))).millis;
 
 describe('a reply ends', () => {
@@ -50,7 +50,7 @@ describe('a reply ends', () => {
 
   test('of a stream with what it produced since its last second told later', async () => {
     const hold = await scene.take(ledger, 100n, key);
-    ledger.progress(hold, () => 10n);
+    ledger.trackStream(hold, () => 10n);
     await scene.time.advance(2000);
     scene.store.behaviour = 'hangs';
     expect(await settle(hold, 90n)).toBe(0);
@@ -72,7 +72,7 @@ describe('process and disk are lost together: what was charged covers every comp
     scene.store.part = slow(scene.store.part, scene.time, () => 8);
     for (let turn = 0; turn < 30; turn += 1) {
       const cost = BigInt(50 + ((turn * 37) % 60));
-      void mortal.hold(requestOf(100n, key)).then(async (held) => {
+      void mortal.reserve(requestOf(100n, key)).then(async (held) => {
         if (!held.ok) return;
         await new Promise<void>((resolve) => scene.time.timer(turn % 7, resolve));
         if (process.is.dead) return;

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
-import type { Hold, HoldRequest } from '../../ports/ledger.ts';
+import type { Reservation, ReservationParams } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
@@ -52,7 +52,7 @@ const event = fc.record({
 type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
 interface Flight {
-  readonly hold: Hold;
+  readonly hold: Reservation;
   readonly scopes: ReadonlyArray<number>;
   amount: Nano;
   known: Nano | undefined;
@@ -101,9 +101,9 @@ function expectedAnswer(
 async function hold(stage: Stage, { scopes, share, minAmount }: Event): Promise<void> {
   const { scene, naive, limit, policies } = stage;
   const paying = scopes.flatMap((scope) => policies[scope] ?? []);
-  const request: HoldRequest = { ...requestOf(part(share, limit), ...paying), minAmount: part(minAmount, limit) };
+  const request: ReservationParams = { ...requestOf(part(share, limit), ...paying), minAmount: part(minAmount, limit) };
   const expected = expectedAnswer(stage, scopes, request.amount, request.minAmount);
-  const { value } = await scene.ended(stage.ledger.hold(request));
+  const { value } = await scene.ended(stage.ledger.reserve(request));
   expect(value.ok ? value.value.amount : value.failure.reason).toBe(expected);
   if (value.ok) naive.flights.push({ hold: value.value, scopes, amount: value.value.amount, known: undefined });
 }
@@ -154,7 +154,7 @@ async function play(stage: Stage, happening: Event): Promise<void> {
     await scene.ended(ledger.settle(flight.hold, settlementOf(cost)));
     charge(naive, flight, cost);
   } else if (flight.known === undefined || cost > flight.known) {
-    ledger.progress(flight.hold, () => cost);
+    ledger.trackStream(flight.hold, () => cost);
     flight.known = cost;
     await scene.time.advance(1500);
   }
@@ -198,7 +198,7 @@ test('after any events in any order each scope’s spend equals a naive count, i
         sum(
           scene.entries
             .entries()
-            .filter(({ charges }) => charges.some(({ scopeId }) => scopeId === scope))
+            .filter(({ scopeWindows }) => scopeWindows.some(({ scopeId }) => scopeId === scope))
             .map(({ cost }) => cost),
         );
       expect(['a', 'b', 'c'].map(bookedOf)).toEqual(stage.naive.spent);

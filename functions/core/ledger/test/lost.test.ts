@@ -15,7 +15,7 @@ async function streaming() {
   const ledger = await scene.start(sleeper);
   const hold = await scene.take(ledger, 100n, key);
   const endedAt: number[] = [];
-  ledger.progress(
+  ledger.trackStream(
     hold,
     () => 10n,
     () => void endedAt.push(scene.time.clock.now()),

@@ -62,7 +62,7 @@ describe('a store that goes back to an old snapshot', () => {
     restore();
     const two = await scene.start();
     expect(await tryHold(two, 51n)).toMatchObject({ outcome: 'exceeded' });
-    expect(await tryHold(two, 50n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(two, 50n)).toMatchObject({ outcome: 'reserved' });
   });
 
   test('is noticed by the successor on the same disk', async () => {
@@ -87,12 +87,12 @@ describe('a store that goes back to an old snapshot', () => {
     await scene.time.advance(500);
     process.is.dead = true;
     const { part } = scene.store;
-    const mark: typeof part.mark = async (...of) => {
-      const marking = await part.mark(...of);
+    const mark: typeof part.freeze = async (...of) => {
+      const marking = await part.freeze(...of);
       restore();
       return marking;
     };
-    scene.store.part = { ...part, mark };
+    scene.store.part = { ...part, freeze: mark };
     const two = await scene.start(undefined, scene.folder);
     expect(await scene.spent(two, key)).toBe(20n);
     expect(await tryHold(two, 81n)).toMatchObject({ outcome: 'exceeded' });

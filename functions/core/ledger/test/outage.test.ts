@@ -40,7 +40,7 @@ describe('a store that', () => {
       await scene.time.advance(5000);
       scene.store.behaviour = 'up';
       await scene.time.advance(1500);
-      expect(await tryHold(90n)).toMatchObject({ outcome: 'held' });
+      expect(await tryHold(90n)).toMatchObject({ outcome: 'reserved' });
     },
   );
 
@@ -51,7 +51,7 @@ describe('a store that', () => {
         scene.store.behaviour = 'up';
       },
     });
-    expect(await held).toMatchObject({ outcome: 'held' });
+    expect(await held).toMatchObject({ outcome: 'reserved' });
   });
 
   test('took a hold without an answer and came back after the lease: nothing is charged for it', async () => {
@@ -65,7 +65,7 @@ describe('a store that', () => {
     expect(await scene.spent(other, key)).toBe(10n);
     await scene.ended(ledger.flush());
     expect(sum()).toBe(10n);
-    expect(await tryHold(90n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(90n)).toMatchObject({ outcome: 'reserved' });
   });
 
   test.each(['refuses', 'loses', 'hangs'] as const)(
@@ -86,7 +86,9 @@ describe('a store that', () => {
 
   test('comes back to many settlements: a few calls find out, and all are booked soon', async () => {
     const free = scopeOf('free');
-    const holds = await scene.ended(Promise.all(Array.from({ length: 1000 }, () => ledger.hold(requestOf(1n, free)))));
+    const holds = await scene.ended(
+      Promise.all(Array.from({ length: 1000 }, () => ledger.reserve(requestOf(1n, free)))),
+    );
     scene.store.behaviour = 'refuses';
     for (const held of holds.value) if (held.ok) void ledger.settle(held.value, settlementOf(1n));
     await scene.time.advance(5000);
@@ -130,14 +132,14 @@ describe('a database that', () => {
       expect(scene.calls.length).toBeLessThanOrEqual(8);
       scene.books.behaviour = 'up';
       await scene.time.advance(3000);
-      expect(await tryHold(1n)).toMatchObject({ outcome: 'held' });
+      expect(await tryHold(1n)).toMatchObject({ outcome: 'reserved' });
     },
   );
 
   test('is away while one budget is unknown delays no request of another', async () => {
     await settleOne(1n);
     scene.books.behaviour = 'hangs';
-    const unknown = ledger.hold(requestOf(1n, scopeOf('unknown', 10n)));
+    const unknown = ledger.reserve(requestOf(1n, scopeOf('unknown', 10n)));
     await scene.time.advance(50);
     expect((await tryHold(1n)).millis).toBeLessThanOrEqual(10);
     expect((await scene.ended(unknown)).value.ok).toBe(false);
@@ -151,12 +153,12 @@ describe('a database that', () => {
       await settleOne(1n);
       await scene.time.advance(1000);
     }
-    expect(await tryHold(1n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(1n)).toMatchObject({ outcome: 'reserved' });
     await scene.time.advance(11_000);
     expect(await tryHold(1n)).toMatchObject({ outcome: 'unavailable', millis: 0 });
     scene.books.behaviour = 'up';
     await scene.time.advance(6000);
-    expect(await tryHold(1n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(1n)).toMatchObject({ outcome: 'reserved' });
     expect(costs()).toHaveLength(21);
   });
 
@@ -201,8 +203,8 @@ describe('a database that', () => {
     scene.books.behaviour = 'up';
     await scene.time.advance(11_000);
     expect(costs()).toEqual([1n, 2n, 2n, 2n, 2n, 2n]);
-    const { charges } = await scene.take(ledger, 1n, key);
-    expect(await scene.books.part.sums(charges)).toMatchObject([{ spent: 11n }]);
+    const { scopeWindows } = await scene.take(ledger, 1n, key);
+    expect(await scene.books.part.sums(scopeWindows)).toMatchObject([{ spent: 11n }]);
   });
 
   test('may have booked a batch whose answer was lost: a counter loaded then counts it once', async () => {
@@ -286,9 +288,9 @@ describe('an outbox that cannot be written', () => {
     const process = createProcess();
     const streaming = scene.process(process);
     await scene.ended(streaming.start());
-    streaming.progress(await scene.take(streaming, 100n, wide), () => 60n);
+    streaming.trackStream(await scene.take(streaming, 100n, wide), () => 60n);
     scene.outbox.behaviour = 'refuses';
-    streaming.progress(await scene.take(streaming, 200n, wide), () => 70n);
+    streaming.trackStream(await scene.take(streaming, 200n, wide), () => 70n);
     await scene.take(streaming, 200n, wide);
     await scene.time.advance(1500);
     process.is.dead = true;
@@ -306,7 +308,7 @@ describe('an outbox that cannot be written', () => {
     await scene.ended(ledger.settle(await scene.take(ledger, 100n, wide), settlementOf(30n)));
     scene.wipe();
     await scene.time.advance(3000);
-    expect(await scene.tryHold(ledger, requestOf(100n, wide))).toMatchObject({ outcome: 'held' });
+    expect(await scene.tryHold(ledger, requestOf(100n, wide))).toMatchObject({ outcome: 'reserved' });
     expect(await scene.spent(ledger, wide)).toBe(30n);
   });
 });
@@ -323,7 +325,9 @@ test('more than a hundred thousand unbooked entries mean that PostgreSQL is away
   await settleOne(1n);
   scene.books.behaviour = 'refuses';
   for (let done = 0; done < 100_000; done += 2000) {
-    const holds = await scene.ended(Promise.all(Array.from({ length: 2000 }, () => ledger.hold(requestOf(0n, free)))));
+    const holds = await scene.ended(
+      Promise.all(Array.from({ length: 2000 }, () => ledger.reserve(requestOf(0n, free)))),
+    );
     for (const held of holds.value) if (held.ok) void ledger.settle(held.value, settlementOf(0n));
     await scene.time.advance(5);
   }

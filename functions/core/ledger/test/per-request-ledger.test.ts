@@ -1,16 +1,16 @@
 // Ledgers of one request each, as on Workers.
 import { expect, test } from 'vitest';
-import { createStoreMemory } from '../account.ts';
+import { createStoreState } from '../account.ts';
 import { createScene, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key-1', 1000n);
 
 function createVisits() {
   const scene = createScene();
-  const isolate = createStoreMemory();
+  const isolate = createStoreState();
   const visit = async (lives = () => true) => {
     const ledger = await scene.start({ before: lives, after: lives, isDead: () => !lives(), isolate });
-    const { value } = await scene.ended(ledger.hold({ ...requestOf(30n, key), id: scene.ids.next() }));
+    const { value } = await scene.ended(ledger.reserve({ ...requestOf(30n, key), id: scene.ids.next() }));
     return { ledger, hold: heldOf(value) };
   };
   return { ...scene, visit };
@@ -46,7 +46,7 @@ test('a call that is repeated after others were done is no store that has gone b
   const { epochs, ended, store, time, visit } = createVisits();
   const { ledger } = await visit();
   store.behaviour = 'loses';
-  const asked = ledger.hold(requestOf(40n, key));
+  const asked = ledger.reserve(requestOf(40n, key));
   await time.advance(0);
   store.behaviour = 'up';
   await visit();
@@ -67,7 +67,7 @@ test('a visit is one call before its request and at most two after it, and leave
   await ended(ledger.close());
   expect(calls.length).toBeLessThanOrEqual(3);
   expect(await store.part.accounts(false, 10)).toEqual([]);
-  expect(await store.part.read(hold.charges)).toEqual([{ spent: 26n, held: 0n }]);
+  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 26n, held: 0n }]);
   calls.length = 0;
   await time.advance(10_000);
   expect(calls).toEqual([]);
@@ -86,7 +86,7 @@ test('a visit that outlives a lease renews it with a call every five seconds, an
   await ended(ledger.settle(hold, settlementOf(25n)));
   await ended(ledger.close());
   expect(entries.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
-  expect(await store.part.read(hold.charges)).toEqual([{ spent: 25n, held: 0n }]);
+  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 25n, held: 0n }]);
 });
 
 test('a visit whose hold grows is one more call, and is charged whole where it dies', async () => {
@@ -96,7 +96,7 @@ test('a visit whose hold grows is one more call, and is charged whole where it d
   calls.length = 0;
   expect((await ended(ledger.grow(hold, 20n))).value).toEqual({ ok: true, value: undefined });
   expect([calls.length, hold.amount]).toEqual([1, 50n]);
-  expect(await store.part.read(hold.charges)).toEqual([{ spent: 0n, held: 50n }]);
+  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 0n, held: 50n }]);
   isAlive = false;
   await time.advance(60_000);
   const next = await visit();
@@ -116,7 +116,7 @@ test('a visit whose request was released books nothing and leaves nothing', asyn
 
 test('many visits at once never hold more than the limit', async () => {
   const { start, ended, ids, tryHold } = createVisits();
-  const isolate = createStoreMemory();
+  const isolate = createStoreState();
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, async () => {
       const ledger = await start({ before: () => true, after: () => true, isDead: () => false, isolate });
@@ -124,7 +124,7 @@ test('many visits at once never hold more than the limit', async () => {
     }),
   );
   await ended(Promise.resolve());
-  expect(outcomes.filter((each) => each === 'held')).toHaveLength(33);
+  expect(outcomes.filter((each) => each === 'reserved')).toHaveLength(33);
 });
 
 test('a visit that remembers an epoch which is over joins the new one', async () => {

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
-import type { Hold } from '../../ports/ledger.ts';
+import type { Reservation } from '../../ports/ledger.ts';
 import type { RateLimit } from '../../ports/rates.ts';
 import type { StartableLedger } from '../ledger.ts';
 import { createScene, requestOf, type Scene, scopeOf, settlementOf } from './scenario.promises.ts';
@@ -31,7 +31,7 @@ interface Count {
 }
 
 interface Flight {
-  readonly hold: Hold;
+  readonly hold: Reservation;
   readonly by: StartableLedger;
   readonly reserved: number;
   counts: Count[];
@@ -61,7 +61,7 @@ async function take(course: Course, { by: which, reserved }: Event): Promise<voi
   const by = processes[which];
   if (by === undefined) return;
   const request = { ...requestOf(0n, KEY), tokens: reserved, entries: ENTRIES };
-  const { value: result } = await scene.ended(by.hold(request));
+  const { value: result } = await scene.ended(by.reserve(request));
   if (!result.ok) return;
   const hold = result.value;
   const tokens = Math.min(reserved, LIMIT);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Hold, HoldRequest } from '../../ports/ledger.ts';
+import type { Reservation, ReservationParams } from '../../ports/ledger.ts';
 import type { RateLimits, ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
@@ -22,15 +22,15 @@ beforeEach(async () => {
 
 const limited = (scopeId: string, limits: RateLimits, limit?: bigint): ScopePolicy =>
   scopeOf(scopeId, limit, { limits });
-const ask = (...scopes: ReadonlyArray<ScopePolicy>): HoldRequest => ({ ...requestOf(0n, ...scopes), tokens: 10 });
-const hold = async (request: HoldRequest, one = ledger) => (await scene.ended(one.hold(request))).value;
-const take = async (request: HoldRequest, one = ledger): Promise<Hold> => heldOf(await hold(request, one));
+const ask = (...scopes: ReadonlyArray<ScopePolicy>): ReservationParams => ({ ...requestOf(0n, ...scopes), tokens: 10 });
+const hold = async (request: ReservationParams, one = ledger) => (await scene.ended(one.reserve(request))).value;
+const take = async (request: ReservationParams, one = ledger): Promise<Reservation> => heldOf(await hold(request, one));
 
 describe('rate limits', () => {
   test('of 1,000 concurrent requests of two processes exactly as many are held as a minute allows', async () => {
     const key = limited('key', { rpmLimit: 10 }, 10n ** 12n);
     const other = await scene.start();
-    const all = Array.from({ length: 1000 }, (_, index) => (index % 2 ? ledger : other).hold(ask(key)));
+    const all = Array.from({ length: 1000 }, (_, index) => (index % 2 ? ledger : other).reserve(ask(key)));
     const results = (await scene.ended(Promise.all(all))).value;
     expect(results.filter(({ ok }) => ok)).toHaveLength(10);
     const refused = results.flatMap((result) => (result.ok ? [] : [result.failure]));
@@ -123,9 +123,9 @@ describe('rate limits', () => {
     const scopes = (limit: bigint) => [limited('key', { rpmLimit: 10, tpmLimit: 100, maxParallelRequests: 10 }, limit)];
     await take(ask(...scopes(100n)));
     scene.store.behaviour = 'hangs';
-    const held = ledger.hold({ ...ask(...scopes(100n)), amount: 5n, minAmount: 5n });
+    const held = ledger.reserve({ ...ask(...scopes(100n)), amount: 5n, minAmount: 5n });
     await scene.time.advance(10);
-    void ledger.hold({ ...ask(...scopes(50n)), amount: 5n, minAmount: 5n });
+    void ledger.reserve({ ...ask(...scopes(50n)), amount: 5n, minAmount: 5n });
     scene.store.behaviour = 'up';
     heldOf((await scene.ended(held)).value);
     await scene.time.advance(100);
@@ -205,14 +205,14 @@ describe('rate limits', () => {
     await ledger.settle(held, settlementOf(1n));
     await scene.time.advance(50);
     expect(held).not.toHaveProperty('rates');
-    expect(scene.calls.flatMap(({ uses }) => uses)).toEqual([]);
-    expect(scene.calls.flatMap(({ asks }) => asks.filter((one) => one.rates !== undefined))).toEqual([]);
+    expect(scene.calls.flatMap(({ rateChanges }) => rateChanges)).toEqual([]);
+    expect(scene.calls.flatMap(({ requests }) => requests.filter((one) => one.rates !== undefined))).toEqual([]);
   });
 
   test('every request of a key with a rate asks, also where escrow would cover it', async () => {
     const key = limited('key', { rpmLimit: 1000 }, 1_000_000n);
     for (let turn = 0; turn < 10; turn += 1) await take({ ...ask(key), amount: 10n, minAmount: 10n });
-    expect(scene.calls.reduce((all, { asks }) => all + asks.length, 0)).toBeGreaterThanOrEqual(10);
+    expect(scene.calls.reduce((all, { requests }) => all + requests.length, 0)).toBeGreaterThanOrEqual(10);
   });
 
   test('changes of thousands of rates are told in calls of at most 256', async () => {
@@ -221,8 +221,8 @@ describe('rate limits', () => {
     scene.calls.length = 0;
     for (const held of all) void ledger.release(held);
     await scene.time.advance(500);
-    expect(scene.calls.reduce((sum, { uses }) => sum + uses.length, 0)).toBe(700);
-    expect(Math.max(...scene.calls.map(({ uses }) => uses.length))).toBeLessThanOrEqual(256);
+    expect(scene.calls.reduce((sum, { rateChanges }) => sum + rateChanges.length, 0)).toBe(700);
+    expect(Math.max(...scene.calls.map(({ rateChanges }) => rateChanges.length))).toBeLessThanOrEqual(256);
     await Promise.all(keys.map((key) => take(ask(key))));
   });
 });

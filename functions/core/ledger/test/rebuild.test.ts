@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Hold } from '../../ports/ledger.ts';
+import type { Reservation } from '../../ports/ledger.ts';
 import {
   createProcess,
   createScene,
@@ -33,7 +33,7 @@ describe('a store that was wiped', () => {
     await scene.time.advance(10);
     scene.wipe();
     expect(await tryHold(two, 21n)).toMatchObject({ outcome: 'busy' });
-    expect(await tryHold(two, 20n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(two, 20n)).toMatchObject({ outcome: 'reserved' });
     await one.settle(held, settlementOf(50n));
     await scene.time.advance(500);
     expect(await scene.spent(one, key)).toBe(70n);
@@ -48,7 +48,7 @@ describe('a store that was wiped', () => {
     await scene.time.advance(3000);
     expect((await scene.epochs.part.state()).epoch).toBe(before + 1);
     expect(await tryHold(ledgers[0] as (typeof ledgers)[0], 61n)).toMatchObject({ outcome: 'busy' });
-    expect(await tryHold(ledgers[1] as (typeof ledgers)[0], 60n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(ledgers[1] as (typeof ledgers)[0], 60n)).toMatchObject({ outcome: 'reserved' });
   });
 
   test('after thousands of calls is rebuilt as fast as after a few', async () => {
@@ -57,21 +57,21 @@ describe('a store that was wiped', () => {
     await scene.take(one, 60n, key);
     scene.wipe();
     const { outcome: came, millis } = await tryHold(one, 40n);
-    expect(came).toBe('held');
+    expect(came).toBe('reserved');
     expect(millis).toBeLessThan(100);
   });
 
   test('gets the cost of a settled stream from its settlement', async () => {
     const one = await scene.start();
     const hold = await scene.take(one, 60n, key);
-    one.progress(hold, () => 50n);
+    one.trackStream(hold, () => 50n);
     scene.store.behaviour = 'refuses';
     await scene.ended(one.settle(hold, settlementOf(30n)));
     scene.wipe();
     scene.store.behaviour = 'up';
     await scene.time.advance(3000);
     expect(await tryHold(one, 71n)).toMatchObject({ outcome: 'exceeded' });
-    expect(await tryHold(one, 70n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(one, 70n)).toMatchObject({ outcome: 'reserved' });
   });
 
   test('keeps spend from long ago in a window of years', async () => {
@@ -86,7 +86,7 @@ describe('a store that was wiped', () => {
     await scene.time.advance(2000);
     scene.wipe();
     expect((await scene.tryHold(one, requestOf(51n, lasting))).outcome).toBe('exceeded');
-    expect((await scene.tryHold(one, requestOf(50n, lasting))).outcome).toBe('held');
+    expect((await scene.tryHold(one, requestOf(50n, lasting))).outcome).toBe('reserved');
     expect(await scene.spent(one, lasting)).toBe(50n);
   });
 
@@ -96,9 +96,9 @@ describe('a store that was wiped', () => {
     await scene.take(two, 10n, key);
     scene.wipe();
     const results = await scene.ended(
-      Promise.all([one, two, one, two].map((ledger) => ledger.hold(requestOf(20n, key)))),
+      Promise.all([one, two, one, two].map((ledger) => ledger.reserve(requestOf(20n, key)))),
     );
-    expect(results.value.map(outcome)).toEqual(['held', 'held', 'held', 'held']);
+    expect(results.value.map(outcome)).toEqual(['reserved', 'reserved', 'reserved', 'reserved']);
     expect(results.millis).toBeLessThan(1000);
     expect(await tryHold(one, 1n)).toMatchObject({ outcome: 'busy' });
     expect(rebuilds()).toBe(2);
@@ -112,7 +112,7 @@ describe('a store that was wiped', () => {
     sleeper.is.frozen = true;
     scene.wipe();
     const { outcome: came, millis } = await tryHold(one, 60n);
-    expect(came).toBe('held');
+    expect(came).toBe('reserved');
     expect(millis).toBeGreaterThanOrEqual(1000);
     expect(millis).toBeLessThan(1800);
   });
@@ -147,7 +147,7 @@ describe('a store that was wiped', () => {
     scene.wipe();
     scene.store.behaviour = 'up';
     await scene.time.advance(2000);
-    expect(await tryHold(one, 100n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(one, 100n)).toMatchObject({ outcome: 'reserved' });
     expect(costs()).toEqual([]);
   });
 
@@ -157,8 +157,8 @@ describe('a store that was wiped', () => {
     for (let round = 0; round < 8; round += 1) {
       const holds = [await scene.take(one, 4n, key), await scene.take(two, 4n, key)];
       scene.wipe();
-      await one.settle(holds[0] as Hold, settlementOf(3n));
-      await two.release(holds[1] as Hold);
+      await one.settle(holds[0] as Reservation, settlementOf(3n));
+      await two.release(holds[1] as Reservation);
       cost += 3n;
       await scene.time.advance(round * 100);
     }
@@ -166,7 +166,7 @@ describe('a store that was wiped', () => {
     expect(await scene.spent(two, key)).toBe(cost);
     expect(scene.entries.entries()).toHaveLength(8);
     expect(await tryHold(one, 100n - cost + 1n)).toMatchObject({ outcome: 'exceeded' });
-    expect(await tryHold(one, 100n - cost)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(one, 100n - cost)).toMatchObject({ outcome: 'reserved' });
   });
 
   test('while PostgreSQL is away admits no request, and is rebuilt when PostgreSQL is back', async () => {
@@ -180,25 +180,25 @@ describe('a store that was wiped', () => {
     scene.database('up');
     await scene.time.advance(1500);
     expect(await tryHold(one, 41n)).toMatchObject({ outcome: 'busy' });
-    expect(await tryHold(one, 40n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(one, 40n)).toMatchObject({ outcome: 'reserved' });
   });
 
   test('is told of thousands of counters in calls of at most 256', async () => {
     const one = await scene.start();
     const keys = Array.from({ length: 2000 }, (_, index) => scopeOf(`key-${index}`, 10n));
-    const held = await scene.ended(Promise.all(keys.map((scope) => one.hold(requestOf(6n, scope)))));
+    const held = await scene.ended(Promise.all(keys.map((scope) => one.reserve(requestOf(6n, scope)))));
     expect(held.value.every(({ ok }) => ok)).toBe(true);
     scene.wipe();
     scene.calls.length = 0;
     await scene.time.advance(3000);
-    expect(Math.max(...scene.calls.map(({ lines }) => lines.length))).toBeLessThanOrEqual(256);
-    const again = await scene.ended(Promise.all(keys.map((scope) => one.hold(requestOf(5n, scope)))));
+    expect(Math.max(...scene.calls.map(({ changes }) => changes.length))).toBeLessThanOrEqual(256);
+    const again = await scene.ended(Promise.all(keys.map((scope) => one.reserve(requestOf(5n, scope)))));
     expect(new Set(again.value.map(outcome))).toEqual(new Set(['busy']));
   });
 
   test('while requests settle, during the rebuild, counts each once', async () => {
     const [one, two] = [await scene.start(), await scene.start()];
-    const holds: (readonly [typeof one, Hold])[] = [];
+    const holds: (readonly [typeof one, Reservation])[] = [];
     for (let turn = 0; turn < 10; turn += 1) {
       holds.push([one, await scene.take(one, 4n, key)], [two, await scene.take(two, 4n, key)]);
     }
@@ -213,7 +213,7 @@ describe('a store that was wiped', () => {
     await scene.time.advance(3000);
     expect(await scene.spent(one, key)).toBe(80n);
     expect(sum()).toBe(80n);
-    expect(await tryHold(two, 20n)).toMatchObject({ outcome: 'held' });
+    expect(await tryHold(two, 20n)).toMatchObject({ outcome: 'reserved' });
   });
 });
 
@@ -224,7 +224,7 @@ describe('a request while the store is rebuilt', () => {
     sleeper.is.frozen = true;
     scene.wipe();
     const { outcome: came, millis } = await tryHold(one, 1n);
-    expect(came).toBe('held');
+    expect(came).toBe('reserved');
     expect(millis).toBeGreaterThan(900);
     expect(millis).toBeLessThan(1800);
   });
@@ -259,7 +259,7 @@ describe('a process that slept through a rebuild', () => {
     scene.wipe();
     await scene.take(one, 10n, key);
     sleeper.is.frozen = false;
-    expect((await tryHold(two, 40n)).outcome).toBe('held');
+    expect((await tryHold(two, 40n)).outcome).toBe('reserved');
     await scene.time.advance(500);
     // 20 spent, 10 and 30 and 40 held.
     expect(await tryHold(one, 1n)).toMatchObject({ outcome: 'busy' });
@@ -283,7 +283,7 @@ describe('a process that slept through a rebuild', () => {
     await two.settle(hold, settlementOf(1n));
     expect((await tryHold(two, 30n)).outcome).toBe('busy');
     await one.release(taken);
-    expect((await tryHold(two, 30n)).outcome).toBe('held');
+    expect((await tryHold(two, 30n)).outcome).toBe('reserved');
   });
 });
 
@@ -302,7 +302,7 @@ test('an epoch that is raised again before it opens is joined by a new account, 
   await scene.take(one, 60n, key);
   sleeper.is.frozen = true;
   scene.wipe();
-  void one.hold(requestOf(1n, key));
+  void one.reserve(requestOf(1n, key));
   await scene.time.advance(300);
   // The sleeper is waited for: the epoch has been joined, and is not open.
   const { epoch, isOpen } = await scene.epochs.part.state();

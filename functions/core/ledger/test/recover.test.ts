@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
-import type { OutboxRecord } from '../../ports/journal.ts';
-import type { Hold } from '../../ports/ledger.ts';
+import type { JournalRecord } from '../../ports/journal.ts';
+import type { Reservation } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
 import {
   createScene,
@@ -41,7 +41,7 @@ function mortal(steps: number, during: boolean): Process & { kill(): void } {
 /** A client's view of a request, by its hold's id. */
 interface Seen {
   readonly id: string;
-  readonly hold: Hold;
+  readonly hold: Reservation;
   /** The charges that are allowed, whatever dies when. A hold whose record was never written is charged nothing: its reply did not complete. */
   may: ReadonlySet<Nano>;
 }
@@ -52,7 +52,7 @@ async function live(scene: Scene, process: Process, seen: Seen[]): Promise<void>
   const pause = (millis: number): Promise<void> =>
     new Promise((resolve) => scene.time.timer(millis, () => process.isDead() || resolve()));
   const request = async (amount: Nano): Promise<Seen> => {
-    const hold = heldOf(await ledger.hold(requestOf(amount, key, team, open)));
+    const hold = heldOf(await ledger.reserve(requestOf(amount, key, team, open)));
     const one: Seen = { id: hold.id, hold, may: new Set([hold.amount, 0n]) };
     seen.push(one);
     return one;
@@ -66,7 +66,7 @@ async function live(scene: Scene, process: Process, seen: Seen[]): Promise<void>
   await ledger.start();
   const [completes, fails, streams] = [await request(100n), await request(200n), await request(300n)];
   await settle(completes, 11n);
-  ledger.progress(streams.hold, () => 31n);
+  ledger.trackStream(streams.hold, () => 31n);
   streams.may = new Set([300n, 31n, 0n]);
   await pause(1500);
   streams.may = new Set([31n]);
@@ -99,7 +99,7 @@ async function dieAndRecover(step: number, during: boolean, again: number, store
   }
   const last = await scene.start(IMMORTAL, scene.folder);
   await scene.time.advance(25_000);
-  await last.hold(requestOf(0n, open));
+  await last.reserve(requestOf(0n, open));
   await scene.time.advance(300);
 
   const entries = scene.entries.entries();
@@ -146,9 +146,9 @@ describe.each([
 });
 
 describe('a start', () => {
-  const hold = (id: string, amount: Nano): OutboxRecord => {
+  const hold = (id: string, amount: Nano): JournalRecord => {
     const charges = [{ scopeId: 'key', window: { start: Date.UTC(2026, 0, 1), end: Date.UTC(2026, 0, 31) } }];
-    return { type: 'hold', id, amount, charges, model: 'small', identifier: 'small-1' };
+    return { type: 'hold', id, amount, scopeWindows: charges, model: 'small', identifier: 'small-1' };
   };
   const idOf = (index: number): string => `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`;
 
@@ -163,7 +163,7 @@ describe('a start', () => {
     await scene.ended(ledger.start());
     await scene.time.advance(500);
     expect(scene.entries.entries()).toMatchObject([{ kind: 'settled', cost: 10n, estimated: true }]);
-    expect((await scene.tryHold(ledger, requestOf(1n, key))).outcome).toBe('held');
+    expect((await scene.tryHold(ledger, requestOf(1n, key))).outcome).toBe('reserved');
   });
 
   test('that failed goes on by itself, and leaves its account for no second one', async () => {
@@ -183,7 +183,7 @@ describe('a start', () => {
     scene.database('hangs');
     const ledger = scene.process();
     const started = ledger.start();
-    const [held, spent] = [ledger.hold(requestOf(1n, key)), ledger.spend([key])];
+    const [held, spent] = [ledger.reserve(requestOf(1n, key)), ledger.spend([key])];
     await scene.time.advance(500);
     scene.database('up');
     await scene.time.advance(200);
@@ -196,7 +196,7 @@ describe('a start', () => {
     scene.database('hangs');
     const ledger = scene.process();
     void ledger.start().catch(() => undefined);
-    const refusals = [ledger.hold(requestOf(1n, key)), ledger.hold({ ...requestOf(1n, key), waited: 300 })];
+    const refusals = [ledger.reserve(requestOf(1n, key)), ledger.reserve({ ...requestOf(1n, key), waited: 300 })];
     const over: number[] = [];
     refusals.forEach((one, index) => void one.then(() => over.push(index)));
     await scene.time.advance(599);
@@ -225,9 +225,9 @@ describe('a start', () => {
     const left = hold(idOf(1), 10n);
     scene.folder.records.push(left);
     if (left.type !== 'hold') throw new Error('not a hold');
-    const { charges, model, identifier } = left;
+    const { scopeWindows, model, identifier } = left;
     const tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
-    const rest = { charges, model, identifier, tokens, estimated: false, settledAt: 0 };
+    const rest = { scopeWindows, model, identifier, tokens, estimated: false, settledAt: 0 };
     scene.entries.insert([{ id: idOf(1), kind: 'settled', cost: 7n, ...rest }]);
     const ledger = await scene.start(IMMORTAL, scene.folder);
     await scene.time.advance(1000);

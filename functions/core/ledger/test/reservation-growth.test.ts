@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Hold } from '../../ports/ledger.ts';
+import type { Reservation } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
@@ -15,14 +15,14 @@ beforeEach(async () => {
   ledger = await scene.start(process, scene.folder);
 });
 
-async function grow(hold: Hold, by: Nano, of = ledger) {
+async function grow(hold: Reservation, by: Nano, of = ledger) {
   const { value, millis } = await scene.ended(of.grow(hold, by));
   return { outcome: value.ok ? 'grown' : value.failure.reason, value, millis };
 }
 
 /** Escrow in the store, of all accounts. */
-async function heldIn({ charges }: Hold): Promise<ReadonlyArray<Nano | undefined>> {
-  return (await scene.store.part.read(charges)).map((one) => one?.held);
+async function heldIn({ scopeWindows }: Reservation): Promise<ReadonlyArray<Nano | undefined>> {
+  return (await scene.store.part.read(scopeWindows)).map((one) => one?.reserved);
 }
 
 const booked = () => scene.entries.entries().map(({ kind, cost }) => ({ kind, cost }));
@@ -77,7 +77,7 @@ describe('a hold grows', () => {
   test('before requests that wait in line', async () => {
     const key = scopeOf('key', 100n);
     const hold = await scene.take(ledger, 60n, key);
-    const waiting = ledger.hold(requestOf(50n, key));
+    const waiting = ledger.reserve(requestOf(50n, key));
     await scene.time.advance(100);
     expect(await grow(hold, 40n)).toMatchObject({ outcome: 'grown', millis: expect.closeTo(0, -1) });
     expect((await scene.ended(waiting)).value).toMatchObject({ failure: { reason: 'busy' } });
@@ -87,7 +87,7 @@ describe('a hold grows', () => {
     const key = scopeOf('key', 100_000n);
     const hold = await scene.take(ledger, 100n, key);
     await scene.time.advance(300);
-    const asks = () => scene.calls.reduce((sum, call) => sum + call.asks.length, 0);
+    const asks = () => scene.calls.reduce((sum, call) => sum + call.requests.length, 0);
     const before = asks();
     expect(await grow(hold, 10n)).toMatchObject({ outcome: 'grown' });
     expect(asks()).toBe(before);
@@ -168,7 +168,7 @@ describe('a hold grows', () => {
     await scene.time.advance(5000);
     const key = scopeOf('key', 100n);
     expect((await scene.tryHold(ledger, requestOf(11n, key))).outcome).toBe('busy');
-    expect((await scene.tryHold(ledger, requestOf(10n, key))).outcome).toBe('held');
+    expect((await scene.tryHold(ledger, requestOf(10n, key))).outcome).toBe('reserved');
   });
 });
 
@@ -204,7 +204,7 @@ describe('a hold that has grown is charged', () => {
   test('at what it has streamed since, where that is known', async () => {
     const hold = await scene.take(ledger, 60n, key);
     await grow(hold, 30n);
-    ledger.progress(hold, () => 35n);
+    ledger.trackStream(hold, () => 35n);
     await scene.time.advance(1500);
     expect(await spentOf(await restart(), key)).toBe(35n);
   });

@@ -23,14 +23,14 @@ beforeEach(async () => {
   ledger = await scene.start(IMMORTAL, scene.folder);
 });
 
-const asked = (): number => scene.calls.reduce((all, { asks }) => all + asks.length, 0);
+const asked = (): number => scene.calls.reduce((all, { requests }) => all + requests.length, 0);
 const settleOne = async (cost: bigint, ...scopes: ReadonlyArray<ScopePolicy>): Promise<void> =>
-  ledger.settle(heldOf(await ledger.hold(requestOf(cost, ...scopes))), settlementOf(cost));
+  ledger.settle(heldOf(await ledger.reserve(requestOf(cost, ...scopes))), settlementOf(cost));
 
 describe('the last cent', () => {
   test('a thousand concurrent requests never hold more than the limit, and as many as fit are held', async () => {
     const key = scopeOf('key', 100n);
-    const all = Array.from({ length: 1000 }, () => ledger.hold(requestOf(7n, key)));
+    const all = Array.from({ length: 1000 }, () => ledger.reserve(requestOf(7n, key)));
     const results = (await scene.ended(Promise.all(all))).value;
     expect(results.filter(({ ok }) => ok)).toHaveLength(14);
     expect(results.filter((result) => outcome(result) === 'busy')).toHaveLength(986);
@@ -39,19 +39,19 @@ describe('the last cent', () => {
   test('a thousand requests that each cost less than they held all pay while they fit, and get the true reason when they do not', async () => {
     const key = scopeOf('key', 1000n);
     const run = async (): Promise<string> => {
-      const result = await ledger.hold(requestOf(50n, key));
+      const result = await ledger.reserve(requestOf(50n, key));
       if (!result.ok) return result.failure.reason;
       await new Promise<void>((resolve) => scene.time.timer(20, resolve));
       await ledger.settle(result.value, settlementOf(1n));
-      return 'held';
+      return 'reserved';
     };
     const outcomes = (await scene.ended(Promise.all(Array.from({ length: 1000 }, run)))).value;
-    const held = outcomes.filter((each) => each === 'held').length;
+    const held = outcomes.filter((each) => each === 'reserved').length;
     // Requests wait for 0.9 s: rounds of 20 ms and what a call may wait, each as large as spend leaves room for.
     let fit = 0;
     for (let round = 0; round < 36; round += 1) fit += Math.floor((1000 - fit) / 50);
     expect(held).toBeGreaterThanOrEqual(fit);
-    expect(outcomes.filter((each) => each !== 'held').every((each) => each === 'busy')).toBe(true);
+    expect(outcomes.filter((each) => each !== 'reserved').every((each) => each === 'busy')).toBe(true);
     expect(await scene.spent(ledger, key)).toBe(BigInt(held));
   });
 
@@ -59,7 +59,7 @@ describe('the last cent', () => {
     const key = scopeOf('key', 100n);
     const first = await scene.take(ledger, 100n, key);
     const second = scene.tryHold(ledger, requestOf(60n, key), { 700: () => ledger.settle(first, settlementOf(40n)) });
-    expect(await second).toMatchObject({ outcome: 'held' });
+    expect(await second).toMatchObject({ outcome: 'reserved' });
     expect((await second).millis).toBeLessThanOrEqual(720);
   });
 
@@ -68,7 +68,7 @@ describe('the last cent', () => {
     const first = await scene.take(ledger, 100n, key);
     const order: number[] = [];
     const waiting = Array.from({ length: 500 }, (_, index) =>
-      ledger.hold(requestOf(20n, key)).then(({ ok }) => ok && order.push(index)),
+      ledger.reserve(requestOf(20n, key)).then(({ ok }) => ok && order.push(index)),
     );
     await scene.time.advance(60);
     scene.calls.length = 0;
@@ -84,7 +84,7 @@ describe('the last cent', () => {
     const [key, other] = [scopeOf('key', 100n), scopeOf('other', 100n)];
     await scene.take(ledger, 100n, key);
     const busy = await scene.take(ledger, 100n, other);
-    const waits = ledger.hold(requestOf(1n, key));
+    const waits = ledger.reserve(requestOf(1n, key));
     await scene.time.advance(60);
     scene.calls.length = 0;
     await ledger.settle(busy, settlementOf(1n));
@@ -114,7 +114,7 @@ describe('a refusal', () => {
   test('names the scope, its spend, its limit and the end of its window', async () => {
     const [key, team] = [scopeOf('key', 100n), scopeOf('team', 50n, { kind: 'team' })];
     await settleOne(50n, key, team);
-    expect(await ledger.hold(requestOf(10n, key, team))).toEqual({
+    expect(await ledger.reserve(requestOf(10n, key, team))).toEqual({
       ok: false,
       failure: { reason: 'exceeded', scope: team, spent: 50n, limit: 50n, resetAt: EDGE },
     });
@@ -122,29 +122,29 @@ describe('a refusal', () => {
 
   test('takes nothing from the scopes that could have paid', async () => {
     const [key, team] = [scopeOf('key', 100n), scopeOf('team', 0n)];
-    expect(outcome(await ledger.hold(requestOf(100n, key, team)))).toBe('exceeded');
-    expect(outcome(await ledger.hold(requestOf(100n, key)))).toBe('held');
+    expect(outcome(await ledger.reserve(requestOf(100n, key, team)))).toBe('exceeded');
+    expect(outcome(await ledger.reserve(requestOf(100n, key)))).toBe('reserved');
   });
 
   test('meets a free model only when spend has reached the limit; a budget of zero never works', async () => {
     const [key, never] = [scopeOf('key', 10n), scopeOf('never', 0n)];
-    const paid = heldOf(await ledger.hold(requestOf(10n, key)));
-    expect(outcome(await ledger.hold(requestOf(0n, key)))).toBe('held');
+    const paid = heldOf(await ledger.reserve(requestOf(10n, key)));
+    expect(outcome(await ledger.reserve(requestOf(0n, key)))).toBe('reserved');
     await ledger.settle(paid, settlementOf(10n));
-    expect(outcome(await ledger.hold(requestOf(0n, key)))).toBe('exceeded');
-    expect(outcome(await ledger.hold(requestOf(0n, never)))).toBe('exceeded');
+    expect(outcome(await ledger.reserve(requestOf(0n, key)))).toBe('exceeded');
+    expect(outcome(await ledger.reserve(requestOf(0n, never)))).toBe('exceeded');
   });
 
   test('goes away when the limit is raised', async () => {
     await settleOne(10n, scopeOf('key', 10n));
-    expect(outcome(await ledger.hold(requestOf(5n, scopeOf('key', 10n))))).toBe('exceeded');
-    expect(outcome(await ledger.hold(requestOf(5n, scopeOf('key', 15n))))).toBe('held');
+    expect(outcome(await ledger.reserve(requestOf(5n, scopeOf('key', 10n))))).toBe('exceeded');
+    expect(outcome(await ledger.reserve(requestOf(5n, scopeOf('key', 15n))))).toBe('reserved');
   });
 });
 
 test('a hold has the id of its request, under which it is booked', async () => {
   const id = '019a0000-0000-7000-8000-000000000001';
-  const hold = heldOf(await ledger.hold({ ...requestOf(10n, scopeOf('key', 100n)), id }));
+  const hold = heldOf(await ledger.reserve({ ...requestOf(10n, scopeOf('key', 100n)), id }));
   expect(hold.id).toBe(id);
   await ledger.settle(hold, settlementOf(7n));
   await scene.time.advance(1000);
@@ -154,7 +154,7 @@ test('a hold has the id of its request, under which it is booked', async () => {
 test('a hold is clamped to what spend leaves, and shows it', async () => {
   const key = scopeOf('key', 100n);
   await settleOne(70n, key);
-  const hold = heldOf(await ledger.hold({ ...requestOf(80n, key), minAmount: 5n }));
+  const hold = heldOf(await ledger.reserve({ ...requestOf(80n, key), minAmount: 5n }));
   expect(hold.amount).toBe(30n);
 });
 
@@ -162,7 +162,7 @@ test('a scope without a budget never refuses, and its entries name it all the sa
   const [key, team] = [scopeOf('key', 100n), scopeOf('team')];
   await settleOne(30n, key, team);
   await scene.ended(ledger.flush());
-  expect(scene.entries.entries()[0]?.charges.map(({ scopeId }) => scopeId)).toEqual(['key', 'team']);
+  expect(scene.entries.entries()[0]?.scopeWindows.map(({ scopeId }) => scopeId)).toEqual(['key', 'team']);
   expect(await ledger.spend([key, team])).toMatchObject({ ok: true, value: [{ spent: 30n }, undefined] });
 });
 
@@ -172,9 +172,9 @@ describe('windows', () => {
     await settleOne(100n, key);
     await scene.ended(ledger.flush());
     await scene.time.jump(EDGE - scene.time.clock.now() - 1);
-    expect(outcome(await ledger.hold(requestOf(1n, key)))).toBe('exceeded');
+    expect(outcome(await ledger.reserve(requestOf(1n, key)))).toBe('exceeded');
     await scene.time.advance(1);
-    expect(outcome(await ledger.hold(requestOf(100n, key)))).toBe('held');
+    expect(outcome(await ledger.reserve(requestOf(100n, key)))).toBe('reserved');
   });
 
   test('that end together end for all concurrent requests: none is refused for money spent before the edge', async () => {
@@ -182,40 +182,42 @@ describe('windows', () => {
     await settleOne(100n, key);
     await scene.ended(ledger.flush());
     await scene.time.jump(EDGE - scene.time.clock.now());
-    const results = await scene.ended(Promise.all(Array.from({ length: 12 }, () => ledger.hold(requestOf(10n, key)))));
-    expect(results.value.map(outcome)).toEqual([...Array.from({ length: 10 }, () => 'held'), 'busy', 'busy']);
+    const results = await scene.ended(
+      Promise.all(Array.from({ length: 12 }, () => ledger.reserve(requestOf(10n, key)))),
+    );
+    expect(results.value.map(outcome)).toEqual([...Array.from({ length: 10 }, () => 'reserved'), 'busy', 'busy']);
   });
 
   test('a request that waits for live holds at the edge gets the money of the new window', async () => {
     const key = scopeOf('key', 100n);
     await scene.time.jump(EDGE - scene.time.clock.now() - 300);
-    const first = heldOf(await ledger.hold(requestOf(100n, key)));
+    const first = heldOf(await ledger.reserve(requestOf(100n, key)));
     const { value, millis } = await scene.tryHold(ledger, requestOf(60n, key));
-    expect(heldOf(value).charges[0]?.window.start).toBe(EDGE);
+    expect(heldOf(value).scopeWindows[0]?.window.start).toBe(EDGE);
     expect(millis).toBeLessThanOrEqual(360);
-    expect(first.charges[0]?.window.end).toBe(EDGE);
+    expect(first.scopeWindows[0]?.window.end).toBe(EDGE);
   });
 
   test('a request that waits at the edge never takes escrow of the window that is over', async () => {
     const key = scopeOf('key', 100n);
     await scene.time.jump(EDGE - scene.time.clock.now() - 300);
-    const first = heldOf(await ledger.hold(requestOf(100n, key)));
-    const second = ledger.hold(requestOf(60n, key));
+    const first = heldOf(await ledger.reserve(requestOf(100n, key)));
+    const second = ledger.reserve(requestOf(60n, key));
     await scene.time.advance(100);
     const jumped = scene.time.jump(201);
     await Promise.all([ledger.release(first), jumped]);
-    expect(heldOf((await scene.ended(second)).value).charges[0]?.window.start).toBe(EDGE);
+    expect(heldOf((await scene.ended(second)).value).scopeWindows[0]?.window.start).toBe(EDGE);
   });
 
   test('a hold that outlives its window is charged to the window it was taken in', async () => {
     const key = scopeOf('key', 100n);
     await scene.time.jump(EDGE - scene.time.clock.now() - 5000);
-    const hold = heldOf(await ledger.hold(requestOf(100n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(100n, key)));
     await scene.time.advance(10_000);
     await ledger.settle(hold, settlementOf(90n));
     await scene.ended(ledger.flush());
     expect(await scene.spent(ledger, key)).toBe(0n);
-    expect(await scene.books.part.sums(hold.charges)).toMatchObject([{ spent: 90n }]);
+    expect(await scene.books.part.sums(hold.scopeWindows)).toMatchObject([{ spent: 90n }]);
   });
 
   test('are those of the store’s clock: a process whose own clock is wrong learns it and computes again', async () => {
@@ -224,7 +226,7 @@ describe('windows', () => {
     ahead = 40 * DAY;
     const other = await scene.start();
     const hold = await scene.take(other, 10n, scopeOf('key', 100n));
-    expect(hold.charges[0]?.window.start).toBe(EDGE);
+    expect(hold.scopeWindows[0]?.window.start).toBe(EDGE);
   });
 
   test('of an edited duration keep the spend, there and back', async () => {
@@ -238,28 +240,28 @@ describe('windows', () => {
       scene.entries.recount({ scopeId: 'key', window: { start, end: start + days * DAY } });
     };
     await settleOne(40n, monthly);
-    const inFlight = heldOf(await ledger.hold(requestOf(10n, monthly)));
+    const inFlight = heldOf(await ledger.reserve(requestOf(10n, monthly)));
     await edit(longer);
     await settleOne(30n, longer);
     await ledger.settle(inFlight, settlementOf(10n));
     await scene.ended(ledger.flush());
     // What was taken before the edit and booked after it is counted by an audit.
     await scene.ended(ledger.maintain());
-    expect(outcome(await ledger.hold(requestOf(21n, longer)))).toBe('exceeded');
+    expect(outcome(await ledger.reserve(requestOf(21n, longer)))).toBe('exceeded');
     await edit(monthly);
     await scene.ended(ledger.maintain());
-    expect(outcome(await ledger.hold(requestOf(21n, monthly)))).toBe('exceeded');
-    expect(outcome(await ledger.hold(requestOf(20n, monthly)))).toBe('held');
+    expect(outcome(await ledger.reserve(requestOf(21n, monthly)))).toBe('exceeded');
+    expect(outcome(await ledger.reserve(requestOf(20n, monthly)))).toBe('reserved');
   });
 });
 
 describe('one call', () => {
   test('serves all requests of a tick, up to 64', async () => {
     const key = scopeOf('key', 10_000n);
-    await ledger.hold(requestOf(1n, key));
+    await ledger.reserve(requestOf(1n, key));
     scene.calls.length = 0;
-    await scene.ended(Promise.all(Array.from({ length: 100 }, () => ledger.hold(requestOf(100n, key)))));
-    expect(scene.calls.map(({ asks }) => asks.length).slice(0, 2)).toEqual([64, 36]);
+    await scene.ended(Promise.all(Array.from({ length: 100 }, () => ledger.reserve(requestOf(100n, key)))));
+    expect(scene.calls.map(({ requests }) => requests.length).slice(0, 2)).toEqual([64, 36]);
   });
 
   test('carries settlements and releases within 25 ms, also where no other request follows', async () => {
@@ -270,8 +272,8 @@ describe('one call', () => {
     await ledger.settle(first, settlementOf(10n));
     await ledger.release(second);
     await scene.time.advance(25);
-    expect(scene.calls.flatMap(({ lines }) => lines)).toMatchObject([{ spend: 10n, risk: 0n }]);
-    expect((await scene.store.part.read(first.charges))[0]).toEqual({ spent: 10n, held: 0n });
+    expect(scene.calls.flatMap(({ changes }) => changes)).toMatchObject([{ spend: 10n, risk: 0n }]);
+    expect((await scene.store.part.read(first.scopeWindows))[0]).toEqual({ spent: 10n, held: 0n });
   });
 
   test('loads all counters that a tick misses with one reading of their sums', async () => {
@@ -283,7 +285,7 @@ describe('one call', () => {
         return sums(...of);
       },
     });
-    const all = Array.from({ length: 50 }, (_, index) => ledger.hold(requestOf(1n, scopeOf(`key-${index}`, 10n))));
+    const all = Array.from({ length: 50 }, (_, index) => ledger.reserve(requestOf(1n, scopeOf(`key-${index}`, 10n))));
     expect((await Promise.all(all)).every(({ ok }) => ok)).toBe(true);
     expect(reads).toBe(1);
   });
@@ -294,13 +296,16 @@ test('what a scope has spent is known without a call from its first request on, 
   const elsewhere = await scene.start(IMMORTAL);
   await elsewhere.settle(await scene.take(elsewhere, 40n, key), settlementOf(40n));
   await scene.time.advance(100);
-  expect(ledger.known([key, free])).toEqual([undefined, undefined]);
+  expect(ledger.knownSpend([key, free])).toEqual([undefined, undefined]);
   const hold = await scene.take(ledger, 100n, key, free);
   const calls = scene.calls.length;
-  expect(ledger.known([key, free])).toMatchObject([{ scopeId: 'key', spent: 40n, window: { end: EDGE } }, undefined]);
+  expect(ledger.knownSpend([key, free])).toMatchObject([
+    { scopeId: 'key', spent: 40n, window: { end: EDGE } },
+    undefined,
+  ]);
   await ledger.settle(hold, settlementOf(7n));
-  expect(ledger.known([key])).toMatchObject([{ spent: 47n }]);
+  expect(ledger.knownSpend([key])).toMatchObject([{ spent: 47n }]);
   expect(scene.calls.length - calls).toBeLessThanOrEqual(1);
   await scene.time.advance(100);
-  expect(ledger.known([key])).toMatchObject([{ spent: 47n }]);
+  expect(ledger.knownSpend([key])).toMatchObject([{ spent: 47n }]);
 });

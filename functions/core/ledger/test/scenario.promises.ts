@@ -8,11 +8,11 @@ import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime, type ManualTime } from '../../../../test/doubles/time.ts';
 import type { Result } from '../../failure/result.ts';
 import type { Ids } from '../../ports/clock.ts';
-import type { AccountCall, Accounts } from '../../ports/counter-store.ts';
-import type { Hold, HoldRefusal, HoldRequest, Settlement } from '../../ports/ledger.ts';
+import type { AccountCall, CounterStore } from '../../ports/counter-store.ts';
+import type { Reservation, ReservationParams, ReservationRefusal, Settlement } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
-import type { StoreMemory } from '../account.ts';
+import type { StoreState } from '../account.ts';
 import { createLedger, type StartableLedger } from '../ledger.ts';
 
 /** Behaviour of a part. `loses`: does what is asked, but the answer never arrives. `hangs`: does it when it is up again. */
@@ -28,7 +28,7 @@ export interface Process {
   /** While true the process does nothing; then it continues where it was. */
   readonly isFrozen?: () => boolean;
   /** Memory shared with other short-lived ledgers (Workers). */
-  readonly isolate?: StoreMemory;
+  readonly isolate?: StoreState;
   /** Called before each step; how this step fails. */
   readonly failureOf?: (method: string) => Failure | undefined;
 }
@@ -74,7 +74,7 @@ export function createScene() {
     calls,
     /** Ids of all processes and of their callers. */
     ids: { next: () => idAt(time.clock.now(), made++) } satisfies Ids,
-    store: { part: recorded.accounts, behaviour: 'up' } as Part<Accounts>,
+    store: { part: recorded.accounts, behaviour: 'up' } as Part<CounterStore>,
     books: {
       part: Object.assign(books, { scopesOfOtherInstances: entries.scopesOfOtherInstances }),
       behaviour: 'up',
@@ -111,15 +111,15 @@ export function createScene() {
         ...{ instanceUid: 'instance-1', isolate: process.isolate, ids: scene.ids, log: scene.log },
         clock: { now: () => time.clock.now() + scene.wallAhead },
         monotonic: time.clock,
-        accounts: new Proxy(accounts, {
+        counterStore: new Proxy(accounts, {
           get(_, name) {
             if (name === 'call') return (call: AccountCall) => calls.push(call) && accounts.call(call);
             return Reflect.get(accounts, name);
           },
         }),
-        books: withBehaviour(scene.books, process, time),
+        database: withBehaviour(scene.books, process, time),
         epochs: withBehaviour(scene.epochs, process, time),
-        outbox: withBehaviour(outbox, process, time),
+        journal: withBehaviour(outbox, process, time),
         timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
         metrics: {
           add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
@@ -155,11 +155,15 @@ export function createScene() {
       return { value: await promise, millis: done.millis };
     },
     /** The answer to a hold, and how long it took. */
-    async tryHold(ledger: StartableLedger, request: HoldRequest, meanwhile?: Readonly<Record<number, () => unknown>>) {
-      const { value, millis } = await scene.ended(ledger.hold(request), meanwhile);
+    async tryHold(
+      ledger: StartableLedger,
+      request: ReservationParams,
+      meanwhile?: Readonly<Record<number, () => unknown>>,
+    ) {
+      const { value, millis } = await scene.ended(ledger.reserve(request), meanwhile);
       return { value, outcome: outcome(value), millis };
     },
-    async take(ledger: StartableLedger, amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): Promise<Hold> {
+    async take(ledger: StartableLedger, amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): Promise<Reservation> {
       return heldOf((await scene.tryHold(ledger, requestOf(amount, ...scopes))).value);
     },
     /** Spend of this scope, holds left out. */
@@ -172,7 +176,7 @@ export function createScene() {
 }
 
 /** A store in memory that can go back to what it was. */
-function record(time: ManualTime, before: ReadonlyArray<readonly [number, (of: Accounts) => unknown]> = []) {
+function record(time: ManualTime, before: ReadonlyArray<readonly [number, (of: CounterStore) => unknown]> = []) {
   const steps = [...before];
   let at: number | undefined = 0;
   const part = createMemoryAccounts({ clock: { now: () => at ?? time.clock.now() }, epoch: 0 });
@@ -181,16 +185,16 @@ function record(time: ManualTime, before: ReadonlyArray<readonly [number, (of: A
     void step(part);
   }
   at = undefined;
-  const remembered = (name: keyof Accounts) => {
+  const remembered = (name: keyof CounterStore) => {
     const run = (...args: unknown[]) => {
-      const step = (of: Accounts): unknown => Reflect.apply(of[name], of, args);
+      const step = (of: CounterStore): unknown => Reflect.apply(of[name], of, args);
       steps.push([time.clock.now(), step]);
       return step(part);
     };
     return [name, run] as const;
   };
-  const names = Object.keys(part) as (keyof Accounts)[];
-  const accounts = Object.fromEntries(names.map(remembered)) as unknown as Accounts;
+  const names = Object.keys(part) as (keyof CounterStore)[];
+  const accounts = Object.fromEntries(names.map(remembered)) as unknown as CounterStore;
   return {
     accounts,
     copy() {
@@ -284,7 +288,7 @@ export function scopeOf(scopeId: string, limit?: Nano, more: Partial<ScopePolicy
   };
 }
 
-export function requestOf(amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): HoldRequest {
+export function requestOf(amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): ReservationParams {
   return { scopes, amount, minAmount: amount, model: 'small', identifier: 'small-1' };
 }
 
@@ -294,10 +298,11 @@ export function settlementOf(cost: Nano): Settlement {
 }
 
 /** `held`, or the reason of the refusal. */
-export const outcome = (result: Result<Hold, HoldRefusal>): string => (result.ok ? 'held' : result.failure.reason);
+export const outcome = (result: Result<Reservation, ReservationRefusal>): string =>
+  result.ok ? 'reserved' : result.failure.reason;
 
 /** The hold; a refusal fails the test. */
-export function heldOf(result: Result<Hold, HoldRefusal>): Hold {
+export function heldOf(result: Result<Reservation, ReservationRefusal>): Reservation {
   if (!result.ok) throw new Error(`refused: ${result.failure.reason}`);
   return result.value;
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Hold } from '../../ports/ledger.ts';
-import type { Entry } from '../../ports/ledger-rows.ts';
+import type { Reservation } from '../../ports/ledger.ts';
+import type { LedgerRow } from '../../ports/ledger-rows.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
   createScene,
@@ -23,27 +23,27 @@ beforeEach(async () => {
   ledger = await scene.start(IMMORTAL, scene.folder);
 });
 
-const booked = (): Array<Pick<Entry, 'kind' | 'cost'>> =>
+const booked = (): Array<Pick<LedgerRow, 'kind' | 'cost'>> =>
   scene.entries.entries().map(({ kind, cost }) => ({ kind, cost }));
 const recordsOfRequests = () => scene.folder.records.filter(({ type }) => type !== 'account');
 
 describe('a settlement', () => {
   test('is booked soon, with all its fields, and the outbox forgets it', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     await ledger.settle(hold, { ...settlementOf(30n), estimated: true });
     await scene.time.advance(150);
-    const { charges, id } = hold;
+    const { scopeWindows, id } = hold;
     const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
     const fields = { cost: 30n, tokens, model: 'small', identifier: 'small-1', estimated: true };
     expect(scene.entries.entries()).toEqual([
-      { id, kind: 'settled', charges, ...fields, settledAt: Date.UTC(2026, 0, 10) },
+      { id, kind: 'settled', charges: scopeWindows, ...fields, settledAt: Date.UTC(2026, 0, 10) },
     ]);
     expect(recordsOfRequests()).toEqual([]);
   });
 
   test('has a time of whole milliseconds, which PostgreSQL demands', async () => {
     await scene.time.advance(0.3);
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     await ledger.settle(hold, settlementOf(30n));
     await scene.time.advance(150);
     expect(scene.entries.entries()).toMatchObject([{ id: hold.id, settledAt: Date.UTC(2026, 0, 10) }]);
@@ -53,15 +53,15 @@ describe('a settlement', () => {
     const free = scopeOf('free');
     scene.store.part = slow(scene.store.part, scene.time, () => 24);
     for (let turn = 0; turn < 200; turn += 1) {
-      void ledger.hold(requestOf(1n, scopeOf('other', 10_000n))).then((held) => ledger.release(heldOf(held)));
-      void ledger.hold(requestOf(1n, free)).then((held) => ledger.settle(heldOf(held), settlementOf(1n)));
+      void ledger.reserve(requestOf(1n, scopeOf('other', 10_000n))).then((held) => ledger.release(heldOf(held)));
+      void ledger.reserve(requestOf(1n, free)).then((held) => ledger.settle(heldOf(held), settlementOf(1n)));
       await scene.time.advance(5);
     }
     expect(booked().length).toBeGreaterThan(100);
   });
 
   test('twice is once, and a release after it changes nothing', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     await Promise.all([
       ledger.settle(hold, settlementOf(30n)),
       ledger.settle(hold, settlementOf(50n)),
@@ -76,7 +76,7 @@ describe('a settlement', () => {
   });
 
   test('is durable before it resolves: a process that dies right after it books it at its next start', async () => {
-    await ledger.settle(heldOf(await ledger.hold(requestOf(60n, key))), settlementOf(30n));
+    await ledger.settle(heldOf(await ledger.reserve(requestOf(60n, key))), settlementOf(30n));
     expect(recordsOfRequests().map(({ type }) => type)).toEqual(['hold', 'settle']);
     expect(booked()).toEqual([]);
     await scene.start(IMMORTAL, scene.folder);
@@ -86,7 +86,7 @@ describe('a settlement', () => {
   });
 
   test('above its hold is booked in full and counts as an overrun', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     await scene.ended(ledger.settle(hold, settlementOf(75n)));
     await scene.ended(ledger.flush());
     expect(booked()).toEqual([{ kind: 'settled', cost: 75n }]);
@@ -95,17 +95,17 @@ describe('a settlement', () => {
   });
 
   test('counts for the very next request', async () => {
-    await ledger.settle(heldOf(await ledger.hold(requestOf(100n, key))), settlementOf(100n));
-    expect(await ledger.hold(requestOf(1n, key))).toMatchObject({ failure: { reason: 'exceeded', spent: 100n } });
+    await ledger.settle(heldOf(await ledger.reserve(requestOf(100n, key))), settlementOf(100n));
+    expect(await ledger.reserve(requestOf(1n, key))).toMatchObject({ failure: { reason: 'exceeded', spent: 100n } });
   });
 
   test('below zero is refused as a bug', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     await expect(ledger.settle(hold, settlementOf(-1n))).rejects.toThrow('-1');
   });
 
   test('that costs nothing is booked too', async () => {
-    await ledger.settle(heldOf(await ledger.hold(requestOf(0n, key))), settlementOf(0n));
+    await ledger.settle(heldOf(await ledger.reserve(requestOf(0n, key))), settlementOf(0n));
     await scene.time.advance(200);
     expect(booked()).toEqual([{ kind: 'settled', cost: 0n }]);
   });
@@ -113,17 +113,17 @@ describe('a settlement', () => {
 
 describe('a release', () => {
   test('frees everything and books nothing', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(100n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(100n, key)));
     await ledger.release(hold);
     await ledger.release(hold);
     await ledger.settle(hold, settlementOf(50n));
-    expect((await scene.tryHold(ledger, requestOf(100n, key))).outcome).toBe('held');
+    expect((await scene.tryHold(ledger, requestOf(100n, key))).outcome).toBe('reserved');
     await scene.ended(ledger.flush());
     expect(booked()).toEqual([]);
   });
 
   test('leaves nothing of its hold in the outbox', async () => {
-    await ledger.release(heldOf(await ledger.hold(requestOf(100n, key))));
+    await ledger.release(heldOf(await ledger.reserve(requestOf(100n, key))));
     await scene.time.advance(10);
     expect(recordsOfRequests()).toEqual([]);
   });
@@ -131,7 +131,7 @@ describe('a release', () => {
 
 describe('a hold', () => {
   test('lasts while its request runs, however long it streams', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     await scene.time.advance(20 * MINUTE);
     await ledger.settle(hold, settlementOf(30n));
     await scene.ended(ledger.flush());
@@ -139,22 +139,24 @@ describe('a hold', () => {
   });
 
   test('that is never ended is charged after an hour: headroom returns even after a bug', async () => {
-    await ledger.hold(requestOf(60n, key));
+    await ledger.reserve(requestOf(60n, key));
     await scene.time.advance(59 * MINUTE);
     expect(booked()).toEqual([]);
     await scene.time.advance(2 * MINUTE);
     expect(scene.entries.entries()).toMatchObject([{ kind: 'settled', cost: 60n, estimated: true }]);
-    expect(await scene.store.part.read(scene.entries.entries()[0]?.charges ?? [])).toEqual([{ spent: 60n, held: 0n }]);
+    expect(await scene.store.part.read(scene.entries.entries()[0]?.scopeWindows ?? [])).toEqual([
+      { spent: 60n, held: 0n },
+    ]);
   });
 
   test('of a stream that is never ended is charged what it has produced', async () => {
-    ledger.progress(heldOf(await ledger.hold(requestOf(60n, key))), () => 7n);
+    ledger.trackStream(heldOf(await ledger.reserve(requestOf(60n, key))), () => 7n);
     await scene.time.advance(61 * MINUTE);
     expect(scene.entries.entries()).toMatchObject([{ kind: 'settled', cost: 7n, estimated: true }]);
   });
 
   test('that was never ended may be settled later without an effect', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     await scene.time.advance(61 * MINUTE);
     await ledger.settle(hold, settlementOf(10n));
     await ledger.release(hold);
@@ -165,10 +167,10 @@ describe('a hold', () => {
 
 describe('a stream', () => {
   test('is in the outbox within a second of what it produced, once per second and only when it changed', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     let known = 1n;
     let asked = 0;
-    ledger.progress(hold, () => {
+    ledger.trackStream(hold, () => {
       asked += 1;
       return known;
     });
@@ -176,29 +178,29 @@ describe('a stream', () => {
     await scene.time.advance(5000);
     const written = scene.folder.records.filter(({ type }) => type === 'progress');
     expect(written.length).toBeLessThanOrEqual(3);
-    expect(written.at(-1)).toEqual({ type: 'progress', id: hold.id, known: 20n });
+    expect(written.at(-1)).toEqual({ type: 'progress', id: hold.id, cost: 20n });
     expect(asked).toBeLessThanOrEqual(8);
   });
 
   test('is at risk in the store with what it produced, never less than before', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     let known = 9n;
-    ledger.progress(hold, () => known);
+    ledger.trackStream(hold, () => known);
     await scene.time.advance(1500);
-    expect(scene.calls.at(-1)?.lines).toMatchObject([{ risk: 9n }]);
+    expect(scene.calls.at(-1)?.changes).toMatchObject([{ risk: 9n }]);
     known = 5n;
     await scene.time.advance(1500);
-    expect(scene.calls.at(-1)?.lines ?? []).not.toMatchObject([{ risk: 5n }]);
+    expect(scene.calls.at(-1)?.changes ?? []).not.toMatchObject([{ risk: 5n }]);
     known = 12n;
     await scene.time.advance(1500);
-    const risks = scene.calls.flatMap(({ lines }) => lines.map(({ risk }) => risk));
+    const risks = scene.calls.flatMap(({ changes }) => changes.map(({ risk }) => risk));
     expect(risks.at(-1)).toBe(12n);
   });
 
   test('is not asked again after it has settled', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     let asked = 0;
-    ledger.progress(hold, () => {
+    ledger.trackStream(hold, () => {
       asked += 1;
       return 50n;
     });
@@ -209,8 +211,8 @@ describe('a stream', () => {
 });
 
 test.each([
-  ['settlement', (hold: Hold) => ledger.settle(hold, settlementOf(1n))],
-  ['release', (hold: Hold) => ledger.release(hold)],
+  ['settlement', (hold: Reservation) => ledger.settle(hold, settlementOf(1n))],
+  ['release', (hold: Reservation) => ledger.release(hold)],
 ])('a %s frees money only when it is on disk: a restart without it charges the whole hold', async (_, end) => {
   const hold = await scene.take(ledger, 60n, key);
   const other = await scene.start(IMMORTAL);
@@ -220,5 +222,5 @@ test.each([
   expect(await scene.tryHold(other, requestOf(60n, key))).toMatchObject({ outcome: 'busy' });
   scene.outbox.behaviour = 'up';
   await scene.time.advance(500);
-  expect(await scene.tryHold(other, requestOf(60n, key))).toMatchObject({ outcome: 'held' });
+  expect(await scene.tryHold(other, requestOf(60n, key))).toMatchObject({ outcome: 'reserved' });
 });

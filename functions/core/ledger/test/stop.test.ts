@@ -22,7 +22,7 @@ describe('a stop', () => {
     await scene.ended(ledger.close());
     expect(costs()).toEqual([5n]);
     expect(await leftIn()).toEqual([]);
-    expect(await scene.store.part.read(hold.charges)).toEqual([{ spent: 5n, held: 0n }]);
+    expect(await scene.store.part.read(hold.scopeWindows)).toEqual([{ spent: 5n, held: 0n }]);
     expect(scene.folder.records).toEqual([]);
   });
 
@@ -31,7 +31,7 @@ describe('a stop', () => {
     await ledger.settle(first, settlementOf(5n));
     await scene.ended(ledger.close());
     expect(costs()).toEqual([5n]);
-    expect(await ledger.hold(requestOf(1n, key))).toMatchObject({ failure: { reason: 'unavailable' } });
+    expect(await ledger.reserve(requestOf(1n, key))).toMatchObject({ failure: { reason: 'unavailable' } });
     expect(scene.folder.records.filter(({ type }) => type === 'hold')).toMatchObject([{ id: second.id }]);
     const next = await scene.start(IMMORTAL, scene.folder);
     await scene.time.advance(1000);
@@ -54,7 +54,7 @@ describe('a stop', () => {
       await scene.time.advance(30_000);
       expect(costs()).toEqual([30n]);
       expect(await scene.spent(other, key)).toBe(30n);
-      expect((await scene.tryHold(other, requestOf(70n, key))).outcome).toBe('held');
+      expect((await scene.tryHold(other, requestOf(70n, key))).outcome).toBe('reserved');
     },
   );
 
@@ -96,14 +96,14 @@ describe('a stop', () => {
     await scene.time.advance(500);
     for (const hold of holds) void ledger.settle(hold, settlementOf(1n));
     await scene.ended(ledger.close());
-    const shown = await scene.store.part.read(holds.flatMap(({ charges }) => charges));
-    expect(new Set(shown.map((one) => one?.held))).toEqual(new Set([0n]));
-    expect(Math.max(...scene.calls.map(({ lines }) => lines.length))).toBeLessThanOrEqual(256);
+    const shown = await scene.store.part.read(holds.flatMap(({ scopeWindows }) => scopeWindows));
+    expect(new Set(shown.map((one) => one?.reserved))).toEqual(new Set([0n]));
+    expect(Math.max(...scene.calls.map(({ changes }) => changes.length))).toBeLessThanOrEqual(256);
   });
 
   test('of a process whose requests nobody ends any more charges them first, as if it had died', async () => {
     const [plain, stream] = [await scene.take(ledger, 10n, key), await scene.take(ledger, 20n, key)];
-    ledger.progress(stream, () => 7n);
+    ledger.trackStream(stream, () => 7n);
     await scene.ended(ledger.chargeLive());
     await scene.ended(ledger.settle(plain, settlementOf(1n)));
     await scene.ended(ledger.close());
@@ -127,7 +127,7 @@ describe('a stop', () => {
   test('refuses what waits for the store, and what asks afterwards', async () => {
     const hold = await scene.take(ledger, 20n, key);
     const moving = heldOf(
-      await scene.ended(ledger.hold({ ...requestOf(1n, key), entries: [undefined] })).then(({ value }) => value),
+      await scene.ended(ledger.reserve({ ...requestOf(1n, key), entries: [undefined] })).then(({ value }) => value),
     );
     await ledger.settle(hold, settlementOf(5n));
     scene.store.behaviour = 'refuses';
@@ -148,7 +148,7 @@ describe('a stop', () => {
   test('while the store is being rebuilt books what has ended', async () => {
     await ledger.settle(await scene.take(ledger, 10n, key), settlementOf(5n));
     scene.wipe();
-    const holding = ledger.hold(requestOf(1n, key));
+    const holding = ledger.reserve(requestOf(1n, key));
     await scene.time.settle();
     await scene.ended(ledger.close());
     await holding;

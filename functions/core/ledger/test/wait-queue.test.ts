@@ -23,7 +23,7 @@ async function rush(amounts: ReadonlyArray<bigint>, scopes = [key], one = ledger
   const answers: Answered[] = [];
   const began = scene.time.clock.now();
   amounts.forEach((amount, who) => {
-    void one.hold(requestOf(amount, ...scopes)).then((result) => {
+    void one.reserve(requestOf(amount, ...scopes)).then((result) => {
       answers.push({ who, outcome: outcome(result), after: scene.time.clock.now() - began });
     });
   });
@@ -32,10 +32,10 @@ async function rush(amounts: ReadonlyArray<bigint>, scopes = [key], one = ledger
   return answers;
 }
 
-const asked = (): number => scene.calls.reduce((all, { asks }) => all + asks.length, 0);
+const asked = (): number => scene.calls.reduce((all, { requests }) => all + requests.length, 0);
 const manyOf = (amount: bigint, count: number): bigint[] => Array.from({ length: count }, () => amount);
 const heldIn = (answers: ReadonlyArray<Answered>): number[] =>
-  answers.filter((each) => each.outcome === 'held').map(({ who }) => who);
+  answers.filter((each) => each.outcome === 'reserved').map(({ who }) => who);
 const firstOf = (count: number): number[] => Array.from({ length: count }, (_, who) => who);
 
 describe('requests that wait for live holds', () => {
@@ -89,7 +89,7 @@ describe('requests that wait for live holds', () => {
     await scene.time.advance(200);
     expect(heldIn(answers)).toEqual(firstOf(14));
     expect(answers).toHaveLength(1000);
-    expect(new Set(answers.map((each) => each.outcome))).toEqual(new Set(['held', 'busy']));
+    expect(new Set(answers.map((each) => each.outcome))).toEqual(new Set(['reserved', 'busy']));
   });
 
   test('a small request takes what is too little for a larger one before it', async () => {

@@ -192,7 +192,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a finalizer holds a deleted object, none can be added then, and the last one taken away lets it go', async () => {
-      const name = fresh('held');
+      const name = fresh('reserved');
       const { metadata } = await made(VIRTUAL_KEYS, virtualKey(name, {}, { finalizers: [FINALIZER] }));
       const remove = () => subject.cluster.delete(VIRTUAL_KEYS, subject.namespace, name, metadata.uid ?? '');
       expect(await remove()).toMatchObject({ ok: true });

@@ -36,7 +36,8 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       );
     const by = (of: Limited, amount: Nano) => ({ scopeId: of.scopeId, window: of.window, by: amount });
     const agreed = { outcome: 'done', differences: [], moved: [] };
-    const markOwn = ({ account }: Process) => under.store.mark(under.epoch, account, { isOwn: true, isRebuild: false });
+    const markOwn = ({ account }: Process) =>
+      under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
 
     test('sets loaded counters to their sums, tells the differences, and leaves absent ones absent', async () => {
       const [more, less, same, absent] = [
@@ -97,7 +98,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       // Charged: 20 at risk and 7 unbooked.
       expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
       expect(await read(key)).toEqual([[7n, 23n]]);
-      await under.store.finish(under.epoch, one.account, true);
+      await under.store.forget(under.epoch, one.account, true);
       expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
       expect(await read(key)).toEqual([[27n, 0n]]);
     });
@@ -150,7 +151,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.tell(key, { spend: 5n, risk: 2n });
         await markOwn(one);
-        await under.store.finish(under.epoch, one.account, true);
+        await under.store.forget(under.epoch, one.account, true);
         expect(await audit([[key, 0n]], [[one, row()]])).toMatchObject({ differences: [], moved: [one.account] });
         await unchanged(key, 7n);
         expect(await audit([[key, 7n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);

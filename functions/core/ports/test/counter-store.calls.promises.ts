@@ -1,6 +1,6 @@
 // Promises of numbered calls: each is done once or not at all, on the store's clock and in loaded counters (LEDGER 3, 5, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { MAX_ASKS, MAX_LINES } from '../counter-store.ts';
+import { MAX_COUNTERS, MAX_REQUESTS } from '../counter-store.ts';
 import { type AccountsUnderTest, accountsScene, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
@@ -18,14 +18,17 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const key = await loaded('key', 100n);
         const [one, two] = [start(), start()];
         await one.hold(40n, key);
-        const part = { lines: [line(key, { spend: 10n, returned: 5n, risk: 25n, registered: 3n })], asks: [ask(20n)] };
+        const part = {
+          changes: [line(key, { spend: 10n, returned: 5n, risk: 25n, registered: 3n })],
+          requests: [ask(20n)],
+        };
         const first = await one.call(part);
-        expect(first.lines).toMatchObject([{ spent: 10n, held: 48n, escrow: 48n }]);
+        expect(first.counters).toMatchObject([{ spent: 10n, reserved: 48n, escrow: 48n }]);
         await two.hold(30n, key);
         const again = await one.repeat();
-        expect(again).toMatchObject({ outcome: 'done', asks: first.asks, calls: first.calls + 1 });
-        expect(again).toMatchObject({ lines: [{ spent: 10n, held: 78n, escrow: 48n }] });
-        expect(await under.store.mark(under.epoch, one.account, inOwn)).toMatchObject({
+        expect(again).toMatchObject({ outcome: 'done', replies: first.replies, calls: first.calls + 1 });
+        expect(again).toMatchObject({ counters: [{ spent: 10n, reserved: 78n, escrow: 48n }] });
+        expect(await under.store.freeze(under.epoch, one.account, inOwn)).toMatchObject({
           number: 2,
           figures: [{ escrow: 48n, risk: 45n, unbooked: [{ batch: 1, spend: 10n }] }],
         });
@@ -37,15 +40,17 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         await one.hold(10n, key);
         expect(await two.hold(1n, key)).toMatchObject({ outcome: 'busy' });
         await one.tell(key, { returned: 10n });
-        expect(await two.repeat()).toMatchObject({ outcome: 'done', asks: [{ outcome: 'busy', counter: 0 }] });
-        expect(await two.hold(1n, key)).toMatchObject({ outcome: 'held' });
+        expect(await two.repeat()).toMatchObject({ outcome: 'done', replies: [{ outcome: 'busy', counter: 0 }] });
+        expect(await two.hold(1n, key)).toMatchObject({ outcome: 'reserved' });
       });
 
       test('was not done, and is not done now', async () => {
         const [key, spent] = [counter('key', 10n), await loaded('spent', 10n)];
         const one = start();
         const lines = [line(spent, { spend: 1n }), line(key)];
-        expect(await one.send({ lines, asks: [ask(1n, { lines: [1] })] })).toMatchObject({ absent: [1] });
+        expect(await one.send({ changes: lines, requests: [ask(1n, { counters: [1] })] })).toMatchObject({
+          absent: [1],
+        });
         await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
         expect(await one.repeat()).toMatchObject({ outcome: 'absent', absent: [1] });
         expect(await read(spent, key)).toEqual([
@@ -61,7 +66,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.call();
         await one.call();
-        const part = { lines: [line(key, { spend: 1n })] };
+        const part = { changes: [line(key, { spend: 1n })] };
         expect(await one.send({ ...part, number: 1 })).toMatchObject({ outcome: 'stale', why: 'closed' });
         expect(await one.send({ ...part, number: 4 })).toMatchObject({ outcome: 'stale', why: 'behind' });
         expect(await start().send({ ...part, number: 2 })).toMatchObject({ outcome: 'stale', why: 'behind' });
@@ -76,8 +81,8 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.call()).toMatchObject({ calls: calls + 2 });
         expect(await one.repeat()).toMatchObject({ calls: calls + 2 });
         const { store, epoch } = under;
-        expect(await store.mark(epoch, one.account, inOwn)).toMatchObject({ outcome: 'marked', calls: calls + 3 });
-        expect(await store.mark(epoch, 'unknown', inOwn)).toMatchObject({ outcome: 'none', calls: calls + 4 });
+        expect(await store.freeze(epoch, one.account, inOwn)).toMatchObject({ outcome: 'frozen', calls: calls + 3 });
+        expect(await store.freeze(epoch, 'unknown', inOwn)).toMatchObject({ outcome: 'none', calls: calls + 4 });
         expect(await store.audit(epoch, [], new Map(), under.now() + HOUR)).toMatchObject({ calls: calls + 5 });
         expect(await two.call()).toMatchObject({ calls: calls + 6 });
       });
@@ -89,17 +94,19 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const [here, there] = [line(spent, { spend: 5n }), line(key)];
         const one = start();
         const absent = { outcome: 'absent', absent: [1] };
-        expect(await one.send({ lines: [here, line(key, { spend: 1n })] })).toMatchObject(absent);
-        expect(await one.send({ lines: [here, line(key, { spend: -1n })] })).toMatchObject(absent);
-        expect(await one.send({ lines: [here, line(key, { ahead: 1n })] })).toMatchObject(absent);
-        expect(await one.send({ lines: [here, there], asks: [ask(0n, { lines: [1, 0] })] })).toMatchObject(absent);
+        expect(await one.send({ changes: [here, line(key, { spend: 1n })] })).toMatchObject(absent);
+        expect(await one.send({ changes: [here, line(key, { spend: -1n })] })).toMatchObject(absent);
+        expect(await one.send({ changes: [here, line(key, { ahead: 1n })] })).toMatchObject(absent);
+        expect(await one.send({ changes: [here, there], requests: [ask(0n, { counters: [1, 0] })] })).toMatchObject(
+          absent,
+        );
         expect(
-          await one.send({ lines: [line(key, { spend: 1n }), line(counter('team'), { spend: 1n })] }),
+          await one.send({ changes: [line(key, { spend: 1n }), line(counter('team'), { spend: 1n })] }),
         ).toMatchObject({
           absent: [0, 1],
         });
         expect(await read(spent, key)).toEqual([[0n, 0n], undefined]);
-        expect(await one.call({ lines: [here] })).toMatchObject({ lines: [{ spent: 5n }] });
+        expect(await one.call({ changes: [here] })).toMatchObject({ counters: [{ spent: 5n }] });
       });
 
       test('is done where it only says what is at risk, returned or registered; what is registered is loaded later', async () => {
@@ -110,7 +117,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(key)).toEqual([undefined]);
         await under.store.load(under.epoch, [{ ...key, spent: 70n }]);
         expect(await read(key)).toEqual([[70n, 25n]]);
-        expect(await one.tell(key, { spend: 20n })).toMatchObject({ spent: 90n, held: 5n, escrow: 5n });
+        expect(await one.tell(key, { spend: 20n })).toMatchObject({ spent: 90n, reserved: 5n, escrow: 5n });
       });
     });
 
@@ -122,16 +129,16 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         await under.store.load(under.epoch, [{ ...next, spent: 0n }]);
         const one = start();
         const lines = [line(spent, { spend: 1n }), line(next)];
-        const reply = await one.send({ lines, asks: [ask(1n, { lines: [0, 1] })] });
+        const reply = await one.send({ changes: lines, requests: [ask(1n, { counters: [0, 1] })] });
         expect(reply).toMatchObject({ outcome: 'window' });
         expect(Math.abs(reply.now - now)).toBeLessThan(5000);
         expect(await one.repeat()).toMatchObject({ outcome: 'window' });
-        expect(await one.send({ lines: [line(next, { ahead: 1n })] })).toMatchObject({ outcome: 'window' });
+        expect(await one.send({ changes: [line(next, { ahead: 1n })] })).toMatchObject({ outcome: 'window' });
         expect(await read(spent, next)).toEqual([
           [0n, 0n],
           [0n, 0n],
         ]);
-        expect(await one.call({ lines: lines.slice(0, 1) })).toMatchObject({ lines: [{ spent: 1n }] });
+        expect(await one.call({ changes: lines.slice(0, 1) })).toMatchObject({ counters: [{ spent: 1n }] });
       });
 
       test('that is over still spends and returns', async () => {
@@ -139,11 +146,11 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const key = { scopeId: 'key', limit: 10n, window: { start: now - HOUR, end: now + LEASE } };
         await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
         const one = start();
-        expect(await one.hold(8n, key)).toMatchObject({ outcome: 'held' });
+        expect(await one.hold(8n, key)).toMatchObject({ outcome: 'reserved' });
         await under.advance(LEASE + 1);
-        expect(await one.send({ lines: [line(key)], asks: [ask(1n)] })).toMatchObject({ outcome: 'window' });
+        expect(await one.send({ changes: [line(key)], requests: [ask(1n)] })).toMatchObject({ outcome: 'window' });
         expect(await one.tell(key, { spend: 3n, returned: 4n, risk: 1n })).toMatchObject({
-          ...{ spent: 3n, held: 1n, escrow: 1n },
+          ...{ spent: 3n, reserved: 1n, escrow: 1n },
         });
       });
     });
@@ -155,11 +162,16 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         await one.hold(40n, key);
         const told = line(key, { spend: 10n, returned: 20n, risk: 7n, registered: 5n, ahead: 1n });
         const uses = [{ id: 'key', requests: 0, tokens: 10, parallel: 0 }];
-        const late = await one.call({ lines: [told], asks: [ask(1n), ask(0n)], uses, deadline: under.now() - 1000 });
-        expect(late.asks).toEqual([{ outcome: 'late' }, { outcome: 'late' }]);
-        expect(late.lines).toMatchObject([{ spent: 10n, held: 15n, escrow: 15n }]);
-        expect(await one.repeat()).toMatchObject({ asks: late.asks });
-        expect(await under.store.mark(under.epoch, one.account, inOwn)).toMatchObject({ figures: [{ risk: 7n }] });
+        const late = await one.call({
+          changes: [told],
+          requests: [ask(1n), ask(0n)],
+          rateChanges: uses,
+          deadline: under.now() - 1000,
+        });
+        expect(late.replies).toEqual([{ outcome: 'late' }, { outcome: 'late' }]);
+        expect(late.counters).toMatchObject([{ spent: 10n, reserved: 15n, escrow: 15n }]);
+        expect(await one.repeat()).toMatchObject({ replies: late.replies });
+        expect(await under.store.freeze(under.epoch, one.account, inOwn)).toMatchObject({ figures: [{ risk: 7n }] });
       });
 
       test('renews the lease like any other', async () => {
@@ -185,23 +197,23 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
     });
 
     test('has as many lines and asks as there may be', async () => {
-      const counters = Array.from({ length: MAX_LINES }, (_, at) => counter(`scope ${at}`, 1000n));
+      const counters = Array.from({ length: MAX_COUNTERS }, (_, at) => counter(`scope ${at}`, 1000n));
       await under.store.load(
         under.epoch,
         counters.map((of) => ({ ...of, spent: 1n })),
       );
       const lines = counters.map((of, at) => line(of, { spend: BigInt(at), risk: 4n }));
-      const asks = Array.from({ length: MAX_ASKS }, (_, at) => ask(BigInt(at), { lines: [4 * at, 4 * at + 3] }));
+      const asks = Array.from({ length: MAX_REQUESTS }, (_, at) => ask(BigInt(at), { counters: [4 * at, 4 * at + 3] }));
       const one = start();
-      const reply = await one.call({ lines, asks });
-      expect(reply.asks).toEqual(asks.map(({ amount }) => ({ outcome: 'held', amount })));
+      const reply = await one.call({ changes: lines, requests: asks });
+      expect(reply.replies).toEqual(asks.map(({ amount }) => ({ outcome: 'reserved', amount })));
       const heldAt = (at: number): bigint => (at % 4 === 0 || at % 4 === 3 ? BigInt(Math.floor(at / 4)) : 0n);
-      expect(reply.lines).toEqual(
+      expect(reply.counters).toEqual(
         counters.map((_, at) => ({
-          ...{ spent: 1n + BigInt(at), held: heldAt(at), escrow: heldAt(at), isWanted: false },
+          ...{ spent: 1n + BigInt(at), reserved: heldAt(at), escrow: heldAt(at), isWanted: false },
         })),
       );
-      expect(await one.repeat()).toEqual(expect.objectContaining({ lines: reply.lines, asks: reply.asks }));
+      expect(await one.repeat()).toEqual(expect.objectContaining({ counters: reply.counters, replies: reply.replies }));
     });
   });
 }

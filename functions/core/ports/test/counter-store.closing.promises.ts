@@ -15,8 +15,8 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       { isOwn: true, isRebuild: false },
       { isOwn: false, isRebuild: true },
     ];
-    const mark = (account: string, how = byOther) => under.store.mark(under.epoch, account, how);
-    const finish = (account: string, isCharged: boolean) => under.store.finish(under.epoch, account, isCharged);
+    const mark = (account: string, how = byOther) => under.store.freeze(under.epoch, account, how);
+    const finish = (account: string, isCharged: boolean) => under.store.forget(under.epoch, account, isCharged);
     const closed = { outcome: 'stale', why: 'closed' };
 
     /** A process with 50 of escrow, 20 of them at risk, and 7 unbooked. */
@@ -33,7 +33,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
         const marked = {
-          ...{ outcome: 'marked', number: 2 },
+          ...{ outcome: 'frozen', number: 2 },
           figures: [
             {
               ...{ scopeId: 'key', window: key.window, escrow: 50n, risk: 20n },
@@ -44,7 +44,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await mark(one.account)).toMatchObject(marked);
         expect(await read(key)).toEqual([[7n, 50n]]);
         expect(await one.repeat()).toMatchObject(closed);
-        expect(await one.send({ lines: [line(key, { spend: 1n })] })).toMatchObject(closed);
+        expect(await one.send({ changes: [line(key, { spend: 1n })] })).toMatchObject(closed);
         expect(await mark(one.account)).toMatchObject(marked);
         expect(await mark(one.account, atRebuild)).toMatchObject(marked);
         expect(await read(key)).toEqual([[7n, 50n]]);
@@ -113,7 +113,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
           expect(await mark(one.account, how)).toMatchObject({ outcome: 'absent', counters: [{ scopeId, window }] });
         expect(await read(key)).toEqual([[7n, 50n]]);
         await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
-        expect(await mark(one.account)).toMatchObject({ outcome: 'marked' });
+        expect(await mark(one.account)).toMatchObject({ outcome: 'frozen' });
         expect(await read(key, team)).toEqual([
           [7n, 50n],
           [1n, 9n],
@@ -136,7 +136,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const [key, team] = [await loaded('key', 100n), counter('team', 100n)];
         const one = start(LEASE);
         const registered = { registered: 9n, risk: 8n };
-        await one.call({ lines: [line(key, registered), line(team, registered)] });
+        await one.call({ changes: [line(key, registered), line(team, registered)] });
         await under.advance(LEASE + 1);
         await mark(one.account, atRebuild);
         await finish(one.account, true);
@@ -164,7 +164,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const one = await startWithFigures(key, HOUR);
         await one.tell(team, { registered: 5n, risk: 4n });
         const inTeam = expect.objectContaining({ scopeId: 'team', escrow: 5n, risk: 4n });
-        const marked = { outcome: 'marked', number: 3, figures: expect.arrayContaining([inTeam]) };
+        const marked = { outcome: 'frozen', number: 3, figures: expect.arrayContaining([inTeam]) };
         expect(await mark(one.account, byOwn)).toMatchObject(marked);
         expect(await mark(one.account, byOwn)).toMatchObject(marked);
         expect(await one.repeat()).toMatchObject(closed);
@@ -172,10 +172,10 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const two = start();
         // Its live holds are 20; they were charged, which is taken back in the same call.
         const told = line(key, { registered: 20n, risk: 20n, spend: -20n });
-        expect(await two.call({ lines: [told], ends: [one.account] })).toMatchObject({
-          lines: [{ spent: 7n, held: 20n, escrow: 20n }],
+        expect(await two.call({ changes: [told], previousAccounts: [one.account] })).toMatchObject({
+          counters: [{ spent: 7n, reserved: 20n, escrow: 20n }],
         });
-        expect(await two.repeat()).toMatchObject({ lines: [{ spent: 7n, held: 20n }] });
+        expect(await two.repeat()).toMatchObject({ counters: [{ spent: 7n, reserved: 20n }] });
         expect(await under.store.accounts(false, 10)).toMatchObject([{ account: two.account }]);
         expect(await read(team)).toEqual([[4n, 0n]]);
       });
@@ -187,7 +187,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
         await under.advance(2 * LEASE + 1);
         expect(await start().call()).toMatchObject({ ended: [one.account] });
-        expect(await mark(one.account)).toMatchObject({ outcome: 'marked', figures: [{ escrow: 50n, risk: 20n }] });
+        expect(await mark(one.account)).toMatchObject({ outcome: 'frozen', figures: [{ escrow: 50n, risk: 20n }] });
         expect(await read(key)).toEqual([[7n, 50n]]);
         await finish(one.account, true);
         expect(await read(key)).toEqual([[27n, 0n]]);
@@ -197,9 +197,13 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const key = await loaded('key', 100n);
         const one = await startWithFigures(key, HOUR);
         const lines = [line(key)];
-        const reply = await start().call({ lines, asks: [ask(74n), ask(73n), ask(1n)], ends: [one.account, nextId()] });
-        expect(reply.asks).toMatchObject([{ outcome: 'exceeded' }, { outcome: 'held' }, { outcome: 'busy' }]);
-        expect(reply.lines).toMatchObject([{ spent: 27n, held: 73n }]);
+        const reply = await start().call({
+          changes: lines,
+          requests: [ask(74n), ask(73n), ask(1n)],
+          previousAccounts: [one.account, nextId()],
+        });
+        expect(reply.replies).toMatchObject([{ outcome: 'exceeded' }, { outcome: 'reserved' }, { outcome: 'busy' }]);
+        expect(reply.counters).toMatchObject([{ spent: 27n, reserved: 73n }]);
         expect(await one.send()).toMatchObject(closed);
       });
 
@@ -207,10 +211,10 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const key = await loaded('key', 100n);
         const one = start();
         await one.hold(50n, key);
-        const last = await one.call({ lines: [line(key, { spend: 30n, returned: 20n })], isLast: true });
-        expect(last.lines).toMatchObject([{ spent: 30n, held: 0n, escrow: 0n }]);
-        expect(await one.repeat()).toMatchObject({ outcome: 'done', lines: [{ spent: 30n }] });
-        expect(await one.send({ lines: [line(key, { spend: 1n })] })).toMatchObject(closed);
+        const last = await one.call({ changes: [line(key, { spend: 30n, returned: 20n })], isLast: true });
+        expect(last.counters).toMatchObject([{ spent: 30n, reserved: 0n, escrow: 0n }]);
+        expect(await one.repeat()).toMatchObject({ outcome: 'done', counters: [{ spent: 30n }] });
+        expect(await one.send({ changes: [line(key, { spend: 1n })] })).toMatchObject(closed);
         expect(await under.store.accounts(false, 10)).toEqual([]);
         expect(await mark(one.account, byOwn)).toMatchObject({ outcome: 'none' });
         expect(await start().call()).toMatchObject({ accounts: 1 });
@@ -219,7 +223,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
 
       test('does not end with a call that was not done', async () => {
         const one = start();
-        await one.send({ lines: [line(counter('key'), { spend: 1n })], isLast: true });
+        await one.send({ changes: [line(counter('key'), { spend: 1n })], isLast: true });
         expect(await one.send()).toMatchObject({ outcome: 'done' });
       });
     });
@@ -230,7 +234,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       test('is not opened by a first call after its deadline, also when that is repeated', async () => {
         const key = await loaded('key', 100n);
         const one = start();
-        const late = { lines: [line(key, { spend: 1n })], deadline: under.now() - 1000 };
+        const late = { changes: [line(key, { spend: 1n })], deadline: under.now() - 1000 };
         expect(await one.send(late)).toMatchObject(closed);
         expect(await one.repeat()).toMatchObject(closed);
         expect(await under.store.accounts(false, 10)).toEqual([]);
@@ -242,7 +246,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await ended.call();
         await last.call({ isLast: true });
         await own.call();
-        await start().call({ ends: [own.account] });
+        await start().call({ previousAccounts: [own.account] });
         expect(await mark(unknown)).toMatchObject({ outcome: 'none' });
         expect(await mark(unknown, byOwn)).toMatchObject({ outcome: 'none' });
         await finish(finished, true);

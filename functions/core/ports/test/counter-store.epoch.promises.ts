@@ -40,15 +40,15 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       const stale = { outcome: 'epoch', epoch: under.epoch };
       for (const epoch of [under.epoch - 1, under.epoch + 1]) {
         const how = { isOwn: false, isRebuild: true };
-        expect(await start().send({ epoch, lines: [line(key, { spend: 1n })] })).toMatchObject(stale);
-        expect(await under.store.mark(epoch, one.account, how)).toMatchObject(stale);
+        expect(await start().send({ epoch, changes: [line(key, { spend: 1n })] })).toMatchObject(stale);
+        expect(await under.store.freeze(epoch, one.account, how)).toMatchObject(stale);
         await under.store.load(epoch, [{ ...absent, spent: 1n }]);
         const rows = new Map([[one.account, { booked: 0, number: 1, isClosed: false, isCharged: false }]]);
         expect(await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, under.now() + HOUR)).toMatchObject(stale);
       }
       expect(await read(key, absent)).toEqual([[0n, 10n], undefined]);
-      await under.store.mark(under.epoch, one.account, { isOwn: false, isRebuild: false });
-      await under.store.finish(under.epoch + 1, one.account, true);
+      await under.store.freeze(under.epoch, one.account, { isOwn: false, isRebuild: false });
+      await under.store.forget(under.epoch + 1, one.account, true);
       expect(await read(key)).toEqual([[0n, 10n]]);
     });
 
@@ -85,7 +85,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       const [one, two] = [start(), start()];
       await one.tell(key, { registered: 30n });
       await two.tell(key, { registered: 12n });
-      await under.store.mark(under.epoch, two.account, { isOwn: true, isRebuild: false });
+      await under.store.freeze(under.epoch, two.account, { isOwn: true, isRebuild: false });
       await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
       expect(await read(key)).toEqual([[0n, 42n]]);
     });
@@ -123,14 +123,14 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     test('stays after its window while an account has something in it', async () => {
       const now = under.now();
       const window = { start: now - HOUR, end: now + LEASE };
-      const counters = ['held', 'at risk', 'unbooked'].map((scopeId) => ({ scopeId, limit: 10n, window }));
+      const counters = ['reserved', 'at risk', 'unbooked'].map((scopeId) => ({ scopeId, limit: 10n, window }));
       await under.store.load(
         under.epoch,
         counters.map((of) => ({ ...of, spent: 0n })),
       );
       const parts = [{ registered: 1n }, { risk: 1n }, { spend: 1n }];
       const one = start();
-      await one.call({ lines: counters.map((of, at) => line(of, parts[at])) });
+      await one.call({ changes: counters.map((of, at) => line(of, parts[at])) });
       await under.advance(clock === 'manual' ? HOUR : LEASE + 1);
       await start().call();
       await start().call();
@@ -139,8 +139,8 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         [0n, 0n],
         [1n, 0n],
       ]);
-      expect(await one.call({ lines: counters.map((of) => line(of, { spend: 1n })) })).toMatchObject({
-        lines: [{ spent: 1n }, { spent: 1n }, { spent: 2n }],
+      expect(await one.call({ changes: counters.map((of) => line(of, { spend: 1n })) })).toMatchObject({
+        counters: [{ spent: 1n }, { spent: 1n }, { spent: 2n }],
       });
     });
 
@@ -152,11 +152,11 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         await under.store.load(under.epoch, [{ ...long, spent: 0n }]);
         const [one, two] = [start(), start(10 * HOUR)];
         await one.hold(10n, key);
-        await one.call({ lines: [line(key, { spend: 5n, returned: 5n })], batch: 1 });
+        await one.call({ changes: [line(key, { spend: 5n, returned: 5n })], batch: 1 });
         await under.advance(3 * HOUR);
         for (let at = 0; at < 3; at += 1) await two.call();
         expect(await read(key)).toEqual([[5n, 0n]]);
-        await one.call({ lines: [], batch: 2, booked: 1, lease: 10 * HOUR });
+        await one.call({ changes: [], batch: 2, booked: 1, lease: 10 * HOUR });
         await under.advance(HOUR);
         for (let at = 0; at < 3; at += 1) await two.call();
         expect(await read(key, long)).toEqual([undefined, [0n, 0n]]);

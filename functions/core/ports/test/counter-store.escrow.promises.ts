@@ -11,16 +11,16 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
     });
     const { loaded, start, read } = accountsScene(() => under);
     const figuresOf = async (account: string) => {
-      const marked = await under.store.mark(under.epoch, account, { isOwn: true, isRebuild: false });
-      return marked.outcome === 'marked' ? marked.figures : undefined;
+      const marked = await under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
+      return marked.outcome === 'frozen' ? marked.figures : undefined;
     };
 
     describe('ahead of requests', () => {
       test('is granted whole, up to a sixteenth of what is left, and is not at risk', async () => {
         const key = await loaded('key', 1000n, 200n);
         const one = start();
-        expect(await one.tell(key, { ahead: 51n })).toMatchObject({ held: 0n, escrow: 0n });
-        expect(await one.tell(key, { ahead: 50n })).toMatchObject({ held: 50n, escrow: 50n });
+        expect(await one.tell(key, { ahead: 51n })).toMatchObject({ reserved: 0n, escrow: 0n });
+        expect(await one.tell(key, { ahead: 50n })).toMatchObject({ reserved: 50n, escrow: 50n });
         expect(await figuresOf(one.account)).toMatchObject([{ escrow: 50n, risk: 0n }]);
       });
 
@@ -49,17 +49,17 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const [key, team] = [await loaded('key', 1000n), await loaded('team', 1000n)];
         const lines = [line(key, { ahead: 32n }), line(team, { ahead: 32n })];
         const one = start();
-        const reply = await one.call({ lines, asks: [ask(500n), ask(1001n)] });
-        expect(reply.asks).toMatchObject([{ outcome: 'held' }, { outcome: 'exceeded' }]);
-        expect(reply.lines).toMatchObject([{ escrow: 500n }, { escrow: 32n }]);
-        const next = await one.call({ lines: [line(key, { ahead: 1n })], asks: [ask(400n), ask(101n)] });
-        expect(next.lines).toMatchObject([{ escrow: 900n }]);
+        const reply = await one.call({ changes: lines, requests: [ask(500n), ask(1001n)] });
+        expect(reply.replies).toMatchObject([{ outcome: 'reserved' }, { outcome: 'exceeded' }]);
+        expect(reply.counters).toMatchObject([{ escrow: 500n }, { escrow: 32n }]);
+        const next = await one.call({ changes: [line(key, { ahead: 1n })], requests: [ask(400n), ask(101n)] });
+        expect(next.counters).toMatchObject([{ escrow: 900n }]);
       });
 
       test('is never granted near the limit, and is not needed without one', async () => {
         const [key, free] = [await loaded('key', 100n, 85n), await loaded('free')];
         expect(await start().tell(key, { ahead: 1n })).toMatchObject({ escrow: 0n });
-        expect(await start().tell(free, { ahead: 1n })).toMatchObject({ escrow: 0n, held: 0n });
+        expect(await start().tell(free, { ahead: 1n })).toMatchObject({ escrow: 0n, reserved: 0n });
       });
     });
 
@@ -70,10 +70,10 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         await one.tell(key, { ahead: 60n });
         expect(await two.hold(990n, key)).toMatchObject({ outcome: 'busy' });
         expect(await one.tell(key, {})).toMatchObject({ isWanted: true });
-        expect(await one.repeat()).toMatchObject({ lines: [{ isWanted: true }] });
+        expect(await one.repeat()).toMatchObject({ counters: [{ isWanted: true }] });
         expect(await two.tell(key, {})).toMatchObject({ isWanted: false });
         expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: true, escrow: 0n });
-        expect(await three.hold(1n, key)).toMatchObject({ outcome: 'held' });
+        expect(await three.hold(1n, key)).toMatchObject({ outcome: 'reserved' });
         await under.advance(1001);
         expect(await one.tell(key, {})).toMatchObject({ isWanted: false });
         expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: false, escrow: 2n });
@@ -102,10 +102,10 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.hold(50n, key);
         expect(await one.tell(key, { spend: 20n, returned: 10n, risk: 20n })).toMatchObject({
-          ...{ spent: 20n, held: 20n, escrow: 20n },
+          ...{ spent: 20n, reserved: 20n, escrow: 20n },
         });
         expect(await start().hold(61n, key)).toMatchObject({ outcome: 'busy' });
-        expect(await start().hold(60n, key)).toMatchObject({ outcome: 'held' });
+        expect(await start().hold(60n, key)).toMatchObject({ outcome: 'reserved' });
       });
 
       test('may be less than the spend: the rest of it counts too, above the limit as well', async () => {
@@ -113,9 +113,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const [one, two] = [start(), start()];
         await one.hold(50n, key);
         await two.hold(50n, key);
-        expect(await one.tell(key, { spend: 70n })).toMatchObject({ spent: 70n, held: 50n, escrow: 0n });
+        expect(await one.tell(key, { spend: 70n })).toMatchObject({ spent: 70n, reserved: 50n, escrow: 0n });
         expect(await two.hold(1n, key)).toMatchObject({ outcome: 'busy' });
-        expect(await two.tell(key, { spend: 50n })).toMatchObject({ spent: 120n, held: 0n });
+        expect(await two.tell(key, { spend: 50n })).toMatchObject({ spent: 120n, reserved: 0n });
         expect(await two.hold(0n, key)).toMatchObject({ outcome: 'exceeded', spent: 120n });
       });
 
@@ -123,7 +123,11 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const key = await loaded('key', 100n, 90n);
         const one = start();
         await one.hold(10n, key);
-        expect(await one.tell(key, { spend: -30n, risk: 10n })).toMatchObject({ spent: 60n, held: 10n, escrow: 10n });
+        expect(await one.tell(key, { spend: -30n, risk: 10n })).toMatchObject({
+          spent: 60n,
+          reserved: 10n,
+          escrow: 10n,
+        });
         expect(await figuresOf(one.account)).toMatchObject([
           { escrow: 10n, risk: 10n, unbooked: [{ batch: 1, spend: -30n }] },
         ]);
@@ -133,13 +137,13 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
         const one = start();
         const unbooked = async () => (await under.store.accounts(false, 10)).map((of) => of.unbooked);
-        await one.call({ lines: [line(key, { spend: 1n }), line(team, { spend: 2n })], batch: 1 });
+        await one.call({ changes: [line(key, { spend: 1n }), line(team, { spend: 2n })], batch: 1 });
         await one.tell(key, { spend: 4n }, { batch: 1 });
         expect(await unbooked()).toEqual([1]);
         await one.tell(key, { spend: 8n }, { batch: 2 });
         expect(await unbooked()).toEqual([2]);
         // A batch is booked in all counters, named or not.
-        await one.call({ lines: [], batch: 2, booked: 1 });
+        await one.call({ changes: [], batch: 2, booked: 1 });
         await one.tell(key, { spend: 16n }, { batch: 2, booked: 1 });
         expect(await read(key, team)).toEqual([
           [29n, 0n],
@@ -177,7 +181,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       const key = await loaded('key', 100n, 90n);
       const one = start();
       expect(await one.tell(key, { registered: 60n, risk: 60n, spend: 7n })).toMatchObject({
-        ...{ spent: 97n, held: 60n, escrow: 60n },
+        ...{ spent: 97n, reserved: 60n, escrow: 60n },
       });
       expect(await start().hold(1n, key)).toMatchObject({ outcome: 'busy' });
       expect(await figuresOf(one.account)).toMatchObject([{ escrow: 60n, risk: 60n }]);

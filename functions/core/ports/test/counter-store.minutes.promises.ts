@@ -60,8 +60,8 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
         await one.call();
       }
       expect(await takeAll(one, [rates, rates, rates])).toMatchObject([
-        { outcome: 'held', rates: { left: [{ requests: { remaining: 2 } }] } },
-        { outcome: 'held' },
+        { outcome: 'reserved', rates: { left: [{ requests: { remaining: 2 } }] } },
+        { outcome: 'reserved' },
         limited({ rate: 'parallel' }),
       ]);
     });
@@ -77,18 +77,18 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       await under.advance(57_500);
       expect(await takeOne(one, rates)).toMatchObject(limited({ retryIn: 1 }));
       await under.advance(1);
-      expect(await takeAll(one, [rates, rates])).toMatchObject([{ outcome: 'held' }, limited({ retryIn: 6000 })]);
+      expect(await takeAll(one, [rates, rates])).toMatchObject([{ outcome: 'reserved' }, limited({ retryIn: 6000 })]);
       await under.advance(5999);
       expect(await takeOne(one, rates)).toMatchObject(limited({ retryIn: 1 }));
       await under.advance(1);
-      expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
+      expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
     });
 
     test('never tell a wait above a minute', async () => {
       const one = start(10 * MINUTE);
       const rates = rated([{ id: 'key', tokens: 100 }], { tokens: 100 });
       await goTo(0);
-      expect(await takeAll(one, [rates, rates])).toMatchObject([{ outcome: 'held' }, limited({ retryIn: MINUTE })]);
+      expect(await takeAll(one, [rates, rates])).toMatchObject([{ outcome: 'reserved' }, limited({ retryIn: MINUTE })]);
       await under.advance(MINUTE);
       expect(await takeOne(one, rates)).toMatchObject(limited({ retryIn: 59_401 }));
     });
@@ -101,7 +101,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       await outcomes(one, 4, rates);
       await goTo(30_000);
       await takeOne(one, rates);
-      await one.call({ uses: [use('key', { minute, requests: -1, tokens: -40 })] });
+      await one.call({ rateChanges: [use('key', { minute, requests: -1, tokens: -40 })] });
       // 40 of 80 tokens and 3 of 4 requests are left of the minute before, and half of it counts.
       expect(await takeOne(one, { ...rates, tokens: 0 })).toMatchObject({
         rates: {
@@ -116,12 +116,12 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       const rates = rated([{ id: 'key', requests: 10, tokens: 100 }], { tokens: 20 });
       await goTo(0);
       const taken = await takeOne(one, rates);
-      const minute = (taken?.outcome === 'held' && taken.rates?.minute) || 0;
+      const minute = (taken?.outcome === 'reserved' && taken.rates?.minute) || 0;
       await goTo(0);
       await goTo(0);
       await outcomes(one, 3, rates);
-      await one.call({ uses: [use('key', { minute, requests: -1, tokens: -20 })] });
-      await one.call({ uses: [use('key', { minute: minute + 1, requests: -1, tokens: -20 })] });
+      await one.call({ rateChanges: [use('key', { minute, requests: -1, tokens: -20 })] });
+      await one.call({ rateChanges: [use('key', { minute: minute + 1, requests: -1, tokens: -20 })] });
       expect(await takeOne(one, rates)).toMatchObject({
         rates: { left: [{ requests: { remaining: 10 - 4 }, tokens: { remaining: 100 - 80 } }] },
       });
@@ -140,7 +140,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
           for (const { wait, asks } of steps) {
             await under.advance(wait);
             const answers = await outcomes(one, asks, rated([{ id: 'key', requests: limit }]));
-            for (const outcome of answers) if (outcome === 'held') admitted.push(under.now());
+            for (const outcome of answers) if (outcome === 'reserved') admitted.push(under.now());
           }
           for (const from of admitted) {
             const inWindow = admitted.filter((at) => from <= at && at < from + MINUTE).length;
@@ -157,9 +157,9 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       const one = start(10 * MINUTE);
       const rates = rated([{ id: 'key', requests: 10 }]);
       await goTo(59_999);
-      expect(await outcomes(one, 11, rates)).toEqual([...Array(10).fill('held'), 'limited']);
+      expect(await outcomes(one, 11, rates)).toEqual([...Array(10).fill('reserved'), 'limited']);
       await under.advance(59_999);
-      expect(await outcomes(one, 11, rates)).toEqual([...Array(10).fill('held'), 'limited']);
+      expect(await outcomes(one, 11, rates)).toEqual([...Array(10).fill('reserved'), 'limited']);
     });
 
     test('never refuse requests that come evenly, less often than the limit', async () => {
@@ -172,7 +172,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
           const one = start(1000 * MINUTE);
           await goTo(from);
           for (let at = 0; at < 3 * limit; at += 1) {
-            expect(await outcomes(one, 1, rated([{ id: 'key', requests: limit }]))).toEqual(['held']);
+            expect(await outcomes(one, 1, rated([{ id: 'key', requests: limit }]))).toEqual(['reserved']);
             await under.advance(Math.floor(MINUTE / limit) + more);
           }
         },

@@ -1,6 +1,6 @@
 // A model of accounts that is too simple to be wrong: what each has in each counter, summed for every question.
 import * as fc from 'fast-check';
-import type { AccountCall, AccountFigures, Ask, AskAnswer } from '../counter-store.ts';
+import type { AccountCall, AccountFigures, ReservationReply, ReservationRequest } from '../counter-store.ts';
 import type { Millis, Nano } from '../money.ts';
 import { ask, type Limited, line } from './counter-store.scenario.promises.ts';
 
@@ -52,11 +52,11 @@ interface ModelAccount {
   readonly risk: Nano[];
   unbooked: { readonly batch: number; readonly counter: number; readonly spend: Nano }[];
   batch: number;
-  answers: AskAnswer[];
+  answers: ReservationReply[];
 }
 
 /** The members of a call that the model looks at. */
-type ModelCall = Pick<AccountCall, 'account' | 'lines' | 'asks' | 'batch' | 'booked' | 'deadline'>;
+type ModelCall = Pick<AccountCall, 'account' | 'changes' | 'requests' | 'batch' | 'booked' | 'deadline'>;
 
 const COUNTERS = [0, 1, 2];
 const at = (sums: ReadonlyArray<Nano>, index: number): Nano => sums[index] ?? 0n;
@@ -79,26 +79,32 @@ export function modelAccounts(limit: Nano) {
     return opened;
   };
 
-  const answer = (account: ModelAccount, { lines, amount: asked, minAmount }: Ask, now: Millis): AskAnswer => {
-    const exceeded = lines.findIndex((of) => at(spent, of) >= limit || limit - at(spent, of) < minAmount);
-    const spentThere = at(spent, lines[exceeded] ?? -1);
+  const answer = (
+    account: ModelAccount,
+    { counters, amount: asked, minAmount }: ReservationRequest,
+    now: Millis,
+  ): ReservationReply => {
+    const exceeded = counters.findIndex((of) => at(spent, of) >= limit || limit - at(spent, of) < minAmount);
+    const spentThere = at(spent, counters[exceeded] ?? -1);
     if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent: spentThere };
-    const amount = lines.reduce((most, of) => (limit - at(spent, of) < most ? limit - at(spent, of) : most), asked);
-    const busy = lines.findIndex((of) => amount > 0n && leftIn(of) < amount);
-    for (const of of lines)
+    const amount = counters.reduce((most, of) => (limit - at(spent, of) < most ? limit - at(spent, of) : most), asked);
+    const busy = counters.findIndex((of) => amount > 0n && leftIn(of) < amount);
+    for (const of of counters)
       if (amount > 0n && leftIn(of) < amount) wanted.push({ id: account.id, counter: of, until: now + 1000 });
     if (busy >= 0) return { outcome: 'busy', counter: busy };
-    for (const of of lines) {
+    for (const of of counters) {
       account.escrow[of] = at(account.escrow, of) + amount;
       account.risk[of] = at(account.risk, of) + amount;
     }
-    return { outcome: 'held', amount };
+    return { outcome: 'reserved', amount };
   };
 
-  const grant = (account: ModelAccount, { lines, asks }: ModelCall, now: Millis): void => {
+  const grant = (account: ModelAccount, { changes, requests }: ModelCall, now: Millis): void => {
     for (const of of COUNTERS) {
-      const ahead = lines[of]?.ahead ?? 0n;
-      const refused = asks.some((one, index) => one.lines.includes(of) && account.answers[index]?.outcome !== 'held');
+      const ahead = changes[of]?.ahead ?? 0n;
+      const refused = requests.some(
+        (one, index) => one.counters.includes(of) && account.answers[index]?.outcome !== 'reserved',
+      );
       if (refused || isWanted(of, now) || 16n * BigInt(accounts.length) * ahead > leftIn(of)) continue;
       account.escrow[of] = at(account.escrow, of) + ahead;
     }
@@ -110,7 +116,7 @@ export function modelAccounts(limit: Nano) {
       id: string,
       event: Event,
       counters: ReadonlyArray<Limited>,
-    ): Pick<AccountCall, 'lines' | 'asks' | 'batch' | 'booked'> {
+    ): Pick<AccountCall, 'changes' | 'requests' | 'batch' | 'booked'> {
       const { escrow, batch } = find(id);
       const lines = counters.map((of, index) => {
         const own = at(escrow, index);
@@ -122,24 +128,26 @@ export function modelAccounts(limit: Nano) {
       });
       const asks = event.asks.map((one) => {
         const amount = part(limit, one.amount);
-        return ask(amount, { lines: one.lines, minAmount: part(amount, one.min) });
+        return ask(amount, { counters: one.lines, minAmount: part(amount, one.min) });
       });
       const current = event.isNextBatch ? batch + 1 : batch;
-      return { lines, asks, batch: current, booked: Math.max(0, current - 2) };
+      return { changes: lines, requests: asks, batch: current, booked: Math.max(0, current - 2) };
     },
 
     /** The answers to a call that is done. */
-    call(call: ModelCall, now: Millis): AskAnswer[] {
+    call(call: ModelCall, now: Millis): ReservationReply[] {
       const account = find(call.account);
       account.batch = call.batch;
       account.unbooked = account.unbooked.filter(({ batch }) => batch > call.booked);
-      for (const [of, { spend, returned, risk }] of call.lines.entries()) {
+      for (const [of, { spend, returned, risk }] of call.changes.entries()) {
         spent[of] = at(spent, of) + spend;
         account.escrow[of] = at(account.escrow, of) - (spend > 0n ? spend : 0n) - returned;
         account.risk[of] = risk;
         if (spend !== 0n) account.unbooked.push({ batch: call.batch, counter: of, spend });
       }
-      account.answers = call.asks.map((one) => (now > call.deadline ? { outcome: 'late' } : answer(account, one, now)));
+      account.answers = call.requests.map((one) =>
+        now > call.deadline ? { outcome: 'late' } : answer(account, one, now),
+      );
       if (now <= call.deadline) grant(account, call, now);
       return account.answers;
     },
@@ -162,7 +170,7 @@ export function modelAccounts(limit: Nano) {
     risksOf: (id: string): ReadonlyArray<Nano> => find(id).risk,
     linesOf: (id: string, now: Millis) =>
       COUNTERS.map((of) => ({
-        ...{ spent: at(spent, of), held: heldIn(of), escrow: at(find(id).escrow, of) },
+        ...{ spent: at(spent, of), reserved: heldIn(of), escrow: at(find(id).escrow, of) },
         isWanted: isWanted(of, now, id),
       })),
     /** Figures of a frozen account by scope: escrow, risk and the batches of its unbooked spend. */

@@ -1,7 +1,7 @@
 // Promises of money in accounts: exact at every size, never above a limit, the same as a naive count (LEDGER 1, 4).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Marking } from '../counter-store.ts';
+import type { FreezeReply } from '../counter-store.ts';
 import type { Millis, Nano } from '../money.ts';
 import { type Event, eventOf, modelAccounts, scopeOf, toComparable } from './counter-store.model.promises.ts';
 import { type AccountsUnderTest, accountsScene, ask, line, type Process } from './counter-store.scenario.promises.ts';
@@ -27,25 +27,25 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       under = await make();
     });
     const { loaded, start, read } = accountsScene(() => under);
-    const mark = (account: string, isOwn: boolean): Promise<Marking> =>
-      under.store.mark(under.epoch, account, { isOwn, isRebuild: false });
+    const mark = (account: string, isOwn: boolean): Promise<FreezeReply> =>
+      under.store.freeze(under.epoch, account, { isOwn, isRebuild: false });
 
     test.each(EDGES)('is exact around %s nano-dollars', async (edge) => {
       const [key, team] = [await loaded('key', edge, edge - 10n), await loaded('team', edge, edge - 10n)];
       const [one, two] = [start(), start()];
       expect(await one.hold(11n, key)).toMatchObject({ outcome: 'exceeded', spent: edge - 10n });
-      const asks = [ask(11n, { lines: [0, 1], minAmount: 10n })];
-      const reply = await one.call({ lines: [line(key), line(team)], asks });
+      const asks = [ask(11n, { counters: [0, 1], minAmount: 10n })];
+      const reply = await one.call({ changes: [line(key), line(team)], requests: asks });
       expect(reply).toMatchObject({
-        asks: [{ outcome: 'held', amount: 10n }],
-        lines: [{ spent: edge - 10n, held: 10n, escrow: 10n }, { held: 10n }],
+        replies: [{ outcome: 'reserved', amount: 10n }],
+        counters: [{ spent: edge - 10n, reserved: 10n, escrow: 10n }, { reserved: 10n }],
       });
       expect(await two.hold(1n, team)).toMatchObject({ outcome: 'busy' });
       expect(await one.tell(key, { spend: 3n, returned: 1n, risk: 6n })).toMatchObject({
-        ...{ spent: edge - 7n, held: 6n, escrow: 6n },
+        ...{ spent: edge - 7n, reserved: 6n, escrow: 6n },
       });
       expect(await two.hold(2n, key)).toMatchObject({ outcome: 'busy' });
-      expect(await two.hold(1n, key)).toMatchObject({ outcome: 'held' });
+      expect(await two.hold(1n, key)).toMatchObject({ outcome: 'reserved' });
       expect(await read(key, team)).toEqual([
         [edge - 7n, 7n],
         [edge - 10n, 10n],
@@ -57,16 +57,16 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       async (edge) => {
         const key = await loaded('key', 5n * edge, 1n);
         const one = start();
-        expect(await one.hold(edge, key)).toMatchObject({ outcome: 'held', amount: edge });
-        expect(await one.hold(edge - 1n, key)).toMatchObject({ outcome: 'held' });
-        expect(await one.tell(key, { spend: edge - 1n, risk: edge })).toMatchObject({ spent: edge, held: edge });
+        expect(await one.hold(edge, key)).toMatchObject({ outcome: 'reserved', amount: edge });
+        expect(await one.hold(edge - 1n, key)).toMatchObject({ outcome: 'reserved' });
+        expect(await one.tell(key, { spend: edge - 1n, risk: edge })).toMatchObject({ spent: edge, reserved: edge });
         expect(
           await one.tell(key, { spend: 2n - edge, risk: edge - 1n, registered: edge }, { batch: 2 }),
         ).toMatchObject({
-          ...{ spent: 2n, held: 2n * edge, escrow: 2n * edge },
+          ...{ spent: 2n, reserved: 2n * edge, escrow: 2n * edge },
         });
         expect(await one.tell(key, { spend: 1n, risk: edge + 1n }, { batch: 2 })).toMatchObject({
-          held: 2n * edge - 1n,
+          reserved: 2n * edge - 1n,
         });
         const marked = await mark(one.account, true);
         expect(marked).toMatchObject({
@@ -80,7 +80,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
             },
           ],
         });
-        await under.store.finish(under.epoch, one.account, true);
+        await under.store.forget(under.epoch, one.account, true);
         expect(await read(key)).toEqual([[edge + 4n, 0n]]);
         const rows = new Map([[one.account, { booked: 0, number: 5, isClosed: true, isCharged: true }]]);
         const sums = [{ scopeId: 'key', window: key.window, spent: 4n * edge - 1n }];
@@ -131,14 +131,14 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       const { account } = process;
       const expectFigures = async (isOwn: boolean) => {
         const marked = await mark(account, isOwn);
-        expect(toComparable(marked.outcome === 'marked' ? marked.figures : [])).toEqual(model.figuresOf(account));
+        expect(toComparable(marked.outcome === 'frozen' ? marked.figures : [])).toEqual(model.figuresOf(account));
       };
       const deadline = under.now() + (event.isLate && model.isOpen(account) ? -1000 : 60_000);
       const part = { ...model.toPart(account, event, counters), deadline };
       const lease = event.kind === 'close' ? { lease: 1 } : {};
       const reply = await process.call({ ...part, ...lease });
       const asks = model.call({ ...part, account }, under.now());
-      expect(reply).toMatchObject({ asks, lines: model.linesOf(account, under.now()) });
+      expect(reply).toMatchObject({ replies: asks, counters: model.linesOf(account, under.now()) });
       if (event.kind === 'repeat') expect(await process.repeat()).toEqual({ ...reply, now: expect.any(Number) });
       if (event.kind !== 'rejoin' && event.kind !== 'close') return;
       const next = start();
@@ -146,7 +146,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       if (event.kind === 'close') {
         await under.advance(2);
         await expectFigures(false);
-        await under.store.finish(under.epoch, account, true);
+        await under.store.forget(under.epoch, account, true);
         model.charge(account);
       } else {
         await expectFigures(true);
@@ -156,8 +156,8 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
           return line(of, { registered: risk, risk, spend: -risk });
         });
         model.follow(account, next.account);
-        expect(await next.call({ lines, ends: [account] })).toMatchObject({
-          lines: model.linesOf(next.account, under.now()),
+        expect(await next.call({ changes: lines, previousAccounts: [account] })).toMatchObject({
+          counters: model.linesOf(next.account, under.now()),
         });
       }
     }

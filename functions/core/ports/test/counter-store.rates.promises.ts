@@ -24,12 +24,12 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       one = start();
     });
     const key: RateLimit = { id: 'key', requests: 10 };
-    const held = (count: number): string[] => Array.from({ length: count }, () => 'held');
+    const held = (count: number): string[] => Array.from({ length: count }, () => 'reserved');
 
     test('admit as many requests as a minute allows, over all accounts, and not one more', async () => {
       expect(await outcomes(one, 7, rated([key]))).toEqual(held(7));
       expect(await outcomes(start(), 5, rated([key]))).toEqual([...held(3), 'limited', 'limited']);
-      expect(await takeOne(one, rated([{ ...key, id: 'team' }]))).toMatchObject({ outcome: 'held' });
+      expect(await takeOne(one, rated([{ ...key, id: 'team' }]))).toMatchObject({ outcome: 'reserved' });
     });
 
     test('are told with every answer, its own request counted, and only where they are asked for', async () => {
@@ -45,8 +45,8 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         { requests: { remaining: requests }, tokens: { remaining: tokens } },
         {},
       ];
-      expect(first).toMatchObject({ outcome: 'held', rates: { left: left(2, 70) } });
-      expect(second).toMatchObject({ outcome: 'held', rates: { left: left(1, 40) } });
+      expect(first).toMatchObject({ outcome: 'reserved', rates: { left: left(2, 70) } });
+      expect(second).toMatchObject({ outcome: 'reserved', rates: { left: left(1, 40) } });
       expect(full).toMatchObject({ outcome: 'limited', limit: 1, rate: 'parallel', rates: { left: left(1, 40) } });
       expect(await one.hold(0n)).not.toHaveProperty('rates.left');
     });
@@ -65,32 +65,32 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         { id: 'key', requests: 2 },
         { id: 'team', requests: 1 },
       ];
-      expect(await outcomes(one, 3, rated([wide, narrow]))).toEqual(['held', 'limited', 'limited']);
-      expect(await outcomes(one, 2, rated([wide]))).toEqual(['held', 'limited']);
+      expect(await outcomes(one, 3, rated([wide, narrow]))).toEqual(['reserved', 'limited', 'limited']);
+      expect(await outcomes(one, 2, rated([wide]))).toEqual(['reserved', 'limited']);
     });
 
     test('are not taken by a request that the money refuses, nor money by one that a rate refuses', async () => {
       const [spent, full, whole] = [await loaded('spent', 5n, 5n), await loaded('full', 5n), await loaded('whole', 5n)];
       await start().hold(5n, full);
       const rates = rated([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
-      const asks = [0, 1, 2, 2].map((of) => ask(1n, { lines: [of], rates }));
-      const reply = await one.call({ lines: [line(spent), line(full), line(whole)], asks });
+      const asks = [0, 1, 2, 2].map((of) => ask(1n, { counters: [of], rates }));
+      const reply = await one.call({ changes: [line(spent), line(full), line(whole)], requests: asks });
       const left = (remaining: number) => ({ left: [{ requests: { remaining } }] });
-      expect(reply.asks).toMatchObject([
+      expect(reply.replies).toMatchObject([
         { outcome: 'exceeded', rates: left(1) },
         { outcome: 'busy', rates: left(1) },
-        { outcome: 'held', rates: left(0) },
+        { outcome: 'reserved', rates: left(0) },
         { outcome: 'limited', rates: left(0) },
       ]);
-      expect(reply.lines).toMatchObject([{ held: 0n }, { held: 5n }, { held: 1n, escrow: 1n }]);
+      expect(reply.counters).toMatchObject([{ reserved: 0n }, { reserved: 5n }, { reserved: 1n, escrow: 1n }]);
     });
 
     test('refuse before escrow does, and after spend', async () => {
       const [spent, full] = [await loaded('spent', 5n, 5n), await loaded('full', 5n)];
       await start().hold(5n, full);
       const none = rated([{ id: 'key', requests: 0 }]);
-      const asks = [0, 1].map((of) => ask(1n, { lines: [of], rates: none }));
-      expect((await one.call({ lines: [line(spent), line(full)], asks })).asks).toMatchObject([
+      const asks = [0, 1].map((of) => ask(1n, { counters: [of], rates: none }));
+      expect((await one.call({ changes: [line(spent), line(full)], requests: asks })).replies).toMatchObject([
         { outcome: 'exceeded' },
         { outcome: 'limited', rate: 'requests' },
       ]);
@@ -100,9 +100,9 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
 
     test('are used once by a call that is repeated, and not at all by one that is late', async () => {
       const rates = rated([{ id: 'key', requests: 3, tokens: 30, parallel: 3 }]);
-      const first = await one.call({ asks: [askRates(rates)], uses: [use('key', { tokens: -5 })] });
-      expect(await one.repeat()).toMatchObject({ asks: first.asks });
-      await one.call({ asks: [askRates(rates)], deadline: under.now() - 1000 });
+      const first = await one.call({ requests: [askRates(rates)], rateChanges: [use('key', { tokens: -5 })] });
+      expect(await one.repeat()).toMatchObject({ replies: first.replies });
+      await one.call({ requests: [askRates(rates)], deadline: under.now() - 1000 });
       expect(await outcomes(one, 3, rates)).toEqual([...held(2), 'limited']);
     });
 
@@ -110,31 +110,37 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       const rates = (tokens: number) => rated([{ id: 'key', tokens: 100 }], { tokens });
       await takeAll(one, [rates(60), rates(40)]);
       expect(await takeOne(one, rates(1))).toMatchObject({ outcome: 'limited', rate: 'tokens' });
-      await one.call({ uses: [use('key', { tokens: -50 })] });
-      expect(await takeAll(one, [rates(51), rates(50)])).toMatchObject([{ outcome: 'limited' }, { outcome: 'held' }]);
+      await one.call({ rateChanges: [use('key', { tokens: -50 })] });
+      expect(await takeAll(one, [rates(51), rates(50)])).toMatchObject([
+        { outcome: 'limited' },
+        { outcome: 'reserved' },
+      ]);
       // More was used than was reserved: the next request waits for it.
-      await one.call({ uses: [use('key', { tokens: 25 }), use('key', { tokens: -40 })] });
-      expect(await takeAll(one, [rates(15), rates(1)])).toMatchObject([{ outcome: 'held' }, { outcome: 'limited' }]);
+      await one.call({ rateChanges: [use('key', { tokens: 25 }), use('key', { tokens: -40 })] });
+      expect(await takeAll(one, [rates(15), rates(1)])).toMatchObject([
+        { outcome: 'reserved' },
+        { outcome: 'limited' },
+      ]);
     });
 
     test('let a request for more tokens than the limit have the whole of it', async () => {
       const rates = rated([{ id: 'key', tokens: 100 }], { tokens: 5000 });
       expect(await takeAll(one, [rates, rates])).toMatchObject([
-        { outcome: 'held', rates: { left: [{ tokens: { remaining: 0 } }] } },
+        { outcome: 'reserved', rates: { left: [{ tokens: { remaining: 0 } }] } },
         { outcome: 'limited' },
       ]);
-      await one.call({ uses: [use('key', { tokens: -100 })] });
-      expect(await takeOne(one, rates)).toMatchObject({ outcome: 'held' });
+      await one.call({ rateChanges: [use('key', { tokens: -100 })] });
+      expect(await takeOne(one, rates)).toMatchObject({ outcome: 'reserved' });
     });
 
     test('get the request back that no provider saw', async () => {
       expect(await outcomes(one, 10, rated([key]))).toEqual(held(10));
-      await one.call({ uses: [use('key', { requests: -1 }), use('key', { requests: -1 }), use('unknown')] });
+      await one.call({ rateChanges: [use('key', { requests: -1 }), use('key', { requests: -1 }), use('unknown')] });
       expect(await outcomes(one, 3, rated([key]))).toEqual([...held(2), 'limited']);
     });
 
     test('never have more room than the limit, whatever is given back', async () => {
-      await one.call({ uses: [use('key', { requests: -1, tokens: -100, parallel: -1 })] });
+      await one.call({ rateChanges: [use('key', { requests: -1, tokens: -100, parallel: -1 })] });
       const rates = rated([{ id: 'key', requests: 2, tokens: 50, parallel: 2 }]);
       expect(await outcomes(one, 3, rates)).toEqual([...held(2), 'limited']);
     });
@@ -147,7 +153,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         expect(await outcomes(one, 4, rates)).toEqual([...held(3), 'limited']);
         const refused = { outcome: 'limited', limit: 0, rate: 'parallel', retryIn: 1000 };
         expect(await takeOne(start(), rates)).toMatchObject(refused);
-        await one.call({ uses: [end, end] });
+        await one.call({ rateChanges: [end, end] });
         expect(await outcomes(start(), 3, rates)).toEqual([...held(2), 'limited']);
       });
 
@@ -155,20 +161,20 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         const two = start();
         await outcomes(one, 2, rates);
         await outcomes(two, 1, rates);
-        await two.call({ uses: [end, end, end] });
+        await two.call({ rateChanges: [end, end, end] });
         expect(await outcomes(two, 2, rates)).toEqual([...held(1), 'limited']);
       });
 
       test('that an account takes over are in flight in it, above the limit as well', async () => {
         await outcomes(one, 3, rates);
-        await under.store.mark(under.epoch, one.account, { isOwn: true, isRebuild: false });
+        await under.store.freeze(under.epoch, one.account, { isOwn: true, isRebuild: false });
         const two = start();
         const again = use('key', { parallel: 1 });
-        await two.call({ uses: [again, again, again, again], ends: [one.account] });
-        await two.call({ uses: [end] });
+        await two.call({ rateChanges: [again, again, again, again], previousAccounts: [one.account] });
+        await two.call({ rateChanges: [end] });
         expect(await outcomes(two, 1, rates)).toEqual(['limited']);
-        await two.call({ uses: [end] });
-        expect(await outcomes(two, 2, rates)).toEqual(['held', 'limited']);
+        await two.call({ rateChanges: [end] });
+        expect(await outcomes(two, 2, rates)).toEqual(['reserved', 'limited']);
       });
 
       test('have room again when an account ends, however it ends', async () => {
@@ -176,21 +182,21 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         for (const process of [closed, followed, last]) await takeOne(process, rates);
         expect(await outcomes(one, 1, rates)).toEqual(['limited']);
         await last.call({ isLast: true });
-        expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
-        await under.store.mark(under.epoch, followed.account, { isOwn: true, isRebuild: false });
-        await one.call({ ends: [followed.account] });
-        expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
+        expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
+        await under.store.freeze(under.epoch, followed.account, { isOwn: true, isRebuild: false });
+        await one.call({ previousAccounts: [followed.account] });
+        expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
         await under.advance(LEASE + 1);
-        await under.store.mark(under.epoch, closed.account, { isOwn: false, isRebuild: false });
-        await under.store.finish(under.epoch, closed.account, true);
-        expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
+        await under.store.freeze(under.epoch, closed.account, { isOwn: false, isRebuild: false });
+        await under.store.forget(under.epoch, closed.account, true);
+        expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
       });
     });
 
     test('that are edited are in force immediately, for earlier use too', async () => {
       await outcomes(one, 5, rated([key]));
       expect(await outcomes(one, 1, rated([{ ...key, requests: 5 }]))).toEqual(['limited']);
-      expect(await outcomes(one, 2, rated([{ ...key, requests: 6 }]))).toEqual(['held', 'limited']);
+      expect(await outcomes(one, 2, rated([{ ...key, requests: 6 }]))).toEqual(['reserved', 'limited']);
     });
 
     test('of billions are exact', async () => {
@@ -198,16 +204,18 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       const rates = (tokens: number) => rated([{ id: 'key', requests: most, tokens: most }], { tokens });
       expect(await takeAll(one, [rates(most - 1), rates(1), rates(1)])).toMatchObject([
         { rates: { left: [{ requests: { remaining: most - 1 }, tokens: { remaining: 1 } }] } },
-        { outcome: 'held' },
+        { outcome: 'reserved' },
         { outcome: 'limited' },
       ]);
     });
 
     test('are whole in a new epoch', async () => {
       const rates = rated([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
-      expect(await outcomes(one, 2, rates)).toEqual(['held', 'limited']);
+      expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
       const epoch = await under.store.begin(under.epoch + 1);
-      expect(await start().send({ epoch, asks: [askRates(rates)] })).toMatchObject({ asks: [{ outcome: 'held' }] });
+      expect(await start().send({ epoch, requests: [askRates(rates)] })).toMatchObject({
+        replies: [{ outcome: 'reserved' }],
+      });
     });
 
     describe('of model entries', () => {
@@ -219,9 +227,9 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       test('are taken from the first entry with room, and refuse only when all are full', async () => {
         const rates = rated([key], { entries: [first, second] });
         expect(await takeAll(one, [rates, rates, rates, rates])).toMatchObject([
-          { outcome: 'held', rates: { entry: 0, left: [{ requests: { remaining: 9 } }] } },
-          { outcome: 'held', rates: { entry: 1, left: [{ requests: { remaining: 8 } }] } },
-          { outcome: 'held', rates: { entry: 1, left: [{ requests: { remaining: 7 } }] } },
+          { outcome: 'reserved', rates: { entry: 0, left: [{ requests: { remaining: 9 } }] } },
+          { outcome: 'reserved', rates: { entry: 1, left: [{ requests: { remaining: 8 } }] } },
+          { outcome: 'reserved', rates: { entry: 1, left: [{ requests: { remaining: 7 } }] } },
           { outcome: 'limited', rate: 'requests' },
         ]);
         expect(await takeOne(one, rated([key]))).toMatchObject({ rates: { left: [{ requests: { remaining: 6 } }] } });
@@ -251,10 +259,10 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
           askRates(rated([{ id: 'key', requests: 0 }], { entries: [first] })),
           askRates(rated([], { entries: [first] })),
         ];
-        expect((await one.call({ lines: [line(spent)], asks })).asks).toMatchObject([
+        expect((await one.call({ changes: [line(spent)], requests: asks })).replies).toMatchObject([
           { outcome: 'exceeded' },
           { outcome: 'limited', limit: 0 },
-          { outcome: 'held', rates: { entry: 0, left: [] } },
+          { outcome: 'reserved', rates: { entry: 0, left: [] } },
         ]);
       });
     });

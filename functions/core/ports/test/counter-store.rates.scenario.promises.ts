@@ -1,6 +1,6 @@
 // The scene of the promises of rates: asks that use rates and cost nothing, sent by a process.
 
-import type { Ask, AskAnswer, RateUse } from '../counter-store.ts';
+import type { RateChange, ReservationReply, ReservationRequest } from '../counter-store.ts';
 import type { Millis } from '../money.ts';
 import type { RateLimit, RateRequest } from '../rates.ts';
 import { type AccountsUnderTest, accountsScene, ask, type Process } from './counter-store.scenario.promises.ts';
@@ -13,19 +13,22 @@ export const rated = (limits: ReadonlyArray<RateLimit>, more: Partial<RateReques
 });
 
 /** An ask without counters. */
-export const askRates = (rates: RateRequest): Ask => ask(0n, { lines: [], rates });
+export const askRates = (rates: RateRequest): ReservationRequest => ask(0n, { counters: [], rates });
 
-export const use = (id: string, part: Partial<RateUse> = {}): RateUse => ({
+export const use = (id: string, part: Partial<RateChange> = {}): RateChange => ({
   ...{ id, requests: 0, tokens: 0, parallel: 0 },
   ...part,
 });
 
 /** Asks for these rates, each after the other in one call. */
-export async function takeAll(by: Process, rates: ReadonlyArray<RateRequest>): Promise<ReadonlyArray<AskAnswer>> {
-  return (await by.call({ asks: rates.map(askRates) })).asks;
+export async function takeAll(
+  by: Process,
+  rates: ReadonlyArray<RateRequest>,
+): Promise<ReadonlyArray<ReservationReply>> {
+  return (await by.call({ requests: rates.map(askRates) })).replies;
 }
 
-export async function takeOne(by: Process, rates: RateRequest): Promise<AskAnswer | undefined> {
+export async function takeOne(by: Process, rates: RateRequest): Promise<ReservationReply | undefined> {
   return (await takeAll(by, [rates]))[0];
 }
 

@@ -21,13 +21,13 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
     test('holds its whole amount, which is escrow and at risk', async () => {
       const key = await loaded('key', 100n, 30n);
       const [one, two] = [start(), start()];
-      const reply = await one.call({ lines: [line(key)], asks: [ask(60n)] });
+      const reply = await one.call({ changes: [line(key)], requests: [ask(60n)] });
       expect(reply).toMatchObject({
-        asks: [{ outcome: 'held', amount: 60n }],
-        lines: [{ spent: 30n, held: 60n, escrow: 60n, isWanted: false }],
+        replies: [{ outcome: 'reserved', amount: 60n }],
+        counters: [{ spent: 30n, reserved: 60n, escrow: 60n, isWanted: false }],
       });
-      expect(await two.tell(key, {})).toEqual({ spent: 30n, held: 60n, escrow: 0n, isWanted: false });
-      expect(await under.store.mark(under.epoch, one.account, { isOwn: true, isRebuild: false })).toMatchObject({
+      expect(await two.tell(key, {})).toEqual({ spent: 30n, reserved: 60n, escrow: 0n, isWanted: false });
+      expect(await under.store.freeze(under.epoch, one.account, { isOwn: true, isRebuild: false })).toMatchObject({
         figures: [{ scopeId: 'key', window: key.window, escrow: 60n, risk: 60n, unbooked: [] }],
       });
     });
@@ -35,14 +35,14 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
     test('of all accounts together never gets more than the limit', async () => {
       const key = await loaded('key', 100n, 30n);
       const answers = await Promise.all([start(), start(), start(), start()].map((one) => one.hold(20n, key)));
-      expect(answers.map(({ outcome }) => outcome).sort()).toEqual(['busy', 'held', 'held', 'held']);
+      expect(answers.map(({ outcome }) => outcome).sort()).toEqual(['busy', 'reserved', 'reserved', 'reserved']);
       expect(await read(key)).toEqual([[30n, 60n]]);
     });
 
     test('takes from all of its counters or from none', async () => {
       const [key, team] = [await loaded('key', 100n), await loaded('team', 50n)];
       expect(await start().hold(60n, key, team)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 0n });
-      expect(await start().hold(30n, team)).toMatchObject({ outcome: 'held' });
+      expect(await start().hold(30n, team)).toMatchObject({ outcome: 'reserved' });
       expect(await start().hold(30n, key, team)).toMatchObject({ outcome: 'busy', counter: 1 });
       expect(await read(key, team)).toEqual([
         [0n, 0n],
@@ -53,9 +53,9 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
     test('names its counters by their places in the ask', async () => {
       const [spent, whole] = [await loaded('spent', 10n, 10n), await loaded('whole', 10n)];
       const lines = [line(spent), line(whole)];
-      const asks = [ask(1n, { lines: [1] }), ask(1n, { lines: [1, 0] }), ask(1n, { lines: [0, 1] })];
-      expect((await start().call({ lines, asks })).asks).toMatchObject([
-        { outcome: 'held' },
+      const asks = [ask(1n, { counters: [1] }), ask(1n, { counters: [1, 0] }), ask(1n, { counters: [0, 1] })];
+      expect((await start().call({ changes: lines, requests: asks })).replies).toMatchObject([
+        { outcome: 'reserved' },
         { outcome: 'exceeded', counter: 1, spent: 10n },
         { outcome: 'exceeded', counter: 0, spent: 10n },
       ]);
@@ -63,13 +63,13 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
 
     test('is clamped to what spend leaves of every limit, down to its smallest useful amount', async () => {
       const [key, team] = [await loaded('key', 100n, 60n), await loaded('team', 100n, 70n)];
-      const both = { lines: [line(key), line(team)] };
-      const clamped = (minAmount: bigint) => ask(50n, { lines: [0, 1], minAmount });
-      expect((await start().call({ ...both, asks: [clamped(31n)] })).asks).toMatchObject([
+      const both = { changes: [line(key), line(team)] };
+      const clamped = (minAmount: bigint) => ask(50n, { counters: [0, 1], minAmount });
+      expect((await start().call({ ...both, requests: [clamped(31n)] })).replies).toMatchObject([
         { outcome: 'exceeded', counter: 1, spent: 70n },
       ]);
-      expect((await start().call({ ...both, asks: [clamped(30n)] })).asks).toMatchObject([
-        { outcome: 'held', amount: 30n },
+      expect((await start().call({ ...both, requests: [clamped(30n)] })).replies).toMatchObject([
+        { outcome: 'reserved', amount: 30n },
       ]);
       expect(await read(key, team)).toEqual([
         [60n, 30n],
@@ -81,29 +81,31 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
       const key = await loaded('key', 100n, 60n);
       await start().hold(11n, key);
       const asks = [ask(50n, { minAmount: 1n })];
-      expect((await start().call({ lines: [line(key)], asks })).asks).toMatchObject([{ outcome: 'busy', counter: 0 }]);
+      expect((await start().call({ changes: [line(key)], requests: asks })).replies).toMatchObject([
+        { outcome: 'busy', counter: 0 },
+      ]);
     });
 
     test('for nothing is refused only by spend that has reached a limit', async () => {
       const [full, spent] = [await loaded('full', 10n), await loaded('spent', 10n, 10n)];
       await start().hold(10n, full);
-      expect(await start().hold(0n, full)).toMatchObject({ outcome: 'held', amount: 0n });
-      expect(await start().hold(0n, { ...full, limit: 5n })).toMatchObject({ outcome: 'held', amount: 0n });
+      expect(await start().hold(0n, full)).toMatchObject({ outcome: 'reserved', amount: 0n });
+      expect(await start().hold(0n, { ...full, limit: 5n })).toMatchObject({ outcome: 'reserved', amount: 0n });
       expect(await start().hold(0n, full, spent)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 10n });
     });
 
     test('without a limit is held without escrow, and at risk all the same', async () => {
       const [key, team] = [await loaded('key'), await loaded('team', 10n)];
       const one = start();
-      expect(await one.hold(10n, key, team)).toMatchObject({ outcome: 'held', amount: 10n });
-      expect(await one.hold(0n)).toMatchObject({ outcome: 'held', amount: 0n });
+      expect(await one.hold(10n, key, team)).toMatchObject({ outcome: 'reserved', amount: 10n });
+      expect(await one.hold(0n)).toMatchObject({ outcome: 'reserved', amount: 0n });
       expect(await read(key, team)).toEqual([
         [0n, 0n],
         [0n, 10n],
       ]);
-      const marked = await under.store.mark(under.epoch, one.account, { isOwn: true, isRebuild: false });
-      expect(marked).toMatchObject({ outcome: 'marked' });
-      const figures = marked.outcome === 'marked' ? marked.figures : [];
+      const marked = await under.store.freeze(under.epoch, one.account, { isOwn: true, isRebuild: false });
+      expect(marked).toMatchObject({ outcome: 'frozen' });
+      const figures = marked.outcome === 'frozen' ? marked.figures : [];
       expect(new Map(figures.map(({ scopeId, escrow, risk }) => [scopeId, [escrow, risk]]))).toEqual(
         new Map([
           ['key', [0n, 10n]],
@@ -115,9 +117,9 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
     test('after another in the same call gets what that one leaves', async () => {
       const key = await loaded('key', 100n);
       const asks = [60n, 50n, 40n, 1n].map((amount) => ask(amount));
-      const reply = await start().call({ lines: [line(key)], asks });
-      expect(reply.asks.map(({ outcome }) => outcome)).toEqual(['held', 'busy', 'held', 'busy']);
-      expect(reply.lines).toMatchObject([{ held: 100n, escrow: 100n }]);
+      const reply = await start().call({ changes: [line(key)], requests: asks });
+      expect(reply.replies.map(({ outcome }) => outcome)).toEqual(['reserved', 'busy', 'reserved', 'busy']);
+      expect(reply.counters).toMatchObject([{ reserved: 100n, escrow: 100n }]);
     });
 
     test('gets what the same call settles and returns', async () => {
@@ -125,9 +127,9 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
       const one = start();
       await one.hold(100n, key);
       const told = line(key, { spend: 30n, returned: 50n, risk: 20n });
-      const reply = await one.call({ lines: [told], asks: [ask(51n), ask(50n)] });
-      expect(reply.asks).toMatchObject([{ outcome: 'busy' }, { outcome: 'held', amount: 50n }]);
-      expect(reply.lines).toMatchObject([{ spent: 30n, held: 70n, escrow: 70n }]);
+      const reply = await one.call({ changes: [told], requests: [ask(51n), ask(50n)] });
+      expect(reply.replies).toMatchObject([{ outcome: 'busy' }, { outcome: 'reserved', amount: 50n }]);
+      expect(reply.counters).toMatchObject([{ spent: 30n, reserved: 70n, escrow: 70n }]);
     });
 
     test('for more money of a hold gets it in the window of that hold, also when it is over, and only within the limit', async () => {
@@ -137,13 +139,17 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
       const one = start();
       await one.hold(40n, key);
       await under.advance(600);
-      expect(await one.send({ lines: [line(key)], asks: [ask(1n)] })).toMatchObject({ outcome: 'window' });
+      expect(await one.send({ changes: [line(key)], requests: [ask(1n)] })).toMatchObject({ outcome: 'window' });
       const asks = [31n, 30n, 1n].map((amount) => ask(amount, { isGrowth: true }));
-      const reply = await one.call({ lines: [line(key, { risk: 40n })], asks });
-      expect(reply.asks.map(({ outcome }) => outcome)).toEqual(['busy', 'held', 'busy']);
-      expect(reply.lines).toMatchObject([{ spent: 30n, held: 70n, escrow: 70n }]);
-      expect(await one.send({ lines: [line(key)], asks: [...asks, ask(1n)] })).toMatchObject({ outcome: 'window' });
-      expect(await one.send({ lines: [line(key, { ahead: 1n })], asks })).toMatchObject({ outcome: 'window' });
+      const reply = await one.call({ changes: [line(key, { risk: 40n })], requests: asks });
+      expect(reply.replies.map(({ outcome }) => outcome)).toEqual(['busy', 'reserved', 'busy']);
+      expect(reply.counters).toMatchObject([{ spent: 30n, reserved: 70n, escrow: 70n }]);
+      expect(await one.send({ changes: [line(key)], requests: [...asks, ask(1n)] })).toMatchObject({
+        outcome: 'window',
+      });
+      expect(await one.send({ changes: [line(key, { ahead: 1n })], requests: asks })).toMatchObject({
+        outcome: 'window',
+      });
     });
 
     test('under a limit that has fallen gets nothing, and under one that has risen what is there', async () => {
@@ -151,7 +157,7 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
       await start().hold(60n, key);
       expect(await start().hold(1n, { ...key, limit: 80n })).toMatchObject({ outcome: 'busy' });
       expect(await start().hold(1n, { ...key, limit: 20n })).toMatchObject({ outcome: 'exceeded' });
-      expect(await start().hold(41n, { ...key, limit: 121n })).toMatchObject({ outcome: 'held' });
+      expect(await start().hold(41n, { ...key, limit: 121n })).toMatchObject({ outcome: 'reserved' });
     });
   });
 }

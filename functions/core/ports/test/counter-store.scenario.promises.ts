@@ -1,11 +1,19 @@
 // The scene of the promises of accounts: counters of two hours, and processes that number their calls.
-import type { AccountCall, AccountReply, Accounts, Ask, AskAnswer, CounterLine, LineState } from '../counter-store.ts';
+import type {
+  AccountCall,
+  AccountReply,
+  CounterChange,
+  CounterReply,
+  CounterStore,
+  ReservationReply,
+  ReservationRequest,
+} from '../counter-store.ts';
 import type { Millis, Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
 
 export interface AccountsUnderTest {
   /** Empty, in `epoch`. */
-  readonly store: Accounts;
+  readonly store: CounterStore;
   readonly epoch: number;
   readonly now: () => Millis;
   /** Advances the store's clock: by two seconds at most where a test does not need a manual clock. */
@@ -28,9 +36,9 @@ export interface Process {
   /** Sends the next call, which must be done. */
   call(part?: Partial<AccountCall>): Promise<Done>;
   /** Tells one counter. */
-  tell(counter: Limited, part: Partial<CounterLine>, more?: Partial<AccountCall>): Promise<LineState>;
+  tell(counter: Limited, part: Partial<CounterChange>, more?: Partial<AccountCall>): Promise<CounterReply>;
   /** Asks for an amount from all of these counters. */
-  hold(amount: Nano, ...counters: Limited[]): Promise<AskAnswer>;
+  hold(amount: Nano, ...counters: Limited[]): Promise<ReservationReply>;
 }
 
 export const HOUR: Millis = 3_600_000;
@@ -38,15 +46,15 @@ export const HOUR: Millis = 3_600_000;
 export const LEASE: Millis = 400;
 
 /** A call's line: nothing changes but `part`. */
-export const line = (counter: Limited, part: Partial<CounterLine> = {}): CounterLine => ({
+export const line = (counter: Limited, part: Partial<CounterChange> = {}): CounterChange => ({
   ...{ scopeId: counter.scopeId, window: counter.window, limit: counter.limit },
   ...{ spend: 0n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n },
   ...part,
 });
 
 /** An ask for exactly this amount from the first line. */
-export const ask = (amount: Nano, part: Partial<Ask> = {}): Ask => ({
-  ...{ lines: [0], amount, minAmount: amount },
+export const ask = (amount: Nano, part: Partial<ReservationRequest> = {}): ReservationRequest => ({
+  ...{ counters: [0], amount, minAmount: amount },
   ...part,
 });
 
@@ -73,7 +81,7 @@ export function accountsScene(under: () => AccountsUnderTest) {
     let last: AccountCall | undefined;
     const send = (part: Partial<AccountCall> = {}): Promise<AccountReply> => {
       const { store, epoch, now } = under();
-      const nothing = { lines: [], asks: [], uses: [], ends: [], isLast: false };
+      const nothing = { changes: [], requests: [], rateChanges: [], previousAccounts: [], isLast: false };
       const number = (last?.number ?? 0) + 1;
       last = { epoch, account, number, lease, deadline: now() + HOUR, batch: 1, booked: 0, ...nothing, ...part };
       return store.call(last);
@@ -92,13 +100,14 @@ export function accountsScene(under: () => AccountsUnderTest) {
         return under().store.call(last);
       },
       async tell(of, part, more = {}) {
-        const [state] = (await call({ lines: [line(of, part)], ...more })).lines;
+        const [state] = (await call({ changes: [line(of, part)], ...more })).counters;
         if (state === undefined) throw new Error('the line is not answered');
         return state;
       },
       async hold(amount, ...counters) {
         const lines = counters.map((of) => line(of));
-        const [answer] = (await call({ lines, asks: [ask(amount, { lines: [...counters.keys()] })] })).asks;
+        const [answer] = (await call({ changes: lines, requests: [ask(amount, { counters: [...counters.keys()] })] }))
+          .replies;
         if (answer === undefined) throw new Error('the ask is not answered');
         return answer;
       },
@@ -107,7 +116,7 @@ export function accountsScene(under: () => AccountsUnderTest) {
 
   /** Spend and escrow of these counters. */
   const read = async (...counters: ScopeWindow[]): Promise<ReadonlyArray<readonly [Nano, Nano] | undefined>> =>
-    (await under().store.read(counters)).map((one) => one && [one.spent, one.held]);
+    (await under().store.read(counters)).map((one) => one && [one.spent, one.reserved]);
 
   return { nextId, counter, loaded, start, read };
 }

@@ -1,36 +1,36 @@
 // Promises of all outboxes, in memory or on disk.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Outbox, OutboxRecord } from '../journal.ts';
-import type { Entry } from '../ledger-rows.ts';
+import type { Journal, JournalRecord } from '../journal.ts';
+import type { LedgerRow } from '../ledger-rows.ts';
 import type { Nano } from '../money.ts';
 
 export interface OutboxUnderTest {
   /** The outbox of a new process on the same folder; the one before it is dead or closed. */
-  readonly open: () => Promise<Outbox>;
+  readonly open: () => Promise<Journal>;
   /** Drops the outbox as a `kill -9` would. */
-  readonly kill: (outbox: Outbox) => Promise<void>;
+  readonly kill: (outbox: Journal) => Promise<void>;
 }
 
 const EDGES: ReadonlyArray<Nano> = [0n, 2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 18n];
 
-export function holdRecord(id: string, amount: Nano = 5n): Extract<OutboxRecord, { type: 'hold' }> {
+export function holdRecord(id: string, amount: Nano = 5n): Extract<JournalRecord, { type: 'hold' }> {
   const charges = [{ scopeId: 'key "one"\n', window: { start: 1, end: 2 } }];
-  return { type: 'hold', id, amount, charges, model: 'größer/模型', identifier: 'a\u2028b' };
+  return { type: 'hold', id, amount, scopeWindows: charges, model: 'größer/模型', identifier: 'a\u2028b' };
 }
 
-export function entryRecord(type: 'settle' | 'expired', id: string, cost: Nano = 3n): OutboxRecord {
+export function entryRecord(type: 'settle' | 'expired', id: string, cost: Nano = 3n): JournalRecord {
   const kind = type === 'settle' ? 'settled' : 'expired';
   const tokens = { input: 1, output: 2, cachedInput: 3, cacheWrite: 4 };
-  const { charges, model, identifier } = holdRecord(id);
-  const entry: Entry = { id, kind, charges, cost, tokens, model, identifier, estimated: false, settledAt: 7 };
-  return { type, entry };
+  const { scopeWindows, model, identifier } = holdRecord(id);
+  const entry: LedgerRow = { id, kind, scopeWindows, cost, tokens, model, identifier, estimated: false, settledAt: 7 };
+  return { type, row: entry };
 }
 
 /** `make` returns an empty folder; it is called once per test. */
 export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest>): void {
   describe(`the outbox in ${name}`, () => {
     let under: OutboxUnderTest;
-    let outbox: Outbox;
+    let outbox: Journal;
 
     beforeEach(async () => {
       under = await make();
@@ -38,23 +38,23 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
     });
     afterEach(() => outbox.close());
 
-    const restart = async (): Promise<ReadonlyArray<OutboxRecord>> => {
+    const restart = async (): Promise<ReadonlyArray<JournalRecord>> => {
       await under.kill(outbox);
       outbox = await under.open();
-      return outbox.recover();
+      return outbox.replay();
     };
 
     test('begins empty', async () => {
-      expect(await outbox.recover()).toEqual([]);
+      expect(await outbox.replay()).toEqual([]);
     });
 
     test('gives the next process every appended record, in order, whatever its text', async () => {
-      await outbox.recover();
-      const records: OutboxRecord[] = [
+      await outbox.replay();
+      const records: JournalRecord[] = [
         { type: 'account', id: 'c' },
         holdRecord('a'),
         holdRecord('a', 9n),
-        { type: 'progress', id: 'a', known: 4n },
+        { type: 'progress', id: 'a', cost: 4n },
         entryRecord('settle', 'a'),
         holdRecord('b'),
         entryRecord('expired', 'b'),
@@ -66,7 +66,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
     });
 
     test.each(EDGES)('keeps %s nano-dollars exactly', async (amount) => {
-      const records = [holdRecord('a', amount), { type: 'progress', id: 'a', known: amount } as const];
+      const records = [holdRecord('a', amount), { type: 'progress', id: 'a', cost: amount } as const];
       for (const record of records) await outbox.append(record);
       await outbox.append(entryRecord('settle', 'b', amount));
       expect(await restart()).toEqual([...records, entryRecord('settle', 'b', amount)]);
@@ -79,13 +79,13 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
     });
 
     test('forgets what was done before a clean stop', async () => {
-      await outbox.recover();
+      await outbox.replay();
       await outbox.append(holdRecord('a'));
       await outbox.append(entryRecord('settle', 'a'));
       outbox.done(['a', 'unknown']);
       await outbox.close();
       outbox = await under.open();
-      expect(await outbox.recover()).toEqual([]);
+      expect(await outbox.replay()).toEqual([]);
     });
 
     test('names each account of the folder until that is done, whatever becomes of requests', async () => {
@@ -102,7 +102,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       outbox.done(['one', 'two', 'a']);
       await outbox.close();
       outbox = await under.open();
-      expect(await outbox.recover()).toEqual([]);
+      expect(await outbox.replay()).toEqual([]);
     });
 
     test('that is discarded leaves nothing to the next process, and takes no more', async () => {
@@ -120,7 +120,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       await outbox.append(holdRecord('new'));
       await outbox.append(holdRecord('done'));
       outbox.done(['done']);
-      const left = (await restart()).map((record) => ('entry' in record ? record.entry.id : record.id));
+      const left = (await restart()).map((record) => ('row' in record ? record.row.id : record.id));
       expect(left).toEqual(expect.arrayContaining(['old', 'new']));
     });
   });

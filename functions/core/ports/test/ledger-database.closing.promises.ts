@@ -152,7 +152,7 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
         ]),
       );
       const corrections = charges.map(({ id, spent: cost, ...of }) =>
-        entryOf({ id, kind: 'correction', cost: -cost, charges: [of] }),
+        entryOf({ id, kind: 'correction', cost: -cost, scopeWindows: [of] }),
       );
       const next = crypto.randomUUID();
       await batch(next, 1, corrections.slice(0, 1));
@@ -166,7 +166,7 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
     test('that races with a batch charges the batch, or finds it booked', async () => {
       for (let round = 0; round < 8; round += 1) {
         const [id, of] = [crypto.randomUUID(), scopeWindow(1000 + round)];
-        const entries = [entryOf({ cost: 40n, charges: [of] })];
+        const entries = [entryOf({ cost: 40n, scopeWindows: [of] })];
         const figures = [figuresOf(of, 5n, 40n)];
         await Promise.all([batch(id, 1, entries), close(id, figures), batch(id, 1, entries), close(id, figures)]);
         expect(await spent(of)).toEqual([45n]);
@@ -176,7 +176,7 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
     test('of an account that is one request, on Workers, is done by its entry or charges it', async () => {
       for (let round = 0; round < 8; round += 1) {
         const [id, of] = [idAt(NOON), scopeWindow(1000 + round)];
-        const entries = [entryOf({ id, cost: 40n, charges: [of] })];
+        const entries = [entryOf({ id, cost: 40n, scopeWindows: [of] })];
         const steps = [
           () => close(id, [figuresOf(of, 90n)]),
           () => batch(id, 1, entries, { isLast: true }),
@@ -199,7 +199,7 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
           round += 1;
           const [id, of] = [crypto.randomUUID(), scopeWindow(2000 + round)];
           const costs = [1n, 20n, 300n, 4000n, 50_000n, 600_000n, 7_000_000n];
-          const batches = costs.map((cost) => [entryOf({ cost, charges: [of] })]);
+          const batches = costs.map((cost) => [entryOf({ cost, scopeWindows: [of] })]);
           let [booked, ending] = [0, ''];
           for (const name of steps) {
             if (name === 'repeat' && booked > 0) await batch(id, booked, batches[booked - 1] ?? []);

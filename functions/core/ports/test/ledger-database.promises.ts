@@ -18,7 +18,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
 
     describe('a batch', () => {
       test('is booked with its sums, and its account shows its number and that of its last call', async () => {
-        const entries = [entryOf({ cost: 7n, charges: [scopeWindow(1), scopeWindow(2)] }), entryOf({ cost: 5n })];
+        const entries = [entryOf({ cost: 7n, scopeWindows: [scopeWindow(1), scopeWindow(2)] }), entryOf({ cost: 5n })];
         expect(await batch(account, 1, entries)).toEqual({ outcome: 'booked', rejected: [] });
         expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(3))).toEqual([12n, 7n, 0n]);
         expect(await rowOf(account)).toEqual({ booked: 1, number: 10, isClosed: false, isCharged: false });
@@ -76,7 +76,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
 
       test('after an outage is booked whole, whatever its size', async () => {
         const entries = Array.from({ length: 12_000 }, (_, place) =>
-          entryOf({ cost: 1n, charges: [scopeWindow(1), scopeWindow(2 + (place % 50))] }),
+          entryOf({ cost: 1n, scopeWindows: [scopeWindow(1), scopeWindow(2 + (place % 50))] }),
         );
         await batch(account, 1, entries.slice(4000, 9000));
         expect(await batch(account, 2, entries.toReversed())).toEqual({ outcome: 'booked', rejected: [] });
@@ -90,7 +90,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
           await batch(
             account,
             1,
-            Array.from({ length: 100 }, () => entryOf({ cost, charges })),
+            Array.from({ length: 100 }, () => entryOf({ cost, scopeWindows: charges })),
           );
           expect(await spentOfOne()).toBe(100n * cost);
         },
@@ -100,7 +100,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
         const scopes = Array.from({ length: 30 }, (_, number) => scopeWindow(number));
         const booked = Array.from({ length: 8 }, (_, turn) => {
           const order = turn % 2 ? scopes : scopes.toReversed();
-          const entries = order.map((of) => entryOf({ cost: 1n, charges: [of, scopeWindow(99)] }));
+          const entries = order.map((of) => entryOf({ cost: 1n, scopeWindows: [of, scopeWindow(99)] }));
           return batch(crypto.randomUUID(), 1, turn % 3 ? entries : entries.toReversed());
         });
         await Promise.all(booked);
@@ -113,7 +113,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
         ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
       ])('with %s loses that entry only, which counts as spent until a person decides', async (_, bad) => {
         const charges = [scopeWindow(1), scopeWindow(2)];
-        const refused = entryOf({ ...bad, charges });
+        const refused = entryOf({ ...bad, scopeWindows: charges });
         const entries = [entryOf(), refused, ...Array.from({ length: 20 }, () => entryOf())];
         for (const number of [1, 1, 2])
           expect(await batch(account, number, entries)).toEqual({ outcome: 'booked', rejected: [refused.id] });

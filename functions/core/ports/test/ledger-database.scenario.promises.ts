@@ -2,15 +2,15 @@
 
 import type { AccountFigures } from '../counter-store.ts';
 import type { Epochs } from '../epochs.ts';
-import type { AccountBooks, Batch, Closing } from '../ledger-database.ts';
-import type { Entry } from '../ledger-rows.ts';
+import type { AccountClosing, Batch, LedgerDatabase } from '../ledger-database.ts';
+import type { LedgerRow } from '../ledger-rows.ts';
 import type { Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
 import type { Registry } from '../registry.ts';
 import { entryOf, NOON, scopeWindow } from './ledger-row.fixture.ts';
 
 export interface AccountBooksUnderTest {
-  readonly books: AccountBooks;
+  readonly books: LedgerDatabase;
   readonly epochs: Epochs;
   /** The registry over the same books: recounts are written with a policy. */
   readonly registry: Registry;
@@ -33,12 +33,12 @@ export const figuresOf = (of: ScopeWindow, risk: Nano, ...unbooked: ReadonlyArra
 
 /** `under` is called for each operation: each test has its own books. */
 export function accountScene(under: () => AccountBooksUnderTest) {
-  const batch = (id: string, number: number, entries: ReadonlyArray<Entry>, more: Partial<Batch> = {}) =>
+  const batch = (id: string, number: number, entries: ReadonlyArray<LedgerRow>, more: Partial<Batch> = {}) =>
     under().books.bookBatch({
       epoch: 1,
       account: { id, batch: number, number: 10 * number },
       calls: 0,
-      entries,
+      rows: entries,
       ...more,
     });
   const book = async (id: string, number: number, ...costs: ReadonlyArray<Nano>) =>
@@ -49,7 +49,7 @@ export function accountScene(under: () => AccountBooksUnderTest) {
         costs.map((cost) => entryOf({ cost })),
       )
     ).outcome;
-  const close = (account: string, figures: Closing['figures'], more: Partial<Closing> = {}) =>
+  const close = (account: string, figures: AccountClosing['figures'], more: Partial<AccountClosing> = {}) =>
     under().books.close({ epoch: 1, account, figures, calls: 0, at: NOON, ...more });
   const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
   const spentOfOne = async () => (await spent(scopeWindow(1)))[0];

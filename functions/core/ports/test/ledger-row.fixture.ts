@@ -1,5 +1,5 @@
 // Entries that tests book: small ones of November 2026, charged to scopes that have a number.
-import type { Entry } from '../ledger-rows.ts';
+import type { LedgerRow } from '../ledger-rows.ts';
 import type { Millis, Window } from '../money.ts';
 import type { ScopeId, ScopeWindow } from '../policy.ts';
 
@@ -22,11 +22,11 @@ export function scopeNumber(number: number): ScopeId {
 
 export const scopeWindow = (number: number, window = WINDOW): ScopeWindow => ({ scopeId: scopeNumber(number), window });
 
-export function entryOf(more: Partial<Entry> = {}): Entry {
+export function entryOf(more: Partial<LedgerRow> = {}): LedgerRow {
   return {
     id: idAt(NOON),
     kind: 'settled',
-    charges: [scopeWindow(1)],
+    scopeWindows: [scopeWindow(1)],
     cost: 100n,
     tokens: { input: 10, output: 20, cachedInput: 3, cacheWrite: 4 },
     model: 'small',

@@ -1,7 +1,7 @@
 // Promises of all books, in memory or in PostgreSQL.
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Books, Entry } from '../ledger-rows.ts';
+import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
 import type { Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
 import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
@@ -13,7 +13,7 @@ import { scopeWrite } from './registry.scenario.promises.ts';
 export function describeBooks(name: string, make: () => Promise<BooksUnderTest>): void {
   describe(`the books in ${name}`, () => {
     let under: BooksUnderTest;
-    let books: Books;
+    let books: LedgerReader;
     beforeEach(async () => {
       under = await openedBooks(make);
       ({ books } = under);
@@ -22,8 +22,8 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
 
     test('an entry is charged to every scope that pays it, each in its own window', async () => {
       const tomorrow = { start: NOON, end: NOON + DAY };
-      await book(entryOf({ cost: 7n, charges: [scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3)] }));
-      await book(entryOf({ cost: 5n, charges: [scopeWindow(3)] }));
+      await book(entryOf({ cost: 7n, scopeWindows: [scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3)] }));
+      await book(entryOf({ cost: 5n, scopeWindows: [scopeWindow(3)] }));
       expect(await spent(scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3))).toEqual([7n, 7n, 12n]);
     });
 
@@ -35,7 +35,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const { scopeId, anchor } = moving.policy;
       const scopes = [scopeId, model, own.policy.scopeId, scopeWindow(7).scopeId];
       const ofModel = { scopeId: model, kind: 'model' as const, name: 'gpt', blocked: false, models: [], anchor };
-      const policy = { ...moving.policy, ownScopes: [ofModel], retained: 'billing-key' };
+      const policy = { ...moving.policy, furtherBudgets: [ofModel], retained: 'billing-key' };
       for (const write of [own, { ...moving, policy }]) expect(await registry.putScope(write)).toBe('written');
       expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());
       const brought = { ...moving, policy, instanceUid: uid, alias: 'brought', proof: hash };
@@ -54,7 +54,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
 
     test('windows are distinguished by both edges', async () => {
       const longer = { ...WINDOW, end: WINDOW.end + 1 };
-      await book(entryOf({ cost: 1n }), entryOf({ cost: 2n, charges: [scopeWindow(1, longer)] }));
+      await book(entryOf({ cost: 1n }), entryOf({ cost: 2n, scopeWindows: [scopeWindow(1, longer)] }));
       expect(await spent(scopeWindow(1), scopeWindow(1, longer))).toEqual([1n, 2n]);
     });
 
@@ -97,7 +97,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
     });
 
     test('an entry without charges is kept all the same', async () => {
-      const entry = entryOf({ charges: [] });
+      const entry = entryOf({ scopeWindows: [] });
       expect(await book(entry)).toEqual({ rejected: [] });
       expect((await books.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
     });
@@ -129,7 +129,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect((await books.bookedOf(entries.map(({ id }) => id))).size).toBe(times.length);
     });
 
-    test.each<[string, Partial<Entry>]>([
+    test.each<[string, Partial<LedgerRow>]>([
       ['a negative cost that a request settled', { cost: -1n }],
       ['a cost beyond 64 bits', { cost: 2n ** 63n }],
       ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
@@ -148,12 +148,14 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const batches = Array.from({ length: 12 }, (_, turn) =>
         scopes.map((_, place) => {
           const first = (place * 7 + turn * 11) % scopes.length;
-          return entryOf({ cost: 1n, charges: turn % 2 ? scopes.slice(first) : scopes.slice(first).reverse() });
+          return entryOf({ cost: 1n, scopeWindows: turn % 2 ? scopes.slice(first) : scopes.slice(first).reverse() });
         }),
       );
       await Promise.all(batches.map((batch) => book(...batch)));
       const expected = scopes.map(({ scopeId }) =>
-        batches.flat().reduce((sum, { charges }) => sum + (charges.some((of) => of.scopeId === scopeId) ? 1n : 0n), 0n),
+        batches
+          .flat()
+          .reduce((sum, { scopeWindows }) => sum + (scopeWindows.some((of) => of.scopeId === scopeId) ? 1n : 0n), 0n),
       );
       expect(await spent(...scopes)).toEqual(expected);
     });
@@ -180,7 +182,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
         fc.asyncProperty(fc.array(drawn, { minLength: 10, maxLength: 10 }), batches, async (all, plan) => {
           round += 1000;
           const entries = all.map(({ cost, charges }) =>
-            entryOf({ cost, charges: charges.map(({ scope, window }) => scopeWindow(round + scope, window)) }),
+            entryOf({ cost, scopeWindows: charges.map(({ scope, window }) => scopeWindow(round + scope, window)) }),
           );
           for (const places of plan) await book(...places.flatMap((place) => entries[place] ?? []));
           const booked = [...new Set(plan.flat())].flatMap((place) => entries[place] ?? []);
@@ -195,8 +197,8 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
   });
 }
 
-function naiveSum(entries: ReadonlyArray<Entry>, { scopeId, window }: ScopeWindow): Nano {
+function naiveSum(entries: ReadonlyArray<LedgerRow>, { scopeId, window }: ScopeWindow): Nano {
   return entries
-    .filter(({ charges }) => charges.some((of) => of.scopeId === scopeId && of.window.end === window.end))
+    .filter(({ scopeWindows }) => scopeWindows.some((of) => of.scopeId === scopeId && of.window.end === window.end))
     .reduce((sum, { cost }) => sum + cost, 0n);
 }

@@ -19,7 +19,7 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
     const { scopeId } = team.policy;
     const recount = (...recounts: ReadonlyArray<Recount>) => under.registry.putScope({ ...team, recounts });
     const paidAt = (time: Millis, cost: Nano, window = WINDOW) =>
-      entryOf({ id: idAt(time), cost, charges: [{ scopeId, window }, scopeWindow(1)] });
+      entryOf({ id: idAt(time), cost, scopeWindows: [{ scopeId, window }, scopeWindow(1)] });
 
     test('makes the sum of the new window from the entries held inside it: the start is included, the end is not', async () => {
       const day = { start: NOON - 5 * HOUR - 17_000, end: NOON + 3 * HOUR + 11_000 };

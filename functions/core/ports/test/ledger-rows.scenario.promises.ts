@@ -1,14 +1,14 @@
 // The scene of the promises of books: entries in, sums out, of one open instance.
-import type { Books, Entry } from '../ledger-rows.ts';
+import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
 import type { ScopeWindow } from '../policy.ts';
 import type { Registry } from '../registry.ts';
 
 export interface BooksUnderTest {
-  readonly books: Books;
+  readonly books: LedgerReader;
   /** Books entries of the instance, each (id, kind) once. */
   readonly book: (
     instanceUid: string,
-    entries: ReadonlyArray<Entry>,
+    entries: ReadonlyArray<LedgerRow>,
   ) => Promise<{ readonly rejected: ReadonlyArray<string> }>;
   /** The registry over the same books: recounts are written with a policy. */
   readonly registry: Registry;
@@ -25,7 +25,7 @@ export async function openedBooks(make: () => Promise<BooksUnderTest>): Promise<
 
 /** `under` is called for each operation: each test has its own books. */
 export function booksScene(under: () => BooksUnderTest) {
-  const book = (...entries: ReadonlyArray<Entry>) => under().book(INSTANCE, entries);
+  const book = (...entries: ReadonlyArray<LedgerRow>) => under().book(INSTANCE, entries);
   const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
   return { book, spent };
 }

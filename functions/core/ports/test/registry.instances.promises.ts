@@ -45,7 +45,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         await claim('ann@example.org', 'user');
         const before = await registry.claims(INSTANCE.uid);
         await registry.closeInstance(INSTANCE.uid);
-        expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false })).toEqual({ ok: true });
+        expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: false })).toEqual({ ok: true });
         expect(await registry.claims(INSTANCE.uid)).toEqual([]);
         const after = await registry.claims(HEIR.uid);
         expect(after.map(({ policy: _, ...rest }) => rest)).toEqual(before.map(({ policy: _, ...rest }) => rest));
@@ -61,7 +61,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
       test('has a retained key work at once: there is no object that would be seen', async () => {
         await workingKey('billing', hash('a'), { retained: 'billing-key' });
         await registry.closeInstance(INSTANCE.uid);
-        await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false });
+        await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: false });
         expect((await findAsHeir(hash('a')))?.key.blocked).toBe(false);
       });
 
@@ -70,16 +70,16 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         await registry.retire([gone.scopeId]);
         await workingKey('billing', hash('a'));
         await registry.closeInstance(INSTANCE.uid);
-        await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false });
+        await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: false });
         const before = await registry.claims(HEIR.uid);
         expect(before.map(({ alias }) => alias)).toEqual(['billing']);
         await registry.retire([before[0]?.scopeId ?? '']);
-        expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false })).toEqual({ ok: true });
+        expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: false })).toEqual({ ok: true });
         expect(await registry.claims(HEIR.uid)).toEqual([]);
       });
 
       test('is refused where there is none of that name, it is its own, still open, or goes on elsewhere', async () => {
-        const ask = (uid: string, by = HEIR) => registry.openInstance(by, { uid, lost: false });
+        const ask = (uid: string, by = HEIR) => registry.openInstance(by, { uid, isMissing: false });
         expect(await ask('nobody')).toEqual({ ok: false, why: 'absent' });
         expect(await ask(HEIR.uid)).toEqual({ ok: false, why: 'same' });
         expect(await ask(OTHER.uid)).toEqual({ ok: false, why: 'open' });
@@ -92,7 +92,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
 
       test('that is lost, for nobody can close it any more, goes on with it as if it were closed', async () => {
         const { claimed, policy } = await workingKey('billing', hash('a'));
-        expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: true })).toEqual({ ok: true });
+        expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: true })).toEqual({ ok: true });
         expect(await registry.claims(INSTANCE.uid)).toEqual([]);
         await registry.putScope(toWrite(claimed, HEIR.uid));
         expect((await findAsHeir(hash('a')))?.key).toEqual(policy);
@@ -105,7 +105,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         await registry.openInstance(HEIR);
         await registry.putScope({ ...scopeWrite('billing'), instanceUid: HEIR.uid });
         const before = await registry.claims(HEIR.uid);
-        expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false })).toEqual({ ok: true });
+        expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: false })).toEqual({ ok: true });
         expect(await registry.claims(HEIR.uid)).toEqual(before);
       });
 
@@ -114,7 +114,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         await registry.closeInstance(INSTANCE.uid);
         const rivals = [HEIR, { ...HEIR, uid: 'instance-4' }];
         const asked = await Promise.all(
-          rivals.map((rival) => registry.openInstance(rival, { uid: INSTANCE.uid, lost: false })),
+          rivals.map((rival) => registry.openInstance(rival, { uid: INSTANCE.uid, isMissing: false })),
         );
         expect(asked.filter(({ ok }) => ok)).toHaveLength(1);
         const claims = await Promise.all(rivals.map(({ uid }) => registry.claims(uid)));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
-import type { Outbox } from '#core/ports/journal.ts';
+import type { Journal } from '#core/ports/journal.ts';
 import { entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
@@ -74,10 +74,10 @@ function createDisk(fails: (step: string, count: number) => boolean = () => fals
 const SECOND = 1000;
 
 const idOf = (record: { readonly type: string }): string =>
-  'entry' in record ? (record.entry as { id: string }).id : (record as unknown as { id: string }).id;
+  'row' in record ? (record.row as { id: string }).id : (record as unknown as { id: string }).id;
 
 /** Appends, syncs, compacts, and leaves one open record. Answers what was acknowledged and what was refused. */
-async function work(outbox: Outbox, fire: () => Promise<void>): Promise<{ kept: string[]; told: string[] }> {
+async function work(outbox: Journal, fire: () => Promise<void>): Promise<{ kept: string[]; told: string[] }> {
   const kept: string[] = [];
   const told: string[] = [];
   const append = async (id: string): Promise<void> => {
@@ -124,7 +124,7 @@ describe('whichever step of the disk fails, once,', () => {
       await disk.settled();
     };
     const outbox = createOutbox({ folder, log, timer: time.timer, slack: 1500, ...disk.options });
-    await outbox.recover();
+    await outbox.replay();
     const { kept, told } = await work(outbox, fire);
     expect(time.armed(), failing).toBe(1);
     await fire();
@@ -138,7 +138,7 @@ describe('whichever step of the disk fails, once,', () => {
     expect(disk.opened, failing).toEqual(new Map());
     expect(time.armed(), failing).toBe(0);
     const next = createOutbox({ folder, log });
-    const left = new Set((await next.recover()).map(idOf));
+    const left = new Set((await next.replay()).map(idOf));
     expect(
       kept.filter((id) => !left.has(id)),
       failing,
@@ -209,7 +209,7 @@ test('a segment whose compaction failed is synced, like the one that is written'
   const { timer, advance } = createManualTime();
   const log = createMemoryLog();
   const outbox = createOutbox({ folder, log, timer, slack: 0, ...disk.options });
-  await outbox.recover();
+  await outbox.replay();
   // A folder in place of the draft stands for a disk that is full.
   mkdirSync(join(folder, 'outbox-000000002.log.part'));
   await outbox.append(holdRecord('open'));

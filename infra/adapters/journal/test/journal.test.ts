@@ -13,7 +13,7 @@ import { cp, mkdtemp } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Outbox, OutboxRecord } from '#core/ports/journal.ts';
+import type { Journal, JournalRecord } from '#core/ports/journal.ts';
 import { describeOutbox, entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
@@ -22,7 +22,7 @@ import { createOutbox } from '../journal.ts';
 const root = mkdtempSync(join(tmpdir(), 'outbox-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const idOf = (record: OutboxRecord): string => ('entry' in record ? record.entry.id : record.id);
+const idOf = (record: JournalRecord): string => ('row' in record ? record.row.id : record.id);
 const logsIn = (folder: string): string[] =>
   readdirSync(folder)
     .filter((name) => name.endsWith('.log'))
@@ -51,19 +51,19 @@ describeOutbox('files', async () => {
 });
 
 let folder: string;
-let outbox: Outbox;
+let outbox: Journal;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(root, 'test-'));
   outbox = createOutbox({ folder });
-  await outbox.recover();
+  await outbox.replay();
   return async () => outbox.close();
 });
 
-const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<OutboxRecord>; errors: number }> => {
+const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<JournalRecord>; errors: number }> => {
   const log = createMemoryLog();
   const next = createOutbox({ folder: corpse, log });
-  const records = await next.recover();
+  const records = await next.replay();
   await next.close();
   return { records, errors: log.lines.filter(({ level }) => level === 'error').length };
 };
@@ -102,7 +102,7 @@ describe('a torn tail', () => {
     const [name = ''] = logsIn(corpse);
     truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 9);
     const next = createOutbox({ folder: corpse });
-    expect((await next.recover()).map(idOf)).toEqual(['a']);
+    expect((await next.replay()).map(idOf)).toEqual(['a']);
     await next.append(holdRecord('c'));
     const again = await corpseOf(corpse);
     await next.close();
@@ -127,7 +127,7 @@ test('any single damaged byte costs at most its own line and the next one, and i
 });
 
 describe('a finished record', () => {
-  const work = async (box: Outbox, from: number, to: number): Promise<void> => {
+  const work = async (box: Journal, from: number, to: number): Promise<void> => {
     for (let at = from; at < to; at += 50) {
       const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
       await Promise.all(ids.flatMap((id) => [box.append(holdRecord(id)), box.append(entryRecord('settle', id))]));
@@ -139,7 +139,7 @@ describe('a finished record', () => {
     await outbox.close();
     const slack = 20_000;
     const box = createOutbox({ folder, slack });
-    await box.recover();
+    await box.replay();
     await box.append(holdRecord('open'));
     await work(box, 0, 5000);
     // About 5 MB were written; compaction runs beside the writes.
@@ -157,7 +157,7 @@ describe('a finished record', () => {
     for (let life = 0; life < 12; life += 1) {
       corpse = await corpseOf(corpse);
       const next = createOutbox({ folder: corpse });
-      await next.recover();
+      await next.replay();
       await next.append(holdRecord(`life-${life}`));
       next.done([`life-${life}`]);
       await next.close();
@@ -177,7 +177,7 @@ describe('a finished record', () => {
       return writeSync(descriptor, bytes, from);
     };
     const box = createOutbox({ folder: corpse, slack: 2000, write });
-    await box.recover();
+    await box.replay();
     await box.append(holdRecord('open'));
     isFull = true;
     await expect(box.append(holdRecord('torn'))).rejects.toThrow('writing the outbox');

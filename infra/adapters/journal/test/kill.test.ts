@@ -15,10 +15,10 @@ const WRITER = `
   const [, folder, from] = process.argv;
   const { createOutbox } = await import(${JSON.stringify(join(import.meta.dirname, '../journal.ts'))});
   const outbox = createOutbox({ folder, slack: 5000 });
-  await outbox.recover();
+  await outbox.replay();
   for (let at = 0; ; at += 1) {
     const ids = Array.from({ length: 20 }, (_, index) => [from, at, index].join('-'));
-    await Promise.all(ids.map((id) => outbox.append({ type: 'progress', id, known: BigInt(at) })));
+    await Promise.all(ids.map((id) => outbox.append({ type: 'progress', id, cost: BigInt(at) })));
     const done = ids.filter((_, index) => index % 10 !== 0);
     const open = ids.filter((_, index) => index % 10 === 0);
     writeSync(1, open.join('\\n') + '\\n');
@@ -45,7 +45,7 @@ test('kill -9 loses no acknowledged record, however often and whenever it happen
     for (const id of acknowledged) open.add(id);
   }
   const outbox = createOutbox({ folder: root });
-  const left = new Set((await outbox.recover()).map((record) => ('entry' in record ? record.entry.id : record.id)));
+  const left = new Set((await outbox.replay()).map((record) => ('row' in record ? record.row.id : record.id)));
   await outbox.close();
   expect(open.size).toBeGreaterThan(10);
   expect([...open].filter((id) => !left.has(id))).toEqual([]);

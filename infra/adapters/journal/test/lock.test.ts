@@ -3,7 +3,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Outbox } from '#core/ports/journal.ts';
+import type { Journal } from '#core/ports/journal.ts';
 import { holdRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
@@ -16,12 +16,12 @@ const root = mkdtempSync(join(tmpdir(), 'outbox-lock-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 let folder: string;
-let outbox: Outbox;
+let outbox: Journal;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(root, 'test-'));
   outbox = createOutbox({ folder });
-  await outbox.recover();
+  await outbox.replay();
   return async () => outbox.close();
 });
 
@@ -34,7 +34,7 @@ describe('a folder', () => {
   test('is free again after a clean stop', async () => {
     await outbox.close();
     const next = createOutbox({ folder });
-    expect(await next.recover()).toEqual([]);
+    expect(await next.replay()).toEqual([]);
     await next.close();
   });
 
@@ -78,7 +78,7 @@ describe('a folder', () => {
       return { fd: file.fd, close: () => file.close(), datasync: async () => undefined };
     };
     const paused = createOutbox({ folder: left, log, timer, slack: 0, open });
-    await paused.recover();
+    await paused.replay();
     await paused.append(holdRecord('before'));
     writeFileSync(join(left, 'lock'), JSON.stringify({ ...owner, host: 'thief' }));
     const files = () => readdirSync(left).map((name) => [name, readFileSync(join(left, name), 'utf8')]);

@@ -60,7 +60,7 @@ test('an entry keeps all that was said about it, to the nano-dollar and the mill
     settledAt: Date.UTC(2026, 10, 15, 12, 0, 1, 234),
   });
   await bookEntries(database, 'instance-1', [entry]);
-  const [charged] = entry.charges;
+  const [charged] = entry.scopeWindows;
   expect(
     await server.query(connection, 'select *, settled_at::text, scope_ids::text from gateway_operator.entry'),
   ).toEqual([
@@ -89,13 +89,15 @@ test('what a scope paid in one second is one row a batch, and the second is that
   const [two, three] = [scopeNumber(2), scopeNumber(3)].map((scopeId) => ({ scopeId, window: WINDOW }));
   const [first, ...others] = [0, 999, 1000].map((later) => entryOf({ id: idAt(second + later), cost: 5n }));
   if (first === undefined || two === undefined || three === undefined) throw new Error('nothing to book');
-  const nobody = entryOf({ id: idAt(second), charges: [] });
+  const nobody = entryOf({ id: idAt(second), scopeWindows: [] });
   await bookEntries(database, 'instance-1', [
-    { ...first, charges: [two, three] },
+    { ...first, scopeWindows: [two, three] },
     nobody,
-    ...others.map((entry) => ({ ...entry, charges: [three] })),
+    ...others.map((entry) => ({ ...entry, scopeWindows: [three] })),
   ]);
-  await bookEntries(database, 'instance-1', [{ ...entryOf({ id: idAt(second + 1), cost: 7n }), charges: [three] }]);
+  await bookEntries(database, 'instance-1', [
+    { ...entryOf({ id: idAt(second + 1), cost: 7n }), scopeWindows: [three] },
+  ]);
   const paid = await server.query(
     connection,
     'select scope_id, id, cost from gateway_operator.charge order by scope_id, id, cost',
@@ -174,7 +176,7 @@ test.each([
   expect(await bookEntries(database, 'instance-1', [...rest.slice(0, 4), entryOf({ id }), ...rest.slice(4)])).toEqual({
     rejected: [id],
   });
-  expect((await database.sums(rest[0]?.charges ?? [])).map(({ spent }) => spent)).toEqual([900n]);
+  expect((await database.sums(rest[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([900n]);
   expect(await count('entry')).toBe(9);
   const [charged] = await server.query(connection, 'select sum(cost)::text as cost from gateway_operator.charge');
   expect(charged).toEqual({ cost: '900' });
@@ -202,7 +204,7 @@ test('many bad entries in one batch are all rejected, and all good ones booked',
   const entries = Array.from({ length: 64 }, (_, place) => entryOf(place % 7 === 3 ? { cost: -1n } : {}));
   const bad = entries.filter(({ cost }) => cost < 0n).map(({ id }) => id);
   expect(await bookEntries(database, 'instance-1', entries)).toEqual({ rejected: bad });
-  expect((await database.sums(entries[0]?.charges ?? [])).map(({ spent }) => spent)).toEqual([
+  expect((await database.sums(entries[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([
     BigInt(64 - bad.length) * 100n,
   ]);
 });
@@ -210,7 +212,7 @@ test('many bad entries in one batch are all rejected, and all good ones booked',
 test('more than one statement should take is booked, summed and looked up in several', async () => {
   const entries = Array.from({ length: 12_001 }, () => entryOf({ cost: 1n }));
   await bookEntries(database, 'instance-1', entries);
-  const asked = entries.flatMap(({ charges }) => charges);
+  const asked = entries.flatMap(({ scopeWindows }) => scopeWindows);
   expect(new Set((await database.sums(asked)).map(({ spent }) => spent))).toEqual(new Set([12_001n]));
   expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(12_001);
 });

@@ -143,7 +143,7 @@ describe('several connections', () => {
     const months = { ...createMonths(session), ensure: never };
     const asleep = createAccountBooks({ session, months, log, random }, INSTANCE);
     const entries = [entryOf({ cost: 40n })];
-    const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 0, entries };
+    const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 0, rows: entries };
     const outcome = asleep.bookBatch(batchOfSleeper).then(
       () => 'booked',
       (error: unknown) => error,
@@ -160,7 +160,7 @@ describe('several connections', () => {
       Array.from({ length: 6000 }, (_, place) => {
         const from = (place * (turn + 1) + turn * 13) % scopes.length;
         const charges = [scopes[from], scopes[(from + 20) % scopes.length]].flatMap((of) => of ?? []);
-        return entryOf({ id: idAt(NOON + ((place * 7919) % 6000)), cost: 1n, charges });
+        return entryOf({ id: idAt(NOON + ((place * 7919) % 6000)), cost: 1n, scopeWindows: charges });
       });
     const other = elsewhere();
     const closing = () =>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { describeBooks } from '#core/ports/test/ledger-rows.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookEntries } from '../../../../test/support/book-rows.ts';
@@ -20,6 +20,6 @@ afterAll(async () => {
 describeBooks('PostgreSQL', async () => {
   const database = createDatabase(await server.migratedDatabase(), { log: createMemoryLog() });
   databases.push(database);
-  const book = (uid: string, entries: ReadonlyArray<Entry>) => bookEntries(database, uid, entries);
+  const book = (uid: string, entries: ReadonlyArray<LedgerRow>) => bookEntries(database, uid, entries);
   return { books: database, book, registry: database };
 });

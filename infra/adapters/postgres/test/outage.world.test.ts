@@ -49,7 +49,7 @@ const otherCalls = {
   retire: (database: Database) => database.retire([WINDOW.scopeId]),
   book: (database: Database) => bookEntries(database, 'instance-1', [entry]),
   kindsOf: (database: Database) => database.bookedOf([entry.id]),
-  bookBatch: (database: Database) => accountBooksOf(database).bookBatch({ ...BATCH, entries: [entry] }),
+  bookBatch: (database: Database) => accountBooksOf(database).bookBatch({ ...BATCH, rows: [entry] }),
   close: (database: Database) =>
     accountBooksOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, calls: 0, at: 0 }),
 };
@@ -174,7 +174,7 @@ test('calls on connections that were open when the server froze give up in time,
   }
   expect(await bookEntries(database, 'instance-1', [entry])).toEqual({ rejected: [] });
   expect((await database.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
-  expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([entry.cost]);
+  expect((await database.sums(entry.scopeWindows)).map(({ spent }) => spent)).toEqual([entry.cost]);
 });
 
 test('after kill -9 of PostgreSQL calls are refused within a second; started again, it has everything and calls work by themselves', async () => {
@@ -182,7 +182,7 @@ test('after kill -9 of PostgreSQL calls are refused within a second; started aga
   await database.migrate();
   const entries = Array.from({ length: 50 }, () => entryOf());
   await bookEntries(database, 'instance-1', entries.slice(0, 49));
-  const underWay = [bookEntries(database, 'instance-1', entries), database.sums(entry.charges)].map((call) =>
+  const underWay = [bookEntries(database, 'instance-1', entries), database.sums(entry.scopeWindows)].map((call) =>
     call.then(
       () => 'answered',
       (error: unknown) => (error instanceof DatabaseUnreachable ? 'unreachable' : error),
@@ -193,7 +193,7 @@ test('after kill -9 of PostgreSQL calls are refused within a second; started aga
   await expectOutage(database);
   await server.start();
   await bookEntries(database, 'instance-1', entries);
-  expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([5000n]);
+  expect((await database.sums(entry.scopeWindows)).map(({ spent }) => spent)).toEqual([5000n]);
   expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(50);
 });
 
@@ -231,7 +231,7 @@ test('bookings repeated over kills of PostgreSQL count every entry exactly once'
   await Promise.all([0, 1, 2].map((turn) => writer(batches.filter((_, place) => place % 3 === turn))));
   done = true;
   await killing;
-  expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([1000n]);
+  expect((await database.sums(entry.scopeWindows)).map(({ spent }) => spent)).toEqual([1000n]);
 });
 
 async function listen(onSocket: (socket: Socket) => void): Promise<{ port: number; close: () => Promise<void> }> {

@@ -1,7 +1,7 @@
 // Everything that speaks to PostgreSQL, behind a real PgBouncer in transaction mode that has fewer connections than we have.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Entry } from '#core/ports/ledger-rows.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { describeEpochs } from '#core/ports/test/epochs.promises.ts';
 import { describeAccountBooks } from '#core/ports/test/ledger-database.promises.ts';
 import { accountScene, openedAccountBooks } from '#core/ports/test/ledger-database.scenario.promises.ts';
@@ -57,7 +57,7 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
   });
   describeBooks('a database', async () => {
     const database = await migrated();
-    const book = (uid: string, entries: ReadonlyArray<Entry>) => bookEntries(database, uid, entries);
+    const book = (uid: string, entries: ReadonlyArray<LedgerRow>) => bookEntries(database, uid, entries);
     return { books: database, book, registry: database };
   });
   describeEpochs('a database', async () => (await migrated()).epochs(INSTANCE));

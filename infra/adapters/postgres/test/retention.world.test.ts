@@ -39,9 +39,9 @@ async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
   const { scopeId, anchor } = key.policy;
   const budgetOf = (text: string) => ({ limit: '100', duration: text, alignment: 'Rolling' as const });
   const model = { scopeId, kind: 'model' as const, name: 'small', blocked: false, models: [], anchor };
-  const ownScopes = ofModels.map((text): ScopePolicy => ({ ...model, budget: budgetOf(text) }));
+  const furtherBudgets = ofModels.map((text): ScopePolicy => ({ ...model, budget: budgetOf(text) }));
   const budget = duration === undefined ? {} : { budget: budgetOf(duration) };
-  const policy = { ...key.policy, ownScopes, ...budget };
+  const policy = { ...key.policy, furtherBudgets, ...budget };
   const write = (window?: Window) =>
     database.putScope({ ...key, policy, ...(window === undefined ? {} : { recounts: [{ scopeId, window }] }) });
   await write();
@@ -52,7 +52,7 @@ test('months that nobody wants to keep are dropped whole; sums stay, and what is
   const now = Date.now();
   const [old, recent] = [entryOf({ id: idAt(now - 200 * DAY), cost: 30n }), entryOf({ id: idAt(now), cost: 4n })];
   await bookEntries(database, INSTANCE, [old, recent]);
-  const spent = async () => (await database.sums(old.charges)).map((sum) => sum.spent);
+  const spent = async () => (await database.sums(old.scopeWindows)).map((sum) => sum.spent);
   expect(await database.dropMonths(12)).toEqual([]);
   expect(await spent()).toEqual([34n]);
 
@@ -83,7 +83,7 @@ test('what an outbox brings that is older than what is kept is booked neither tw
   });
   expect(await bookEntries(other, INSTANCE, [...recent.slice(1), lost])).toEqual({ rejected: [lost.id] });
   await other.close();
-  expect((await database.sums(booked.charges)).map(({ spent }) => spent)).toEqual([33n]);
+  expect((await database.sums(booked.scopeWindows)).map(({ spent }) => spent)).toEqual([33n]);
   const aside = await rejected();
   expect(aside.map(({ id }) => id).sort()).toEqual([booked.id, lost.id].sort());
   expect(aside[0]?.reason).toMatch(/RETAIN_MONTHS/);
@@ -107,7 +107,7 @@ test.each([
   await bookEntries(
     database,
     INSTANCE,
-    times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), charges })),
+    times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: charges })),
   );
   const dropped = await database.dropMonths(2);
   expect(dropped[0]).toBe(monthOf(now - 400 * DAY));
@@ -126,7 +126,7 @@ test('a budget that is lengthened into a dropped month counts all of the hour th
   await bookEntries(
     database,
     INSTANCE,
-    times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), charges })),
+    times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: charges })),
   );
   const spent = async () => (await database.sums([{ scopeId, window }])).map((sum) => sum.spent);
   await recount(window);

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { MAX_ASKS, MAX_LINES } from '#core/ports/counter-store.ts';
+import { MAX_COUNTERS, MAX_REQUESTS } from '#core/ports/counter-store.ts';
 import { type AccountsUnderTest, accountsScene, ask, line } from '#core/ports/test/counter-store.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
@@ -59,12 +59,19 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     const call = { epoch: 1, account: 'one', number: 1, lease: 60_000, deadline: 10 ** 15, batch: 1, booked: 0 };
     expect(run('begin', { epoch: 1 })).toEqual({ epoch: 1 });
     run('load', { epoch: 1, sums: [[name, '5']] });
-    const asks = [{ amount: '20', minAmount: '20', lines: [0] }];
+    const asks = [{ amount: '20', minAmount: '20', counters: [0] }];
     expect(
-      run('call', { ...call, lines: [[name, '100', '7']], asks, uses: [], ends: [], isLast: false }),
+      run('call', {
+        ...call,
+        changes: [[name, '100', '7']],
+        requests: asks,
+        rateChanges: [],
+        previousAccounts: [],
+        isLast: false,
+      }),
     ).toMatchObject({
       ...{ outcome: 'done', calls: 1, accounts: 1 },
-      ...{ lines: [['12 20', '20 20 0 1 7', false]], asks: [{ outcome: 'held', amount: '20' }] },
+      ...{ counters: [['12 20', '20 20 0 1 7', false]], replies: [{ outcome: 'reserved', amount: '20' }] },
     });
     expect(run('accounts', { isEnded: false, max: 10 })).toEqual({
       accounts: [{ account: 'one', number: 1, unbooked: 1 }],
@@ -73,32 +80,39 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
 
   describe('changes nothing', () => {
     const HOSTILE = {
-      'an amount of thirty digits': { lines: [{ spend: 10n ** 30n }] },
-      'a negative risk': { lines: [{ risk: -1n }] },
-      'a negative return': { lines: [{ returned: -1n }] },
-      'an ask for a line that is not there': { lines: [{}], asks: [ask(1n, { lines: [7] })] },
-      'an ask that names a line twice': { lines: [{}], asks: [ask(1n, { lines: [0, 0] })] },
-      'a negative ask': { lines: [{}], asks: [ask(-1n)] },
+      'an amount of thirty digits': { changes: [{ spend: 10n ** 30n }] },
+      'a negative risk': { changes: [{ risk: -1n }] },
+      'a negative return': { changes: [{ returned: -1n }] },
+      'an ask for a line that is not there': { changes: [{}], requests: [ask(1n, { counters: [7] })] },
+      'an ask that names a line twice': { changes: [{}], requests: [ask(1n, { counters: [0, 0] })] },
+      'a negative ask': { changes: [{}], requests: [ask(-1n)] },
     };
-    test.each(Object.entries(HOSTILE))('for a call with %s, whatever else is in it', async (_, { lines, ...more }) => {
-      const [good, bad] = [await loaded('good', 100n), await loaded('bad', 100n)];
-      const one = start();
-      await one.call({ lines: [line(good)], asks: [ask(30n)] });
-      const before = await dump();
-      const told = [...lines.map((part) => line(bad, part)), line(good, { spend: 10n, risk: 20n })];
-      await expect(one.send({ lines: told, ...more })).rejects.toThrow(/amount|size|line/);
-      expect(await dump()).toEqual(before);
-      expect(before.length).toBeGreaterThan(4);
-    });
+    test.each(Object.entries(HOSTILE))(
+      'for a call with %s, whatever else is in it',
+      async (_, { changes, ...more }) => {
+        const [good, bad] = [await loaded('good', 100n), await loaded('bad', 100n)];
+        const one = start();
+        await one.call({ changes: [line(good)], requests: [ask(30n)] });
+        const before = await dump();
+        const told = [...changes.map((part) => line(bad, part)), line(good, { spend: 10n, risk: 20n })];
+        await expect(one.send({ changes: told, ...more })).rejects.toThrow(/amount|size|line/);
+        expect(await dump()).toEqual(before);
+        expect(before.length).toBeGreaterThan(4);
+      },
+    );
   });
 
   test('a full call of the largest size is done in one step', async () => {
-    const counters = await Promise.all(Array.from({ length: MAX_LINES }, (_, at) => loaded(`scope ${at}`, 10n ** 12n)));
-    const asks = Array.from({ length: MAX_ASKS }, (_, at) => ask(3n, { lines: [at, at + 64, at + 128, at + 192] }));
-    const reply = await start().call({ lines: counters.map((of) => line(of, { spend: 2n })), asks });
-    expect(reply.asks.filter(({ outcome }) => outcome === 'held')).toHaveLength(MAX_ASKS);
-    expect(reply.lines).toHaveLength(MAX_LINES);
-    expect(new Set(reply.lines.map(({ spent, held }) => `${spent} ${held}`))).toEqual(new Set(['2 3']));
+    const counters = await Promise.all(
+      Array.from({ length: MAX_COUNTERS }, (_, at) => loaded(`scope ${at}`, 10n ** 12n)),
+    );
+    const asks = Array.from({ length: MAX_REQUESTS }, (_, at) =>
+      ask(3n, { counters: [at, at + 64, at + 128, at + 192] }),
+    );
+    const reply = await start().call({ changes: counters.map((of) => line(of, { spend: 2n })), requests: asks });
+    expect(reply.replies.filter(({ outcome }) => outcome === 'reserved')).toHaveLength(MAX_REQUESTS);
+    expect(reply.counters).toHaveLength(MAX_COUNTERS);
+    expect(new Set(reply.counters.map(({ spent, reserved }) => `${spent} ${reserved}`))).toEqual(new Set(['2 3']));
   });
 
   test('an account with ten thousand counters is marked, audited and finished in single steps', async () => {
@@ -110,19 +124,19 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       counters.map((of) => ({ ...of, spent: 1n })),
     );
     const one = start(1000);
-    for (let from = 0; from < counters.length; from += MAX_LINES) {
-      const lines = counters.slice(from, from + MAX_LINES).map((of) => line(of, { registered: 5n, risk: 5n }));
-      await one.call({ lines });
+    for (let from = 0; from < counters.length; from += MAX_COUNTERS) {
+      const lines = counters.slice(from, from + MAX_COUNTERS).map((of) => line(of, { registered: 5n, risk: 5n }));
+      await one.call({ changes: lines });
     }
     await under.advance(1001);
-    const marked = await under.store.mark(1, one.account, { isOwn: false, isRebuild: false });
-    expect(marked).toMatchObject({ outcome: 'marked' });
-    expect(marked.outcome === 'marked' && marked.figures.length).toBe(10_000);
+    const marked = await under.store.freeze(1, one.account, { isOwn: false, isRebuild: false });
+    expect(marked).toMatchObject({ outcome: 'frozen' });
+    expect(marked.outcome === 'frozen' && marked.figures.length).toBe(10_000);
     const rows = new Map([[one.account, { booked: 0, number: 0, isClosed: false, isCharged: false }]]);
     const sums = counters.map((of) => ({ scopeId: of.scopeId, window, spent: 2n }));
     const audited = await under.store.audit(1, sums, rows, under.now() + 1000);
     expect(audited.outcome === 'done' && audited.differences.length).toBe(10_000);
-    await under.store.finish(1, one.account, true);
+    await under.store.forget(1, one.account, true);
     expect(await read(...counters.slice(0, 1), ...counters.slice(-1))).toEqual([
       [7n, 0n],
       [7n, 0n],
@@ -139,7 +153,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
   test('only rates expire, and a wiped instance leaves nothing but what expires', async () => {
     const key = await loaded('key', 100n);
     const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], entries: [] };
-    await start().call({ lines: [line(key, { spend: 1n })], asks: [ask(1n, { rates })] });
+    await start().call({ changes: [line(key, { spend: 1n })], requests: [ask(1n, { rates })] });
     for (const name of await admin.keys(`{${uid}}:*`))
       expect((await admin.pttl(name)) > 0, name).toBe(name.includes('}:r:'));
     await under.store.clear();

@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AccountCall, AccountRow, Accounts, Ask, CounterLine, RateUse } from '#core/ports/counter-store.ts';
+import type {
+  AccountCall,
+  AccountRow,
+  CounterChange,
+  CounterStore,
+  RateChange,
+  ReservationRequest,
+} from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
@@ -50,7 +57,7 @@ describeUnless(whyNoRedis(), 'Redis and memory', () => {
       const evaluate = underClock(redis.evaluate, clock.now);
       const memory = createMemoryAccounts({ clock, epoch: 0 });
       const stored = createRedisAccounts({ evaluate, instanceUid: `${seed} ${run}` });
-      const both = async (step: (store: Accounts) => Promise<unknown>): Promise<unknown> => {
+      const both = async (step: (store: CounterStore) => Promise<unknown>): Promise<unknown> => {
         const [one, other] = await Promise.all([memory, stored].map(step));
         expect(toComparable(other), `run ${run}`).toEqual(toComparable(one));
         return one;
@@ -91,18 +98,18 @@ function createScene(pick: Pick, now: () => Millis) {
   const size = (): bigint => pick(...SIZES);
   const sums = () => counters.map((counter) => ({ ...counter, spent: pick(0n, 0n, 7n, 30n, 2n ** 53n) }));
 
-  const line = (counter: ScopeWindow): CounterLine => ({
+  const line = (counter: ScopeWindow): CounterChange => ({
     ...{ ...counter, limit: pick(...LIMITS), spend: pick(1n, 1n, 1n, -1n) * size(), risk: size(), returned: size() },
     ...{ registered: pick(0n, 0n, 0n, 5n), ahead: pick(0n, 0n, 1n, 3n) },
   });
-  const ask = (lines: ReadonlyArray<unknown>): Ask => ({
-    ...{ lines: some([...lines.keys()]), amount: size(), minAmount: size() },
+  const ask = (lines: ReadonlyArray<unknown>): ReservationRequest => ({
+    ...{ counters: some([...lines.keys()]), amount: size(), minAmount: size() },
     ...(pick(true, false)
       ? {}
       : { rates: { tokens: pick(0, 9, 60), limits: some(RATES), entries: some([...RATES.slice(1), undefined]) } }),
   });
   const minute = (): number => Math.floor(now() / 60_000);
-  const use = ({ id }: { id: string }): RateUse => ({
+  const use = ({ id }: { id: string }): RateChange => ({
     id,
     minute: pick(undefined, minute(), minute() - 1, minute() - 2),
     requests: pick(0, -1),
@@ -120,7 +127,7 @@ function createScene(pick: Pick, now: () => Millis) {
         epoch: pick(1, 1, 1, 1, 1, 1, 1, 2),
         account: idOf(process),
         number: process.number + pick(1, 1, 1, 1, 1, 1, 2),
-        lines,
+        changes: lines,
       },
       ...{
         lease: pick(900, 20_000, HOUR),
@@ -129,16 +136,16 @@ function createScene(pick: Pick, now: () => Millis) {
         booked: Math.max(0, batch - pick(1, 2)),
       },
       ...{
-        asks: some([1, 2, 3]).map(() => ask(lines)),
-        uses: some(RATES).map(use),
-        ends: pick([], [], [], others.slice(0, 1)),
+        requests: some([1, 2, 3]).map(() => ask(lines)),
+        rateChanges: some(RATES).map(use),
+        previousAccounts: pick([], [], [], others.slice(0, 1)),
       },
       isLast: pick(false, false, false, false, false, false, false, true),
     };
     const sent = pick(false, false, false, false, true) && process.last !== undefined ? process.last : fresh;
     process.last = sent;
     return {
-      step: (store: Accounts) => store.call(sent),
+      step: (store: CounterStore) => store.call(sent),
       learn(answer: unknown) {
         const { outcome } = answer as { readonly outcome: string };
         if (['done', 'absent', 'window'].includes(outcome)) process.number = sent.number;
@@ -146,13 +153,13 @@ function createScene(pick: Pick, now: () => Millis) {
       },
     };
   };
-  const closing = (): ((store: Accounts) => Promise<unknown>) => {
+  const closing = (): ((store: CounterStore) => Promise<unknown>) => {
     const account = idOf(pick(...processes));
     const [isOwn, isRebuild, isCharged] = [pick(true, false), pick(true, false), pick(true, false)];
-    if (pick(true, false)) return (store) => store.finish(1, account, isCharged);
-    return (store) => store.mark(1, account, { isOwn, isRebuild });
+    if (pick(true, false)) return (store) => store.forget(1, account, isCharged);
+    return (store) => store.freeze(1, account, { isOwn, isRebuild });
   };
-  const audit = (): ((store: Accounts) => Promise<unknown>) => {
+  const audit = (): ((store: CounterStore) => Promise<unknown>) => {
     const row = (): AccountRow => ({
       booked: Math.max(0, batch - pick(0, 1, 2, 3)),
       number: 0,
@@ -171,10 +178,10 @@ function createScene(pick: Pick, now: () => Millis) {
       if (kind === 'call') return call();
       const read = sums();
       const step =
-        kind === 'closing' ? closing() : kind === 'audit' ? audit() : (store: Accounts) => store.load(1, read);
+        kind === 'closing' ? closing() : kind === 'audit' ? audit() : (store: CounterStore) => store.load(1, read);
       return { step, learn: () => undefined };
     },
-    async look(store: Accounts) {
+    async look(store: CounterStore) {
       const all = await store.accounts(false, 50);
       const [ended, states, page] = [store.accounts(true, 50), store.read(counters), store.loaded('0', 50)];
       return { all, ended: await ended, states: await states, page: await page };
@@ -183,7 +190,7 @@ function createScene(pick: Pick, now: () => Millis) {
 }
 
 /** Lists whose order means something. */
-const ORDERED = ['lines', 'asks', 'left', 'unbooked', 'absent', 'states'];
+const ORDERED = ['changes', 'requests', 'replies', 'left', 'unbooked', 'absent', 'states'];
 
 function toComparable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toComparable);

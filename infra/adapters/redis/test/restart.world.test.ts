@@ -26,7 +26,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
       const line = { ...counter, limit: 100n, spend: amount, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
       const call: AccountCall = {
         ...{ epoch: 1, account, number, lease: 60_000, deadline: 10 ** 15, batch: 1, booked: 0 },
-        ...{ lines: [line], asks: [], uses: [], ends: [], isLast: false },
+        ...{ changes: [line], requests: [], rateChanges: [], previousAccounts: [], isLast: false },
       };
       return eventually(
         () => accounts.call(call).catch(() => undefined),
@@ -76,7 +76,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
     await spend(7n);
     await server.kill();
     await server.start();
-    expect(await spend(1n)).toMatchObject({ outcome: 'done', lines: [{ spent: 13n }] });
+    expect(await spend(1n)).toMatchObject({ outcome: 'done', counters: [{ spent: 13n }] });
     expect(await accounts.read([counter])).toMatchObject([{ spent: 13n }]);
   });
 });

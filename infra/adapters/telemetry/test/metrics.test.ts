@@ -88,7 +88,7 @@ test('a misuse is a bug and says so: another kind, a counter that falls, a malfo
 test('metrics with labels give them to each series, beside those of its own', () => {
   const all = createMetrics();
   const [one, other] = ['one', 'other'].map((name) => withLabels(all, { gateway_instance: `team-a/${name}` }));
-  const outcome = { outcome: 'held' };
+  const outcome = { outcome: 'reserved' };
   for (const each of [one, one, other]) each?.add('holds_total', outcome);
   one?.set('depth', 5);
   one?.observe('wait_seconds', 700);

@@ -21,7 +21,7 @@ describe('the outbox of a gateway', () => {
 
   test('on a disk that cannot be used takes no record, so that the gateway continues without one', async () => {
     const outbox = openOutbox({ folder: unusable('shared'), log, metrics, isShared: true });
-    expect(await outbox.recover()).toEqual([]);
+    expect(await outbox.replay()).toEqual([]);
     await expect(outbox.append({ type: 'account', id: 'a' })).rejects.toThrow('opening the outbox');
     outbox.done(['a']);
     outbox.discard();

@@ -33,9 +33,9 @@ async function open(limit: string, teamLimit: string) {
   const deps = { ...node, log: silentLog, metrics };
   const epochs = createMemoryEpochs(node);
   const ledger = createLedger({
-    ...{ ...deps, instanceUid: 'uid', epochs, outbox: createMemoryOutbox() },
-    accounts: createMemoryAccounts({ clock: node.clock, epoch: 0 }),
-    books: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
+    ...{ ...deps, instanceUid: 'uid', epochs, journal: createMemoryOutbox() },
+    counterStore: createMemoryAccounts({ clock: node.clock, epoch: 0 }),
+    database: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
   });
   await ledger.start();
   const models = ['echo', 'error-500', 'cut', 'no-usage', 'chatterbox'].map((model) =>
@@ -128,8 +128,8 @@ test('whatever goes wrong, nothing stays held, every scope is charged the same, 
   await expect.poll(holdsNothing).toBe(200);
   await ledger.flush();
   const entries = books.entries();
-  expect(entries.every(({ cost, charges }) => cost > 0n && charges.length === 2)).toBe(true);
-  const spent = await books.sums(entries[0]?.charges ?? []);
+  expect(entries.every(({ cost, scopeWindows }) => cost > 0n && scopeWindows.length === 2)).toBe(true);
+  const spent = await books.sums(entries[0]?.scopeWindows ?? []);
   expect(spent.map((one) => one.spent)).toEqual([
     sum(entries.map(({ cost }) => cost)),
     sum(entries.map(({ cost }) => cost)),
