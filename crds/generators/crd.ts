@@ -4,7 +4,9 @@ import type { Kind } from '../kinds/kinds.ts';
 import { CATEGORY } from '../names/group.ts';
 import { toStructural } from './structural-schema.ts';
 
-/** The definition to apply. Throws where the kind's schema is not structural, or a field has no description or no bound. */
+/**
+ * The definition to apply. Throws where the kind's schema is not structural, or a field has no description or no bound.
+ */
 export function toManifest(kind: Kind) {
   const { plural, singular, shortNames } = kind;
   return {
@@ -41,8 +43,8 @@ function toVersion(kind: Kind) {
 }
 
 /**
- * The API server checks `apiVersion`, `kind` and `metadata` itself. The only CEL at the root is about the name: a rule there that a new
- * version tightens would freeze labels, status and finalizers.
+ * The API server checks `apiVersion`, `kind` and `metadata` itself. The only CEL at the root is about the name: a rule
+ * there that a new version tightens would freeze labels, status and finalizers.
  */
 function toRootSchema(kind: Kind) {
   const { nameRule } = kind;

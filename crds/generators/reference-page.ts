@@ -13,7 +13,9 @@ export interface Field {
   readonly required: boolean;
 }
 
-/** Every field below `part`, parents before their children. Items of scalars and values of scalar maps are not fields. */
+/**
+ * Every field below `part`, parents before their children. Items of scalars and values of scalar maps are not fields.
+ */
 export const fieldsOf = (kind: Kind, part: 'spec' | 'status'): readonly Field[] =>
   schemasOf(kind, part).filter(({ path }) => path !== part && !/[\]}]$/.test(path));
 

@@ -1,4 +1,5 @@
-// Structural schemas: the part of OpenAPI v3 that a CustomResourceDefinition may hold, made from zod with the rules beside the fields.
+// Structural schemas: the part of OpenAPI v3 that a CustomResourceDefinition may hold, made from zod with the rules
+// beside the fields.
 import * as z from 'zod';
 import { type Validation, validationsOf } from '../validation/rule.ts';
 
@@ -34,9 +35,9 @@ const MEMBERS = [
 const TYPES = ['object', 'array', 'string', 'integer', 'boolean'];
 
 /**
- * The schema as the API server wants it, rules included. Throws, with the path, on what is not structural (unions, free-form
- * objects), on a field without a description or a bound, and on a default inside a list item, which makes every unchanged
- * `kubectl apply` a change.
+ * The schema as the API server wants it, rules included. Throws, with the path, on what is not structural (unions,
+ * free-form objects), on a field without a description or a bound, and on a default inside a list item, which makes
+ * every unchanged `kubectl apply` a change.
  */
 export function toStructural(schema: z.ZodType, path: string): StructuralSchema {
   const json: unknown = z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', override: addRules });
@@ -119,9 +120,9 @@ function write(member: string, node: Node, place: Place): unknown {
 }
 
 /**
- * The same rule, which also holds where it was broken before at the same field, and the field has not changed. The API server
- * does so by itself only where nothing below the rule's place changed: a rule at `spec` would hold up the block of a key that an
- * older CRD let in (DESIGN 5).
+ * The same rule, which also holds where it was broken before at the same field, and the field has not changed. The API
+ * server does so by itself only where nothing below the rule's place changed: a rule at `spec` would hold up the block
+ * of a key that an older CRD let in (DESIGN 5).
  */
 function ratcheting(validation: Validation): Validation {
   const { rule, fieldPath } = validation;
@@ -129,7 +130,8 @@ function ratcheting(validation: Validation): Validation {
   const [now, before] = [`self${fieldPath}`, `old${fieldPath}`];
   const same = `has(${now}) == has(${before}) && (!has(${now}) || ${now} == ${before})`;
   const wasBroken = `!(${rule.replace(/\bself\b/g, 'old')})`;
-  // `self == old` stands for an old object so malformed that the rule cannot run on it. `exists` over a list of one names it.
+  // `self == old` stands for an old object so malformed that the rule cannot run on it. `exists` over a list of one
+  // names it.
   const letBe = `oldSelf.hasValue() && [oldSelf.value()].exists(old, self == old || (${same} && ${wasBroken}))`;
   return { ...validation, rule: `(${rule}) || (${letBe})`, optionalOldSelf: true };
 }

@@ -72,7 +72,10 @@ const Routing = z.object({
 
 const INSTANCE_NAME = /^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/;
 
-/** A Service, a ConfigMap and a path of the gateway are named after the instance. The one rule at the root of the CRD; never to be tightened. */
+/**
+ * A Service, a ConfigMap and a path of the gateway are named after the instance. The one rule at the root of the CRD;
+ * never to be tightened.
+ */
 export const instanceName: Rule<string> = {
   id: 'InstanceName',
   cel: `self.metadata.name.matches('${INSTANCE_NAME.source}')`,

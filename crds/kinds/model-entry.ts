@@ -1,12 +1,16 @@
 // One entry of an instance's `spec.models`: a model behind a name.
-// Nothing in here has a default in the CRD: a default inside a list item makes every unchanged `kubectl apply` a change.
+// Nothing in here has a default in the CRD: a default inside a list item makes every unchanged `kubectl apply` a
+// change.
 import * as z from 'zod';
 import { mapOf, text, withRule } from '../validation/rule.ts';
 import { Duration, FreeText, integer, Limit, Money, matching, Name, SecretKeyName } from './shared-fields.ts';
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
 const PROVIDER = /^[A-Za-z0-9][-._A-Za-z0-9]*$/u;
-/** Addresses without `user:password@`: everybody who may read the instance could read it, and a gateway would not send it. */
+/**
+ * Addresses without `user:password@`: everybody who may read the instance could read it, and a gateway would not send
+ * it.
+ */
 const HTTP_ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+([/?#][^\p{Z}\p{C}]*)?$/u;
 
 const price = (what: string) => Money.optional().describe(what);

@@ -25,16 +25,23 @@ export const OWNED_LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWN
 /** On the snapshots of an instance: its uid, so that they are found among those of many others. */
 export const INSTANCE_LABEL = 'gateway-operator.dev/instance-uid';
 
-/** On the Secret of a key that outlived its VirtualKey (`deletionPolicy: Retain`), until one adopts it; its value is `true`. */
+/**
+ * On the Secret of a key that outlived its VirtualKey (`deletionPolicy: Retain`), until one adopts it; its value is
+ * `true`.
+ */
 export const RETAINED_LABEL = 'gateway-operator.dev/retained';
 
-/** On the objects that run a gateway: the version of the operator that wrote them. An earlier version leaves them alone. */
+/**
+ * On the objects that run a gateway: the version of the operator that wrote them. An earlier version leaves them alone.
+ */
 export const VERSION_ANNOTATION = 'gateway-operator.dev/version';
 
 /** On the Pods of a gateway: hash of the snapshot that they serve. */
 export const SNAPSHOT_ANNOTATION = 'gateway-operator.dev/snapshot';
 
-/** On the Pods of a gateway: versions of the Secrets of its database and store, so that it starts anew when they change. */
+/**
+ * On the Pods of a gateway: versions of the Secrets of its database and store, so that it starts anew when they change.
+ */
 export const CONNECTIONS_ANNOTATION = 'gateway-operator.dev/connections';
 
 /** On a VirtualKey: the user that requested it. Admission writes it on create and preserves it on update. */
@@ -53,5 +60,8 @@ export const DELETION_SHARE_ANNOTATION = 'instance.gateway-operator.dev/deletion
 /** On a GatewayInstance: the uid of the closed instance whose ledger this one continues. */
 export const ADOPT_LEDGER_ANNOTATION = 'instance.gateway-operator.dev/adopt-ledger';
 
-/** The category that lists all four kinds: `kubectl get llm-gateway`. (`gateway` would take `kubectl get gateway` from Gateway API and Istio.) */
+/**
+ * The category that lists all four kinds: `kubectl get llm-gateway`. (`gateway` would take `kubectl get gateway` from
+ * Gateway API and Istio.)
+ */
 export const CATEGORY = 'llm-gateway';

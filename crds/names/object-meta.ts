@@ -39,8 +39,12 @@ export interface KubeObject<ApiVersion extends string, Kind extends string, Spec
 
 /** The object as the owner of objects that are deleted with it. */
 export const controllerOf = (object: KubeObject<string, string, unknown, unknown>): OwnerReference => ({
-  ...{ apiVersion: object.apiVersion, kind: object.kind, name: object.metadata.name, uid: object.metadata.uid },
-  ...{ controller: true, blockOwnerDeletion: true },
+  apiVersion: object.apiVersion,
+  kind: object.kind,
+  name: object.metadata.name,
+  uid: object.metadata.uid,
+  controller: true,
+  blockOwnerDeletion: true,
 });
 
 /** Whether we made the object for this owner: the object has our label, and the owner controls it. */

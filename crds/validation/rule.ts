@@ -1,4 +1,5 @@
-// Rules about one object: written beside the field, in TypeScript for us and in CEL for the API server. A test proves that both agree.
+// Rules about one object: written beside the field, in TypeScript for us and in CEL for the API server. A test proves
+// that both agree.
 import * as z from 'zod';
 import { fitsIn } from './units.ts';
 
@@ -55,7 +56,9 @@ export function validationsOf(schema: z.core.$ZodType): ReadonlyArray<Validation
   );
 }
 
-/** A string of at most `max` characters as Kubernetes counts them: code points, where JavaScript counts UTF-16 units. */
+/**
+ * A string of at most `max` characters as Kubernetes counts them: code points, where JavaScript counts UTF-16 units.
+ */
 export const text = (max: number) =>
   z
     .string()

@@ -1,4 +1,5 @@
-// Durations, dollars and lengths of text: how each is written and counted, in TypeScript and in CEL. Free of zod: the functions count with these too.
+// Durations, dollars and lengths of text: how each is written and counted, in TypeScript and in CEL. Free of zod: the
+// functions count with these too.
 
 export const DURATION = /^[1-9][0-9]*(s|m|h|d|w|mo)$/u;
 
@@ -27,7 +28,9 @@ export const secondsInCel = (duration: string): string =>
   `(${duration}.endsWith('mo') ? 2592000 : ${duration}.endsWith('w') ? 604800 : ${duration}.endsWith('d') ? 86400 : ` +
   `${duration}.endsWith('h') ? 3600 : ${duration}.endsWith('m') ? 60 : 1))`;
 
-/** CEL: whether the text is a duration at all. If not, the schema's pattern reports that and the rule does not apply. */
+/**
+ * CEL: whether the text is a duration at all. If not, the schema's pattern reports that and the rule does not apply.
+ */
 export const isDurationInCel = (duration: string): string => `${duration}.matches('${DURATION.source}')`;
 
 /** Dollars as a decimal string: `12`, `0.5`, `12.50`; at most 1,000,000,000 and nine decimals (a nano-dollar). */
@@ -46,7 +49,10 @@ export const nanoInCel = (money: string): string =>
 /** CEL: whether the text is an amount of money at all. */
 export const isMoneyInCel = (money: string): string => `${money}.matches('^[0-9]{1,10}([.][0-9]{1,9})?$')`;
 
-/** Whether a text has at most `max` characters as Kubernetes counts them: code points, which are never more than UTF-16 units. */
+/**
+ * Whether a text has at most `max` characters as Kubernetes counts them: code points, which are never more than UTF-16
+ * units.
+ */
 export const fitsIn = (max: number, text: string): boolean =>
   text.length <= max || (text.length <= 2 * max && [...text].length <= max);
 

@@ -1,4 +1,5 @@
-// Validation of one object of ours without looking at others: the same verdict as the CRD's schema and CEL, with better messages.
+// Validation of one object of ours without looking at others: the same verdict as the CRD's schema and CEL, with better
+// messages.
 import type * as z from 'zod';
 import type { KindName, Schemas } from '../kinds/kinds.ts';
 import { findAnnotationViolations } from '../names/annotations.ts';

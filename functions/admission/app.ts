@@ -19,7 +19,9 @@ export interface Answered extends Handled {
 export interface AdmissionDeps extends HandleDeps {
   readonly clock: Clock;
   readonly timer: Timer;
-  /** Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other. */
+  /**
+   * Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other.
+   */
   readonly pathSecrets: ReadonlyArray<string>;
   /** Lines that say what is missing; none: ready. Absent: always ready. */
   readonly readiness?: (() => Promise<ReadonlyArray<string>>) | undefined;

@@ -25,8 +25,8 @@ export interface NotAReview {
 }
 
 /**
- * A reader that hands the body to `use`. Another body that would need too much memory beside it waits until `use` has ended, and its
- * sender with it. Rejects when the signal aborts before the whole body is there.
+ * A reader that hands the body to `use`. Another body that would need too much memory beside it waits until `use` has
+ * ended, and its sender with it. Rejects when the signal aborts before the whole body is there.
  */
 export function createBodyReader() {
   const [large, small] = [createGate(1), createGate(MAX_SMALL_BYTES)];
@@ -47,7 +47,8 @@ const TOO_LARGE = err<NotAReview>({ status: 413, problem: `the body is larger th
 export const notAReview = (problem: string) => err<NotAReview>({ status: 400, problem });
 
 async function bodyOf(request: Request, size: number, signal: AbortSignal): Promise<Body> {
-  // Reading the body whole is several times as fast as piece by piece. The server cuts a body that is not whole when it was answered.
+  // Reading the body whole is several times as fast as piece by piece. The server cuts a body that is not whole when it
+  // was answered.
   const isSmall = size <= LARGE_BODY;
   const bytes = isSmall
     ? new Uint8Array(await inTime(signal, request.arrayBuffer()))

@@ -5,7 +5,9 @@ import type { Timer } from '#core/ports/platform.ts';
 const DEFAULT = 10_000;
 const MAX = 30_000;
 
-/** Milliseconds that a review may take: a tenth less than the API server waits (`5s`), so that the answer still arrives. */
+/**
+ * Milliseconds that a review may take: a tenth less than the API server waits (`5s`), so that the answer still arrives.
+ */
 export function toMillis(timeout: string | undefined): number {
   const [, seconds] = /^([1-9][0-9]?)s$/.exec(timeout ?? '') ?? [];
   return (Math.min(seconds === undefined ? DEFAULT : Number(seconds) * 1000, MAX) * 9) / 10;

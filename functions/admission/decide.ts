@@ -11,8 +11,9 @@ export interface Decision {
 }
 
 /**
- * Without `ask` the object is validated by itself (/mutate). On update a finding that the stored object has too is no reason to refuse a
- * label, a block or a budget (DESIGN 5): the stored object is checked as if it were applied now, and its findings are warnings.
+ * Without `ask` the object is validated by itself (/mutate). On update a finding that the stored object has too is no
+ * reason to refuse a label, a block or a budget (DESIGN 5): the stored object is checked as if it were applied now, and
+ * its findings are warnings.
  */
 export async function decide({ kind, object, old, dryRun }: Subject, ask?: Ask): Promise<Decision> {
   const find = CHAIN[kind.kind];
@@ -35,12 +36,17 @@ export function refusalOf({ refused }: Decision, { kind, object }: Subject): str
   return `${kind.kind}${name === undefined ? '' : ` ${JSON.stringify(name)}`} is invalid:\n${toText(refused)}`;
 }
 
-/** Rule, value and path in one text, with list entries named by their key: a finding keeps its identity when its list is reordered. */
+/**
+ * Rule, value and path in one text, with list entries named by their key: a finding keeps its identity when its list is
+ * reordered.
+ */
 export function identityOf({ rule, path, value }: Finding, spec: unknown): string {
   return JSON.stringify([rule, placeOf(path, spec), value ?? null]);
 }
 
-/** `spec.models[2].gatewayParams` → `spec.models{"gpt-4o"}.gatewayParams`: by `identifier`, `name`, or the entry itself. */
+/**
+ * `spec.models[2].gatewayParams` → `spec.models{"gpt-4o"}.gatewayParams`: by `identifier`, `name`, or the entry itself.
+ */
 function placeOf(path: string, spec: unknown): string {
   let at: unknown = { spec };
   return path.replace(/\.?([A-Za-z][A-Za-z0-9]*)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]/g, (step, member, index) => {

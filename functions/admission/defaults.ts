@@ -1,4 +1,5 @@
-// Defaults that /mutate fills in: only what no schema can, because it depends on other fields or on the user (DESIGN 5).
+// Defaults that /mutate fills in: only what no schema can, because it depends on other fields or on the user (DESIGN
+// 5).
 import { defaultOverlap } from '#core/keys/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
@@ -23,8 +24,9 @@ export function withDefaults(subject: Subject): Json {
 }
 
 /**
- * The requester: on create always the review's user, whatever the file says; on update the stored one, so that it cannot be forged. A User
- * has the annotation while `autoCreateKey` is on, and its key copies it: the annotation names the user that switched it on.
+ * The requester: on create always the review's user, whatever the file says; on update the stored one, so that it
+ * cannot be forged. A User has the annotation while `autoCreateKey` is on, and its key copies it: the annotation names
+ * the user that switched it on.
  */
 function requestedBy(object: Json, { kind, old, user }: Subject): Json {
   const wantsKey = (spec: unknown) => kind.kind === 'VirtualKey' || (isMap(spec) && spec.autoCreateKey === true);

@@ -1,4 +1,5 @@
-// Facts about the objects that an object refers to, gathered once and concurrently: the only file of admission that asks the cluster.
+// Facts about the objects that an object refers to, gathered once and concurrently: the only file of admission that
+// asks the cluster.
 
 import { keySecretName } from '#core/keys/object-names.ts';
 import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
@@ -69,11 +70,17 @@ export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: Ask)
 export interface MemberFacts {
   /** Undefined: the instance does not exist, or does not admit the namespace; findings do not tell which. */
   readonly instance: { readonly served: ReadonlySet<string>; readonly isDeleted: boolean } | undefined;
-  /** Wanted aliases and addresses that another object of the instance has. Only advice: two creates race, and the claim decides. */
+  /**
+   * Wanted aliases and addresses that another object of the instance has. Only advice: two creates race, and the claim
+   * decides.
+   */
   readonly taken: ReadonlyArray<TakenAlias>;
   /** Users and Teams that the object names, in its order. */
   readonly references: ReadonlyArray<readonly [Reference, Referred | undefined]>;
-  /** The name that our Secret or VirtualKey would get, where a foreign one has it; a Secret only where the user may read it. */
+  /**
+   * The name that our Secret or VirtualKey would get, where a foreign one has it; a Secret only where the user may read
+   * it.
+   */
   readonly foreign: string | undefined;
 }
 
@@ -212,7 +219,8 @@ async function findForeignSecret({ namespace, name: key }: Metadata, template: s
   if (secret === undefined) return undefined;
   const { labels, ownerReferences = [] } = secret.metadata;
   const owners = ownerReferences.filter(({ kind }) => kind === 'VirtualKey');
-  // One of our Secrets has our label and no other owner. One without an owner was retained: its value decides, at reconcile.
+  // One of our Secrets has our label and no other owner. One without an owner was retained: its value decides, at
+  // reconcile.
   const isOurs = labels?.[OWNED_LABEL] === OWNED && (owners.length === 0 || owners.some(({ name }) => name === key));
   return isOurs ? undefined : wanted;
 }
@@ -230,7 +238,9 @@ async function findKeys({ namespace, name }: Metadata, { cluster }: Ask): Promis
   return found.filter((key) => isOf(key, { namespace, name }));
 }
 
-/** Indexes of entries without a price. The price table is large: it is loaded with the first entry that names no price. */
+/**
+ * Indexes of entries without a price. The price table is large: it is loaded with the first entry that names no price.
+ */
 async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySet<number>> {
   const unsaid = models.flatMap(({ gatewayParams: { inputCostPerMillionTokens: input, ...params } }, index) =>
     input === undefined || params.outputCostPerMillionTokens === undefined ? index : [],
@@ -241,7 +251,9 @@ async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySe
   return new Set(unsaid.filter((index) => isUnpriced(models[index]?.gatewayParams ?? {})));
 }
 
-/** At most one page of objects with these selectable fields, in all namespaces; without those that are being deleted. */
+/**
+ * At most one page of objects with these selectable fields, in all namespaces; without those that are being deleted.
+ */
 async function select(resource: Resource, fields: Readonly<Record<string, string>>, cluster: Ask['cluster']) {
   return (await cluster.list(resource, { fieldSelector: toFieldSelector(fields), limit: MAX_KEYS })).filter(isLive);
 }

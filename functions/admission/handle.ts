@@ -42,7 +42,8 @@ export interface Handled {
  * | a review of anything else, a deletion, a status, our own write | 200, allowed |
  * | no review | 400, what is wrong with the envelope |
  * | more than 7 MiB | 413 |
- * | a review, but it or the cluster's answers do not come in time, or we have a bug | 500: the cluster's `failurePolicy` decides |
+ * | a review, but it or the cluster's answers do not come in time, or we have a bug | 500: the cluster's
+ * `failurePolicy` decides |
  */
 export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: HandleDeps) {
   const ours = new Set(own);
@@ -61,7 +62,9 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
     }
   }
 
-  /** Defaults are filled in first, so that they are validated too. Warnings come from /validate, which validates again. */
+  /**
+   * Defaults are filled in first, so that they are validated too. Warnings come from /validate, which validates again.
+   */
   async function mutate(request: ReviewRequest, subject: Subject): Promise<Handled> {
     const filled = withObject(subject, withDefaults(subject));
     const decision = await decide(filled);

@@ -68,8 +68,8 @@ export interface Answer {
 
 /**
  * The form that the API server accepts: the same uid; `patch` and `patchType` together or not at all (an empty patch is
- * left out); a denial with 422, because clients retry a 409 for seconds, and `Forbidden`, because a 422 without a reason means
- * an invalid object, and `kubectl edit` then shows no message.
+ * left out); a denial with 422, because clients retry a 409 for seconds, and `Forbidden`, because a 422 without a
+ * reason means an invalid object, and `kubectl edit` then shows no message.
  */
 export function toReview(uid: string, { refusal, warnings = [], patch = [] }: Answer) {
   const lines = warnings.flatMap(toLines);
@@ -88,7 +88,9 @@ export function toReview(uid: string, { refusal, warnings = [], patch = [] }: An
 const patchOf = (patch: ReadonlyArray<Operation>) =>
   patch.length === 0 ? {} : { patchType: 'JSONPatch', patch: encode(JSON.stringify(patch)) };
 
-/** Lines of at most 256 characters, as the API requires: a longer warning continues in the next line, split at a blank. */
+/**
+ * Lines of at most 256 characters, as the API requires: a longer warning continues in the next line, split at a blank.
+ */
 function toLines(warning: string): string[] {
   const lines: string[] = [];
   let rest = [...warning.replaceAll(/[\r\n]+/g, ' ').trim()];

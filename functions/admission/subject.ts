@@ -36,7 +36,9 @@ export interface Trigger {
   readonly name: string;
 }
 
-/** A review without a subject is allowed, or refused immediately. `trigger`: one of our objects is about to be deleted. */
+/**
+ * A review without a subject is allowed, or refused immediately. `trigger`: one of our objects is about to be deleted.
+ */
 export interface ReadSubject {
   readonly subject?: Subject;
   readonly refusal?: string;

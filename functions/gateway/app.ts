@@ -30,8 +30,8 @@ interface Route {
 }
 
 /**
- * State of a gateway that outlives a request: one for as long as the process, or the isolate, lives. Plain data: on Workers, I/O of one
- * request cannot serve another.
+ * State of a gateway that outlives a request: one for as long as the process, or the isolate, lives. Plain data: on
+ * Workers, I/O of one request cannot serve another.
  */
 export function createMemory(
   deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics' | 'memory'>,
@@ -47,7 +47,10 @@ export function createMemory(
 /** A process that nothing limits has as much as a Pod. */
 const USUAL_MEMORY: ProcessMemory = { limit: 2 ** 30, own: 2 ** 27 };
 
-/** One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared memory. */
+/**
+ * One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared
+ * memory.
+ */
 export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): HttpHandler {
   const routes = createRoutes(deps, memory);
 

@@ -40,7 +40,9 @@ export interface ScopeValue {
   /** Absent: a new one, which the Secret is to hold. */
   readonly hash?: string | undefined;
   readonly asked?: string | undefined;
-  /** The Secret holds this value, which the claim does not know: where it lives by now, another run has published it. */
+  /**
+   * The Secret holds this value, which the claim does not know: where it lives by now, another run has published it.
+   */
   readonly unless?: string | undefined;
 }
 
@@ -80,7 +82,9 @@ interface Details {
     readonly hashes: ReadonlyArray<string>;
     readonly overlap: Millis | undefined;
   };
-  /** `value`: the new one, that of another Secret of the key, the one that it has, or the one that the status still has. */
+  /**
+   * `value`: the new one, that of another Secret of the key, the one that it has, or the one that the status still has.
+   */
   readonly PutSecret: {
     readonly instance: Path;
     readonly shape: SecretShape;
@@ -142,7 +146,10 @@ export interface Result {
 }
 
 export const about = ({ kind, metadata: { namespace, name } }: Pick<OwnObject, 'kind' | 'metadata'>, why: string) => ({
-  ...{ kind, namespace, name, why },
+  kind,
+  namespace,
+  name,
+  why,
 });
 
 /** The same of what a member claims. */
@@ -156,7 +163,9 @@ export const event = (
   object: Pick<OwnObject, 'kind' | 'metadata'>,
   { type, ...text }: Omit<Details['RecordEvent'], 'type'> & { readonly type?: Severity },
 ): Action => ({
-  ...{ action: 'RecordEvent', ...about(object, `people are told ${text.reason}`), ...text },
+  action: 'RecordEvent',
+  ...about(object, `people are told ${text.reason}`),
+  ...text,
   type: type ?? rowOf(text.reason)?.event ?? 'Warning',
 });
 
@@ -172,7 +181,10 @@ export function identify(action: Action): string {
   return [action.action, idOf(action.kind, action), ...details].join(' ');
 }
 
-/** Removals of one kind on one instance that are not done. `message`: for the condition of the instance, and for its event. */
+/**
+ * Removals of one kind on one instance that are not done. `message`: for the condition of the instance, and for its
+ * event.
+ */
 export interface Guarded {
   readonly instance: Path;
   readonly action: 'RetireScope' | 'DeleteKey';

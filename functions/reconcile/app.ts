@@ -1,4 +1,5 @@
-// Reconcile as an HTTP function: an empty POST resyncs, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
+// Reconcile as an HTTP function: an empty POST resyncs, a CloudEvent says where to look, `?dry-run=true` acts on
+// nothing.
 import { Hono } from 'hono';
 import { readText } from './body.ts';
 import { beginCertificateCounters } from './certificates/renewal.ts';
@@ -12,7 +13,10 @@ import { toScope } from './scope.ts';
 
 export type { ReconcileDeps } from './deps.ts';
 
-/** Runs of triggers may overlap: each observes for itself, and writes of the slower are refused by what the faster wrote. */
+/**
+ * Runs of triggers may overlap: each observes for itself, and writes of the slower are refused by what the faster
+ * wrote.
+ */
 export function createReconcile(deps: ReconcileDeps): Hono {
   const memory = createMemory();
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);

@@ -7,7 +7,10 @@ export function differingMembers(wanted: object, stored: object): ReadonlyArray<
   return names.filter((name) => !sameJson(member(wanted, name), member(stored, name)));
 }
 
-/** PostgreSQL gives JSON back with its members in another order. Makes nothing on the way: it is asked a million times in a large resync. */
+/**
+ * PostgreSQL gives JSON back with its members in another order. Makes nothing on the way: it is asked a million times
+ * in a large resync.
+ */
 export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

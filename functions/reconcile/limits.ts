@@ -1,4 +1,5 @@
-// Limits of a run: how much it looks at, so that time, memory and requests stay bounded. The rest comes with the next runs.
+// Limits of a run: how much it looks at, so that time, memory and requests stay bounded. The rest comes with the next
+// runs.
 
 export interface Limits {
   /** Parts of the world, mostly an instance with its members. */
@@ -14,9 +15,9 @@ export interface Limits {
 }
 
 /**
- * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at once, the first are ready while the last wait, and
- * memory stays small. A database that hangs keeps a place for the time limit of its calls. One resync runs at a time: the memory of a process is that of
- * one. It waits for no trigger.
+ * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at once, the first
+ * are ready while the last wait, and memory stays small. A database that hangs keeps a place for the time limit of its
+ * calls. One resync runs at a time: the memory of a process is that of one. It waits for no trigger.
  */
 export const PROCESS_LIMITS: Limits = {
   parts: Number.POSITIVE_INFINITY,
@@ -27,8 +28,8 @@ export const PROCESS_LIMITS: Limits = {
 };
 
 /**
- * Limits of a run that may send so many requests, and may be ended at any time, so that none waits for another. An instance takes 15, and 40 at
- * first; a new key 20, one that has not changed 1.
+ * Limits of a run that may send so many requests, and may be ended at any time, so that none waits for another. An
+ * instance takes 15, and 40 at first; a new key 20, one that has not changed 1.
  */
 export const limitsFor = (requests: number): Limits => ({
   parts: Math.max(1, Math.floor(requests / 100)),

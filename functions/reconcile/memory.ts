@@ -18,12 +18,18 @@ export interface Link {
 
 /** Facts that a process keeps between runs; correct when empty, lost with the process. */
 export interface Memory {
-  /** By uid of an instance: where its database and store last were, so that deleting it together with its Secrets can still close and clear them. */
+  /**
+   * By uid of an instance: where its database and store last were, so that deleting it together with its Secrets can
+   * still close and clear them.
+   */
   readonly instances: Map<
     string,
     { readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }
   >;
-  /** By the path of a part: how long it took. Those that were quick go first, so that slow ones do not keep them waiting. */
+  /**
+   * By the path of a part: how long it took. Those that were quick go first, so that slow ones do not keep them
+   * waiting.
+   */
   durations: ReadonlyMap<Path, Millis>;
   /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
   cluster?: string | undefined;

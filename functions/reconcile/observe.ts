@@ -28,12 +28,17 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
   const { gatewayImage, gatewayPullSecrets = [], secretPrefixes = [], version, manyProcesses } = deps.platform;
   const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
   const world: Draft = {
-    ...{ instances: new Map(), users: part.users, teams: part.teams },
+    instances: new Map(),
+    users: part.users,
+    teams: part.teams,
     keys: new Map([...part.keys].map(([path, key]) => [path, unreadKey(deps, key)])),
-    ...{ malformed: part.malformed, violations: part.violations },
+    malformed: part.malformed,
+    violations: part.violations,
     unobserved: new Map(malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)])),
     namespaces: await observeNamespaces(context, part),
-    ...{ failures: new Map(), attempts: new Map(), roundsLeft: MAX_ROUNDS },
+    failures: new Map(),
+    attempts: new Map(),
+    roundsLeft: MAX_ROUNDS,
     platform: { gatewayImage, gatewayPullSecrets, secretPrefixes, version, manyProcesses, knative },
   };
   const observed = { world, links: new Map() };
@@ -42,7 +47,10 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
   return observed;
 }
 
-/** Looks again at what a run's actions were about: the objects, their claims, the Secrets of keys, and all of an instance. */
+/**
+ * Looks again at what a run's actions were about: the objects, their claims, the Secrets of keys, and all of an
+ * instance.
+ */
 export async function observeTouched(
   context: ObserveContext,
   observed: Observed,
@@ -121,7 +129,10 @@ async function observeObject(
   for (const [, object] of found.instances) if (view !== undefined) world.instances.set(path, { ...view, object });
 }
 
-/** Instances and their databases come before the Secrets of keys: a value in a Secret, not in its claim, was published meanwhile, or is forged. */
+/**
+ * Instances and their databases come before the Secrets of keys: a value in a Secret, not in its claim, was published
+ * meanwhile, or is forged.
+ */
 async function observeInstances(
   context: ObserveContext,
   { world, links }: Observed,

@@ -37,7 +37,10 @@ export function toEnd({ world, results, guarded }: Converged): PartEnd {
   };
 }
 
-/** A part that cannot continue stops no other: its instances count as not looked at. Throws where the API server does not say what there is. */
+/**
+ * A part that cannot continue stops no other: its instances count as not looked at. Throws where the API server does
+ * not say what there is.
+ */
 export function toFailedEnd({ deps }: ObserveContext, part: Part, error: unknown): PartEnd {
   if (error instanceof ClusterError) throw error;
   const why = reasonOf(error);

@@ -78,7 +78,10 @@ function planReports(context: PlanContext, guarded: ReadonlyArray<Guarded>): Rea
 /** Never too many. */
 const ALWAYS = 10;
 
-/** The deletion guard: what would remove more than is plausible waits until the instance's share lets it (DESIGN 6, law 4). */
+/**
+ * The deletion guard: what would remove more than is plausible waits until the instance's share lets it (DESIGN 6, law
+ * 4).
+ */
 function guardDeletions(actions: ReadonlyArray<Action>, { world, keysOf }: PlanContext): Plan {
   const removals = actions.filter((action) => isRemoval(action, world));
   const guarded = [...Map.groupBy(removals, ({ action, instance }) => `${action} ${instance}`).values()].flatMap(

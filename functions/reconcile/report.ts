@@ -83,7 +83,10 @@ const objectsIn = ({ instances, keys, users, teams, malformed }: PartEnd['world'
   ...[...users.values(), ...teams.values(), ...malformed.values()],
 ];
 
-/** True for gateways that start and deletions that are tried again; false for what waits for a person (a stuck rollout, a paused instance). */
+/**
+ * True for gateways that start and deletions that are tried again; false for what waits for a person (a stuck rollout,
+ * a paused instance).
+ */
 function isUnderWay(object: OwnObject | Malformed): boolean {
   if (isDeleted(object) && hasFinalizer(object)) return true;
   if (object.kind !== 'GatewayInstance' || !('spec' in object) || object.spec.paused) return false;
@@ -99,7 +102,10 @@ function unconvergedSince({ metadata, status }: OwnObject | Malformed): string |
   return ready.status === 'True' || rowOf(ready.reason)?.isConverged ? undefined : ready.lastTransitionTime;
 }
 
-/** One log line for a run that did something, in the domain's words; metrics always, also gauges of 0: an alert needs a number that comes back. */
+/**
+ * One log line for a run that did something, in the domain's words; metrics always, also gauges of 0: an alert needs a
+ * number that comes back.
+ */
 export function record(
   { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
   report: Report,
@@ -139,7 +145,10 @@ function recordTeam(metrics: ReconcileDeps['metrics'], { metadata: { namespace, 
 
 /** A row of a dry run. */
 export interface PlannedRow {
-  /** `Guarded`: nothing is done, for it would remove too much. `Paused`: nothing is done, for the instance's spec asks for it. */
+  /**
+   * `Guarded`: nothing is done, for it would remove too much. `Paused`: nothing is done, for the instance's spec asks
+   * for it.
+   */
   readonly action: ActionName | CertificateAction | 'Guarded' | 'Paused';
   readonly kind: string;
   /** Empty: of the whole cluster. */
@@ -162,7 +171,9 @@ export function toRows({ instances }: World, { actions, guarded }: Plan): Readon
     }),
     ...paused.map(
       ({ object }): PlannedRow => ({
-        ...{ action: 'Paused', ...about(object, 'nothing but deletions'), sign: ' ' },
+        action: 'Paused',
+        ...about(object, 'nothing but deletions'),
+        sign: ' ',
       }),
     ),
   ];

@@ -1,4 +1,5 @@
-// A run, in parts that never wait for each other: observe → plan → act → observe what was touched, until nothing is left to do.
+// A run, in parts that never wait for each other: observe → plan → act → observe what was touched, until nothing is
+// left to do.
 import { findUnchanged } from './act/objects.ts';
 import { act } from './act.ts';
 import { identify, isReport, type Result } from './action.ts';

@@ -1,4 +1,5 @@
-// The world of a run: what was observed of the cluster, the databases and the stores, and what the run has tried so far.
+// The world of a run: what was observed of the cluster, the databases and the stores, and what the run has tried so
+// far.
 
 import type { OtherReason, Reason } from '#core/conditions/reasons.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
@@ -110,7 +111,9 @@ export interface OwnClaim {
 }
 
 export type DatabaseView =
-  /** `isKnown`: its rows of the instance could be read. `isOpen`: it has our schema, and the instance is recorded there. */
+  /**
+   * `isKnown`: its rows of the instance could be read. `isOpen`: it has our schema, and the instance is recorded there.
+   */
   | { readonly ok: true; readonly message: string; readonly isKnown: boolean; readonly isOpen: boolean }
   | ({ readonly ok: false } & Problem);
 
@@ -210,6 +213,9 @@ export function membersOf({ teams, users, keys }: World): ReadonlyArray<Member> 
 /** Hashes of all values of a claim. */
 export const hashesOf = ({ values }: Pick<Claim, 'values'>): ReadonlyArray<string> => values.map(({ hash }) => hash);
 
-/** Name of the Secret, in the namespace of the claim's holder, that keeps a claim alive without its object (`deletionPolicy: Retain`). */
+/**
+ * Name of the Secret, in the namespace of the claim's holder, that keeps a claim alive without its object
+ * (`deletionPolicy: Retain`).
+ */
 export const retainedSecret = ({ policy }: Claim): string | undefined =>
   policy !== undefined && 'retained' in policy ? policy.retained : undefined;

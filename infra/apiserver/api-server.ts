@@ -54,7 +54,10 @@ export function createApiServer(options: ApiServerOptions) {
     get url() {
       return `https://127.0.0.1:${listener?.port ?? port}`;
     },
-    /** Resolves when requests are served. Throws one sentence when another process runs on the same file, or the port is taken. */
+    /**
+     * Resolves when requests are served. Throws one sentence when another process runs on the same file, or the port is
+     * taken.
+     */
     async start() {
       try {
         store.open();

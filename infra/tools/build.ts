@@ -1,4 +1,5 @@
-// Bundles of the deployables: `npm run build` writes dist/; `--check` builds in memory and compares sizes with the budgets.
+// Bundles of the deployables: `npm run build` writes dist/; `--check` builds in memory and compares sizes with the
+// budgets.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -17,7 +18,10 @@ export interface Deployable {
   /** Below the output folder. */
   readonly output: string;
   readonly platform: 'node' | 'workerd';
-  /** KiB after gzip of the files read at start, about a quarter above the measured size: growing beyond it is a decision, not an accident. */
+  /**
+   * KiB after gzip of the files read at start, about a quarter above the measured size: growing beyond it is a
+   * decision, not an accident.
+   */
   readonly budget: number;
 }
 
@@ -96,7 +100,10 @@ function optionsOf({ entry, output, platform }: Deployable, folder: string): Opt
   return { ...common, conditions, mainFields: ['module', 'main'], banner: { js: toRequire("'/'") }, external };
 }
 
-/** Our servers speak HTTP/1.1 (serve.ts), and loading Node's HTTP/2 takes a tenth of a cold start: their adapter gets a stand-in that no request is an instance of. */
+/**
+ * Our servers speak HTTP/1.1 (serve.ts), and loading Node's HTTP/2 takes a tenth of a cold start: their adapter gets a
+ * stand-in that no request is an instance of.
+ */
 const withoutHttp2: Plugin = {
   name: 'without-http2',
   setup({ onResolve, onLoad }) {
@@ -130,7 +137,10 @@ function readAtStart(outputs: Metafile['outputs'], entry: string, seen = new Set
   return seen;
 }
 
-/** Bundles the deployables, each with its imports, into the folder; answers the source files that are in them, below the repository. */
+/**
+ * Bundles the deployables, each with its imports, into the folder; answers the source files that are in them, below the
+ * repository.
+ */
 export async function writeBundles(folder: string, deployables = DEPLOYABLES): Promise<ReadonlyArray<string>> {
   const read: string[] = [];
   for (const deployable of deployables) {

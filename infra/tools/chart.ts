@@ -1,4 +1,5 @@
-// Generated files of the chart: values.yaml, its schema, the README, and the manifests that Helm renders from the templates.
+// Generated files of the chart: values.yaml, its schema, the README, and the manifests that Helm renders from the
+// templates.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, globSync, readFileSync } from 'node:fs';
@@ -66,7 +67,10 @@ export function toChartFiles(): ReadonlyArray<readonly [string, string]> {
   ];
 }
 
-/** The manifests below `root` that this chart does not render to. No Helm is needed: each names the chart that it is rendered from. */
+/**
+ * The manifests below `root` that this chart does not render to. No Helm is needed: each names the chart that it is
+ * rendered from.
+ */
 export function staleManifests(root: string): ReadonlyArray<string> {
   if (!existsSync(join(root, CHART, 'Chart.yaml'))) return [];
   return RENDERED_FILES.filter((file) => firstLineOf(join(root, file)) !== headOf(root, file));

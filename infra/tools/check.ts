@@ -1,7 +1,11 @@
-// `npm run check`: everything that a machine can check in two or three minutes. `--without-tests` leaves the unit tests to an `npm test` that follows.
+// `npm run check`: everything that a machine can check in two or three minutes. `--without-tests` leaves the unit tests
+// to an `npm test` that follows.
 import { exec } from 'node:child_process';
 
-/** Each of them uses one core for most of its time, so they run side by side. npm scripts have node_modules/.bin first on the PATH. */
+/**
+ * Each of them uses one core for most of its time, so they run side by side. npm scripts have node_modules/.bin first
+ * on the PATH.
+ */
 const QUICK = {
   'format and lint': 'biome ci --error-on-warnings .',
   types: 'tsc',

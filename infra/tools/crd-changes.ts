@@ -1,4 +1,5 @@
-// Changes of the CRDs since the last release that stored objects, or people's manifests, would not survive. `npm run check` runs it.
+// Changes of the CRDs since the last release that stored objects, or people's manifests, would not survive. `npm run
+// check` runs it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMap } from '#crds/validation/json-shapes.ts';

@@ -1,4 +1,5 @@
-// Schemas and protobuf messages of the core kinds that the API server serves, from a real Kubernetes 1.34.4 (Apache-2.0).
+// Schemas and protobuf messages of the core kinds that the API server serves, from a real Kubernetes 1.34.4
+// (Apache-2.0).
 //   node infra/tools/generate-core-schemas.ts KUBECONFIG GO_MODULE_CACHE
 // KUBECONFIG: a kube-apiserver v1.34.4, whose /openapi/v3 has the schemas. GO_MODULE_CACHE: where `go mod download`
 // put k8s.io/{api,apimachinery}@v0.34.4, whose generated.proto files have the messages.
@@ -53,7 +54,10 @@ function selectDefinitions(kubeconfig: string): Map<string, JsonObject> {
   return new Map([...selected].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Without descriptions and the eighty groups that share DeleteOptions; a reference with a default beside it is the reference alone. */
+/**
+ * Without descriptions and the eighty groups that share DeleteOptions; a reference with a default beside it is the
+ * reference alone.
+ */
 function trim(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(trim);
   if (!isObject(node)) return node;
@@ -75,9 +79,9 @@ function references(value: unknown): string[] {
 }
 
 /**
- * The messages of all kinds but CRDs and everything they refer to, as protobufjs reads them. Fields have the names of their
- * JSON members; `inline` marks a struct whose members JSON writes into its parent, `omitzero` a field that JSON leaves out
- * when it is zero, which Go always writes in protobuf.
+ * The messages of all kinds but CRDs and everything they refer to, as protobufjs reads them. Fields have the names of
+ * their JSON members; `inline` marks a struct whose members JSON writes into its parent, `omitzero` a field that JSON
+ * leaves out when it is zero, which Go always writes in protobuf.
  */
 function selectMessages(modules: string, definitions: ReadonlyMap<string, JsonObject>): Map<string, JsonObject> {
   const root = new protobuf.Root();
@@ -120,7 +124,9 @@ function fieldOf(field: protobuf.Field, tags: ReadonlyMap<string, Tag>): [string
 
 type Tag = { readonly name: string; readonly options?: JsonObject };
 
-/** How JSON names and writes the fields of a Go package's structs, by `Struct.field`, the field as protobuf names it. */
+/**
+ * How JSON names and writes the fields of a Go package's structs, by `Struct.field`, the field as protobuf names it.
+ */
 function goTags(folder: string): Array<[string, Tag]> {
   const sources = globSync('*.go', { cwd: folder }).filter((file) => !/generated|_test/.test(file));
   return sources.flatMap((source) => {

@@ -1,7 +1,7 @@
 // Names by which kubectl finds the resources of Kubernetes and of projects that share a cluster with the operator.
 //   node infra/tools/generate-reserved-names.ts KUBECONFIG GO_MODULE_CACHE
-// KUBECONFIG: a kube-apiserver without CRDs, whose discovery has the built-in resources. GO_MODULE_CACHE: where `go mod download` put
-// the modules below, whose CRDs have the rest.
+// KUBECONFIG: a kube-apiserver without CRDs, whose discovery has the built-in resources. GO_MODULE_CACHE: where `go mod
+// download` put the modules below, whose CRDs have the rest.
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -6,7 +6,10 @@ import { PRICE_LISTS } from '#core/models/providers.ts';
 import type { PriceRow } from '#core/money/price-list.ts';
 
 const PACKAGE = '@pydantic/genai-prices';
-/** The package's version, and the day of its data. A new version means a new day: set both, run `npm run generate`, read the diff. */
+/**
+ * The package's version, and the day of its data. A new version means a new day: set both, run `npm run generate`, read
+ * the diff.
+ */
 const PRICED = { version: '0.1.8', asOf: '2026-09-23' };
 
 /** Rates that we meter: the package's name → ours. */
@@ -81,7 +84,10 @@ function toRows(model: ModelInfo): ReadonlyArray<Row> {
   ];
 }
 
-/** Kinds of models by their names, and rates without which a price of theirs cannot be true: it would leave out what they cost most. */
+/**
+ * Kinds of models by their names, and rates without which a price of theirs cannot be true: it would leave out what
+ * they cost most.
+ */
 const NEEDED: ReadonlyArray<readonly [name: RegExp, rates: ReadonlyArray<string>]> = [
   // Sound costs many times as much as text. Usage counts it, and the rate of text would be taken.
   [/audio/, ['inputAudio', 'outputAudio']],
@@ -116,7 +122,10 @@ function height({ output_mtok: output, input_mtok: input }: ModelPrice): number 
 
 const CLAUDE = /claude/i;
 
-/** The rates of a model, without an output for embeddings; undefined for prices that we cannot meter: the cost would be a guess. */
+/**
+ * The rates of a model, without an output for embeddings; undefined for prices that we cannot meter: the cost would be
+ * a guess.
+ */
 function toPrice(prices: ModelPrice, isClaude: boolean): object | undefined {
   const names = Object.keys(prices).filter((name) => prices[name] !== undefined && !OPTIONAL.has(name));
   if (prices.input_mtok === undefined || names.some((name) => !RATES.has(name))) return undefined;
@@ -143,7 +152,10 @@ function rateAt(price: ModelPrice[string], above: number): number {
   return tier?.price ?? price.base;
 }
 
-/** The shortest decimals that stand for the number are those that were written. Requests are counted by the million here. */
+/**
+ * The shortest decimals that stand for the number are those that were written. Requests are counted by the million
+ * here.
+ */
 function decimal(value: number, name: string): string {
   const count = name.endsWith('_kcount') ? 1000 : 1;
   return (value * count).toLocaleString('en', { useGrouping: false, maximumFractionDigits: 20 });

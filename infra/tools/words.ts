@@ -1,5 +1,7 @@
-// Words and names that must not come back (LANGUAGE 2, STYLE "Names"): where each is forbidden, and what to write instead.
-// `npm run check` counts them (test/rules/words.test.ts). `node infra/tools/words.ts [PATTERN]` prints every occurrence.
+// Words and names that must not come back (LANGUAGE 2, STYLE "Names"): where each is forbidden, and what to write
+// instead.
+// `npm run check` counts them (test/rules/words.test.ts). `node infra/tools/words.ts [PATTERN]` prints every
+// occurrence.
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { ROOT } from './imports.ts';
@@ -8,7 +10,10 @@ import { ROOT } from './imports.ts';
 export type Place = 'identifier' | 'type' | 'prose' | 'message' | 'file name';
 
 export interface ForbiddenWord {
-  /** In texts without camelCase, underscores and hyphens: `createJournal` and `create_journal` are read as `create journal`. */
+  /**
+   * In texts without camelCase, underscores and hyphens: `createJournal` and `create_journal` are read as `create
+   * journal`.
+   */
   readonly pattern: RegExp;
   readonly places: ReadonlyArray<Place>;
   readonly use: string;
@@ -24,7 +29,7 @@ const NAMES: ReadonlyArray<Place> = ['identifier', 'file name'];
 
 export const WORDS: ReadonlyArray<ForbiddenWord> = [
   // Terms (LANGUAGE 2).
-  { pattern: /\boutbox(es)?\b/i, places: EVERYWHERE, use: 'journal', pending: 561 },
+  { pattern: /\boutbox(es)?\b/i, places: EVERYWHERE, use: 'journal' },
   { pattern: /\bsweep(s|ing)?\b/i, places: EVERYWHERE, use: 'resync; in pages "full reconciliation"', pending: 31 },
   { pattern: /\bhint(s|ed)?\b/i, places: EVERYWHERE, use: 'trigger', pending: 1 },
   { pattern: /\bpayers?\b/i, places: EVERYWHERE, use: 'charged scope', pending: 29 },
@@ -190,7 +195,9 @@ function namesOf(code: string, first: number): ReadonlyArray<Fragment> {
 const linesOf = (place: Place, text: string, first: number): ReadonlyArray<Fragment> =>
   text.split('\n').map((line, at) => ({ place, text: toWords(line), line: first + at }));
 
-/** The words of a name or text: `createJournal`, `create_journal` and `create-journal` are `create Journal` and so on. */
+/**
+ * The words of a name or text: `createJournal`, `create_journal` and `create-journal` are `create Journal` and so on.
+ */
 const toWords = (text: string): string => text.replaceAll(/(?<=[a-z\d])(?=[A-Z])|[_-]+/g, ' ');
 
 function main([wanted]: ReadonlyArray<string>): void {

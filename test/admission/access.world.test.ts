@@ -1,4 +1,5 @@
-// Is what access.yaml grants to admission enough, and is nothing of it too much? Asked of a real API server, as that service account.
+// Is what access.yaml grants to admission enough, and is nothing of it too much? Asked of a real API server, as that
+// service account.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';

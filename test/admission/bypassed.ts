@@ -1,4 +1,5 @@
-// What gets in while the admission function is down and its failure policy says `Ignore`, and what does reconcile say of it?
+// What gets in while the admission function is down and its failure policy says `Ignore`, and what does reconcile say
+// of it?
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import { to } from './around.ts';

@@ -35,7 +35,9 @@ interface Started {
   readonly stop: () => Promise<void>;
 }
 
-/** A cluster with our CRDs and webhooks, and the function behind them; `more` is for the one that runs in this process. */
+/**
+ * A cluster with our CRDs and webhooks, and the function behind them; `more` is for the one that runs in this process.
+ */
 export async function openHarness(
   name: ClusterName,
   more: Partial<AdmissionDeps> = {},

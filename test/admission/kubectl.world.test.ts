@@ -1,4 +1,5 @@
-// What does somebody with the stock kubectl get to read, on the embedded cluster and on a real API server, with the function in Node and in workerd?
+// What does somebody with the stock kubectl get to read, on the embedded cluster and on a real API server, with the
+// function in Node and in workerd?
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,5 @@
-// What is somebody told who applies an object of the good world, changed: why it is refused, and of what they are warned?
+// What is somebody told who applies an object of the good world, changed: why it is refused, and of what they are
+// warned?
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { AdmissionDeps } from '../../functions/admission/app.ts';

@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
-// Compiled with this file: the first review loads it, and the compiler of a busy test run takes longer than an API server waits.
+// Compiled with this file: the first review loads it, and the compiler of a busy test run takes longer than an API
+// server waits.
 import '../../functions/admission/handle.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { serve, type Tls } from '../../infra/runtime/node/serve.ts';

@@ -13,7 +13,10 @@ const SERVERS = [
 
 describeSideBySide(SERVERS, 'kubectl', ({ start }) => describeKubectl(start));
 
-/** What a real one does stays the same, and takes a minute. The cases need the controller manager too: it collects garbage and ends namespaces. */
+/**
+ * What a real one does stays the same, and takes a minute. The cases need the controller manager too: it collects
+ * garbage and ends namespaces.
+ */
 function whyNoRealOne(): string | undefined {
   if (process.env.COMPARE_KUBECTL === undefined)
     return 'the same cases on a real API server take a minute: set COMPARE_KUBECTL=1';

@@ -1,4 +1,5 @@
-// The three functions as Workers in workerd, each beside the least Worker there is, in a process of miniflare of its own.
+// The three functions as Workers in workerd, each beside the least Worker there is, in a process of miniflare of its
+// own.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gatewayWorker } from '../platforms/gateway-worker.ts';

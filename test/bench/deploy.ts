@@ -1,4 +1,5 @@
-// What an installation costs while it does nothing: time until each function answers, on Node and in workerd, memory and CPU at rest, and the image's size.
+// What an installation costs while it does nothing: time until each function answers, on Node and in workerd, memory
+// and CPU at rest, and the image's size.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -23,7 +24,10 @@ interface NodeProgram extends Program {
   readonly start: () => Promise<NodeProcess>;
 }
 
-/** The functions on the embedded API server and a PostgreSQL: as Node processes with counters in memory, then in workerd with counters in a Redis. */
+/**
+ * The functions on the embedded API server and a PostgreSQL: as Node processes with counters in memory, then in workerd
+ * with counters in a Redis.
+ */
 export async function benchDeploy(): Promise<string> {
   const world = await startWorld();
   try {

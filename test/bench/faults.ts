@@ -9,7 +9,10 @@ import { verify } from '../ledger/chaos/verify.ts';
 import { startWorker } from '../ledger/chaos/worker.ts';
 import { table } from './table.ts';
 
-/** The chaos runs. FAULT_SEEDS=1-20 (default 1-6), FAULT_SECONDS=60 (default 60) of faults each; odd seeds have one gateway, even ones two. */
+/**
+ * The chaos runs. FAULT_SEEDS=1-20 (default 1-6), FAULT_SECONDS=60 (default 60) of faults each; odd seeds have one
+ * gateway, even ones two.
+ */
 export async function benchFaults(): Promise<string> {
   const [first = 1, last = first] = (process.env.FAULT_SEEDS ?? '1-6').split('-').map(Number);
   const millis = Number(process.env.FAULT_SECONDS ?? 60) * 1000;
@@ -87,11 +90,16 @@ async function observeAll(store: StoreKind, gateways: number, by?: 'a Worker'): 
 }
 
 const asGateway = ({ url, stop }: Awaited<ReturnType<typeof startWorker>>): Gateway => ({
-  ...{ url, kill: stop, isUp: () => true },
+  url,
+  kill: stop,
+  isUp: () => true,
   start: async () => undefined,
 });
 
-/** The time from a reply's last byte until the store has its settlement or release, alone and beside twelve other clients. */
+/**
+ * The time from a reply's last byte until the store has its settlement or release, alone and beside twelve other
+ * clients.
+ */
 export async function benchArrivals(): Promise<string> {
   const limit = 10n ** 15n;
   const harness = await startHarness(2, [limit, limit, limit]);

@@ -1,11 +1,15 @@
-// Cost of the gateway with everything on, against a bare pass-through: throughput, CPU, added latency, calls to the store.
+// Cost of the gateway with everything on, against a bare pass-through: throughput, CPU, added latency, calls to the
+// store.
 import { type Place, type Server, type StoreName, startPlace } from './gateway/place.ts';
 import { type Kind, PACE, REPLIES } from './gateway/replies.ts';
 import { ADDED, addedOf, type Pair, RATES, ratePerCore, ratesOf } from './gateway/rounds.ts';
 import { pins } from './pinned.ts';
 import { table } from './table.ts';
 
-/** Options: workloads with these words in their names, fewer rounds, a folder for profiles of the gateway (gateway/place.ts). */
+/**
+ * Options: workloads with these words in their names, fewer rounds, a folder for profiles of the gateway
+ * (gateway/place.ts).
+ */
 const { BENCH_ONLY = '', BENCH_ROUNDS = '15' } = process.env;
 const ROUNDS = Number(BENCH_ROUNDS);
 
@@ -36,8 +40,12 @@ const LONG = 'half streamed, bodies of 300 KB, 32 connections';
 const EVENTS = REPLIES.short.events;
 /** Streams that do not fill the core: the latency of the gateway, not that of a queue. */
 const STREAMS: Workload = {
-  ...{ name: `${EVENTS} events ${PACE} ms apart, 64 connections`, kinds: ['short'], connections: 64 },
-  ...{ seconds: 2, spread: EVENTS * PACE, added: ['first'] },
+  name: `${EVENTS} events ${PACE} ms apart, 64 connections`,
+  kinds: ['short'],
+  connections: 64,
+  seconds: 2,
+  spread: EVENTS * PACE,
+  added: ['first'],
 };
 const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
   memory: [...BUSY, ...ALONE],
@@ -48,8 +56,10 @@ const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
     ...ALONE,
     STREAMS,
     {
-      ...{ name: `${REPLIES.paced.events} events ${PACE} ms apart, 128 connections`, kinds: ['paced'] },
-      ...{ connections: 128, rounds: Math.min(7, ROUNDS) },
+      name: `${REPLIES.paced.events} events ${PACE} ms apart, 128 connections`,
+      kinds: ['paced'],
+      connections: 128,
+      rounds: Math.min(7, ROUNDS),
     },
     { name: LONG, kinds: ['longPlain', 'longStreamed'], connections: 32 },
     // Last: the gateways stay.
@@ -60,7 +70,10 @@ const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
 };
 
 const ROUTES = ['messages', 'translated', 'responses'] as const;
-/** Each route, and as many streams at once as a team of agents has. A stream that is cut, or costs another sum, fails the run. */
+/**
+ * Each route, and as many streams at once as a team of agents has. A stream that is cut, or costs another sum, fails
+ * the run.
+ */
 const BY_ROUTE: ReadonlyArray<Workload> = [
   ...BUSY,
   ...ROUTES.flatMap((route): Workload[] => [
@@ -158,7 +171,10 @@ function print(measured: ReadonlyArray<Measured>, stores: ReadonlyArray<StoreNam
   ].join('\n\n');
 }
 
-/** docs.litellm.ai/docs/benchmarks, read on 2026-10-12: prompts of 50,000 to 100,000 tokens, half streamed, budgets in PostgreSQL and Redis, 33 Pods of 4 cores. */
+/**
+ * docs.litellm.ai/docs/benchmarks, read on 2026-10-12: prompts of 50,000 to 100,000 tokens, half streamed, budgets in
+ * PostgreSQL and Redis, 33 Pods of 4 cores.
+ */
 const PUBLISHED = { requests: 3000, cores: 132 };
 
 const perCore = (pairs: ReadonlyArray<Pair>): string =>

@@ -1,4 +1,5 @@
-// Memory of a gateway's Pod: the largest bodies, the most streams and the most connections that it accepts, in a process with the Pod's options and limit.
+// Memory of a gateway's Pod: the largest bodies, the most streams and the most connections that it accepts, in a
+// process with the Pod's options and limit.
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -225,9 +226,9 @@ let launched = 0;
 
 function launch({ command, environment }: Gateway, limit: number): Promise<Pod> {
   launched += 1;
-  const outbox = join(environment.OUTBOX_DIR, `${launched}`);
-  mkdirSync(outbox);
-  return startPod({ command, environment: { ...environment, OUTBOX_DIR: outbox }, limit });
+  const journal = join(environment.JOURNAL_DIR, `${launched}`);
+  mkdirSync(journal);
+  return startPod({ command, environment: { ...environment, JOURNAL_DIR: journal }, limit });
 }
 
 interface Sent {

@@ -1,4 +1,5 @@
-// Cost of a resync over a hundred thousand keys: nothing changed, some have spent, a thousand are new; and over ten thousand on a real API server.
+// Cost of a resync over a hundred thousand keys: nothing changed, some have spent, a thousand are new; and over ten
+// thousand on a real API server.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

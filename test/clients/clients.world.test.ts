@@ -1,4 +1,5 @@
-// Unmodified programs through the gateway: each works, pays what the upstream bills, stops at a spent budget, and survives faults.
+// Unmodified programs through the gateway: each works, pays what the upstream bills, stops at a spent budget, and
+// survives faults.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startChild } from '../support/child.ts';
 import { describeUnless } from '../support/skip-unless.ts';
@@ -156,7 +157,10 @@ async function repeat({ url, headers, body }: Asked, to: string): Promise<{ aske
   return { asked, reply };
 }
 
-/** A request as the upstream sees it, without what the gateway may change: a limit where there was none, the wish for usage, and that nothing is stored. */
+/**
+ * A request as the upstream sees it, without what the gateway may change: a limit where there was none, the wish for
+ * usage, and that nothing is stored.
+ */
 function sentIn({ url, headers, body }: Asked) {
   const {
     max_completion_tokens: _,

@@ -38,7 +38,10 @@ export async function openGateway(upstreamUrl: string) {
   const quiet = () => {};
   const log = createMemoryLog();
   const handle = createGateway({
-    ...{ ...node, ledger, upstream, snapshots: { current: () => snapshot } },
+    ...node,
+    ledger,
+    upstream,
+    snapshots: { current: () => snapshot },
     credentials: { read: () => 'upstream-key' },
     policies: policiesOf((hash) => keys.get(hash)),
     log,
@@ -49,7 +52,8 @@ export async function openGateway(upstreamUrl: string) {
       asked.push(`${exchange.method} ${exchange.path}`);
       return handle(exchange, path);
     },
-    ...{ port: 0, host: '127.0.0.1' },
+    port: 0,
+    host: '127.0.0.1',
   });
   return {
     url: server.url,

@@ -1,4 +1,5 @@
-// The real programs, in pinned versions, in a folder of the operating system's temporary one: they are no dependencies of the project.
+// The real programs, in pinned versions, in a folder of the operating system's temporary one: they are no dependencies
+// of the project.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

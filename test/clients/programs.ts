@@ -1,4 +1,5 @@
-// The real programs, with the settings of docs/clients.md as they are there: how each is asked, and how it ends where it cannot be answered.
+// The real programs, with the settings of docs/clients.md as they are there: how each is asked, and how it ends where
+// it cannot be answered.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { documented } from '../platforms/documented.ts';
@@ -25,7 +26,10 @@ export interface Program {
   readonly scenes: ReadonlyArray<Scene>;
   /** Requests at a spent budget, at most; and words that the person reads. */
   readonly spent: { readonly requests: number; readonly says: RegExp };
-  /** Whether the program asks again by itself when a stream has broken, and so has its answer; else its user reads of the error. */
+  /**
+   * Whether the program asks again by itself when a stream has broken, and so has its answer; else its user reads of
+   * the error.
+   */
   readonly asksAgain: boolean;
   toCommand(to: Target, scene: Scene): Command;
   /** Its small model, and a command that calls it; absent: the program has none. */
@@ -48,8 +52,15 @@ function library(file: string, api: string, differences: Partial<Program> = {}):
       command: isPython ? join(FOLDER, 'py/bin/python') : process.execPath,
       args: [join(FOLDER, 'programs', file)],
       env: {
-        ...{ BASE_URL: url, KEY: key, MODEL: model, API: api, SCENE: scene },
-        ...{ OPENAI_BASE_URL: url, OPENAI_API_KEY: key, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
+        BASE_URL: url,
+        KEY: key,
+        MODEL: model,
+        API: api,
+        SCENE: scene,
+        OPENAI_BASE_URL: url,
+        OPENAI_API_KEY: key,
+        ANTHROPIC_BASE_URL: url,
+        ANTHROPIC_API_KEY: key,
       },
     }),
     ...differences,

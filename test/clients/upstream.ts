@@ -1,4 +1,5 @@
-// An upstream that counts what it would bill: replies of fixed words in three dialects, with a tool call where it is asked for, and named faults.
+// An upstream that counts what it would bill: replies of fixed words in three dialects, with a tool call where it is
+// asked for, and named faults.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -171,12 +172,18 @@ function responses({ stream }: Body, { words, call, usage }: Said): object | str
     call === undefined
       ? { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content: [part] }
       : {
-          ...{ type: 'function_call', id: 'fc_1', call_id: 'call_1', status: 'completed' },
-          ...{ name: call.name, arguments: JSON.stringify(call.args) },
+          type: 'function_call',
+          id: 'fc_1',
+          call_id: 'call_1',
+          status: 'completed',
+          name: call.name,
+          arguments: JSON.stringify(call.args),
         };
   const counts = {
-    ...{ input_tokens: usage.input, input_tokens_details: { cached_tokens: 0 } },
-    ...{ output_tokens: usage.output, output_tokens_details: { reasoning_tokens: 0 } },
+    input_tokens: usage.input,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens: usage.output,
+    output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: usage.input + usage.output,
   };
   const head = {
@@ -219,7 +226,8 @@ function responses({ stream }: Body, { words, call, usage }: Said): object | str
 
 function chat({ stream, stream_options }: Body, { words, call, usage }: Said): object | string {
   const counts = {
-    ...{ prompt_tokens: usage.input, completion_tokens: usage.output },
+    prompt_tokens: usage.input,
+    completion_tokens: usage.output,
     total_tokens: usage.input + usage.output,
   };
   const head = { id: 'chatcmpl-1', created: 1, model: 'mock' };

@@ -29,7 +29,10 @@ export interface Call {
   isNoOp?: boolean;
 }
 
-/** What goes wrong with a call: a write is refused, or (`lost`) it happens and the answer never arrives. Throw for a call that fails. */
+/**
+ * What goes wrong with a call: a write is refused, or (`lost`) it happens and the answer never arrives. Throw for a
+ * call that fails.
+ */
 export type Fault = WriteRefusal | 'lost' | undefined;
 
 export interface MemoryCluster extends Cluster {
@@ -39,7 +42,10 @@ export interface MemoryCluster extends Cluster {
   inject(fault: (call: Call) => Fault | Promise<Fault>): void;
   /** Everything stored, or everything of one resource, in the order of namespace and name. */
   objects(resource?: Resource): ReadonlyArray<KubeObject>;
-  /** What the garbage collector and the namespace controller would do until nothing is left to do. Answers how many objects it deleted. */
+  /**
+   * What the garbage collector and the namespace controller would do until nothing is left to do. Answers how many
+   * objects it deleted.
+   */
   collectGarbage(): number;
 }
 

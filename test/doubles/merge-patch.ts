@@ -16,7 +16,10 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return merged;
 }
 
-/** Server-side apply by one forced manager: what it applied before and applies no longer goes, maps merge, lists replace. */
+/**
+ * Server-side apply by one forced manager: what it applied before and applies no longer goes, maps merge, lists
+ * replace.
+ */
 export function applyOver(live: unknown, before: unknown, after: unknown): unknown {
   if (!isRecord(after)) return after;
   const merged: Record<string, unknown> = isRecord(live) ? { ...live } : {};

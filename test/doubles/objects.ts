@@ -22,7 +22,10 @@ const NAMESPACES: Resource = { group: '', version: 'v1', plural: 'namespaces', k
 
 export const refuse = (refusal: WriteRefusal, message: string) => ({ ok: false, refusal, message }) as const;
 
-/** Our four kinds and workloads: `status` changes by its subresource only, `generation` counts everything but metadata and status. */
+/**
+ * Our four kinds and workloads: `status` changes by its subresource only, `generation` counts everything but metadata
+ * and status.
+ */
 const hasStatus = ({ group }: Resource): boolean =>
   group.endsWith('.gateway-operator.dev') || group === 'apps' || group === 'serving.knative.dev';
 
@@ -142,7 +145,10 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
     return deleted;
   }
 
-  /** Whether an object is garbage: no owner left, or a namespace being deleted; a terminating namespace once it is empty. */
+  /**
+   * Whether an object is garbage: no owner left, or a namespace being deleted; a terminating namespace once it is
+   * empty.
+   */
   function isGarbage(resource: Resource, { metadata }: KubeObject, uids: ReadonlySet<string | undefined>): boolean {
     if (resource.plural === 'namespaces') {
       const held = (metadata.finalizers ?? []).length > 0;

@@ -13,7 +13,9 @@ const SELECTABLE: Readonly<Record<string, ReadonlyArray<string>>> = {
   ),
 };
 
-/** A predicate for a field selector (`a=b,c!=d`; `\,`, `\=` and `\\` escape). Throws on a field that is not selectable. */
+/**
+ * A predicate for a field selector (`a=b,c!=d`; `\,`, `\=` and `\\` escape). Throws on a field that is not selectable.
+ */
 export function toFieldPredicate(resource: Resource, selector: string | undefined): (object: KubeObject) => boolean {
   const known = ['metadata.name', 'metadata.namespace', ...(SELECTABLE[resource.plural] ?? [])];
   const terms = split(selector ?? '', ',').map((term) => {

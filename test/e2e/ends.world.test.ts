@@ -14,7 +14,9 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const isThere = (command: string) => spawnSync(command, ['--version']).status === 0;
 const NO_PYTHON = isThere('python3') ? undefined : 'there is no python3, which opens the terminal';
 
-/** A script that runs a program in its own terminal, presses Ctrl-C at the pattern, and exits with the program's code. */
+/**
+ * A script that runs a program in its own terminal, presses Ctrl-C at the pattern, and exits with the program's code.
+ */
 const TERMINAL = `
 import os, pty, re, sys
 pid, terminal = pty.fork()

@@ -6,6 +6,7 @@ import { describeRotation } from './rotation.ts';
 
 describeOnBothClusters('keys', ['--schedule', '1'], (stack) => {
   describeRotation(stack);
-  // Deletions run last, because they delete the instance. A real garbage collector needs half a minute to learn our kinds.
+  // Deletions run last, because they delete the instance. A real garbage collector needs half a minute to learn our
+  // kinds.
   describeDeletion(stack);
 });

@@ -14,7 +14,9 @@ const patch = (spec: object) =>
 const patchEntries = (places: ReadonlyArray<number>, params: object) => {
   const edits = places.flatMap((place) =>
     Object.entries(params).map(([name, value]) => ({
-      ...{ op: 'add', path: `/spec/models/${place}/gatewayParams/${name}`, value },
+      op: 'add',
+      path: `/spec/models/${place}/gatewayParams/${name}`,
+      value,
     })),
   );
   return stack.ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(edits));
@@ -43,8 +45,10 @@ afterAll(() => stack?.stop());
 test('every route spends from the one budget, to the nano-dollar that the upstream counts', async () => {
   const entry = { modelName: 'sample-claude', identifier: 'sample-claude', requiresAuth: false };
   const gatewayParams = {
-    ...{ model: 'anthropic/sample-small', apiBase: stack.endpoints.upstream },
-    ...{ inputCostPerMillionTokens: '0.15', outputCostPerMillionTokens: '0.60' },
+    model: 'anthropic/sample-small',
+    apiBase: stack.endpoints.upstream,
+    inputCostPerMillionTokens: '0.15',
+    outputCostPerMillionTokens: '0.60',
   };
   const added = [{ op: 'add', path: '/spec/models/-', value: { ...entry, gatewayParams } }];
   await stack.ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(added));

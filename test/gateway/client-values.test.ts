@@ -71,7 +71,9 @@ describe('a process keeps no memory of different', () => {
     const node = nodeDependencies();
     const record = keyRecord({ limit: '1000000', anchor: Date.now() });
     const handle = createGateway({
-      ...{ ...node, upstream, snapshots: { current: () => snapshot } },
+      ...node,
+      upstream,
+      snapshots: { current: () => snapshot },
       credentials: { read: () => 'provider-key' },
       policies: policiesOf((hash) => (hash === node.hash(KEY) ? record : undefined)),
       ledger: forgetful(createLedgerFake(Date.now)),

@@ -1,6 +1,9 @@
 // Growth of work with its input: one large input against many small ones that amount to the same.
 
-/** How much larger the large input is. Linear work takes as long for it as for so many small ones, quadratic work so many times as long. */
+/**
+ * How much larger the large input is. Linear work takes as long for it as for so many small ones, quadratic work so
+ * many times as long.
+ */
 const TIMES = 16;
 /** Small inputs that are measured, for all of them. */
 const MEASURED = 4;
@@ -43,7 +46,10 @@ async function timeOf(work: () => Promise<void>, times: number): Promise<number>
 
 const CELL = new Int32Array(new SharedArrayBuffer(4));
 
-/** The kernel brings its account of a running thread up to date every few milliseconds, and of one that waits immediately. */
+/**
+ * The kernel brings its account of a running thread up to date every few milliseconds, and of one that waits
+ * immediately.
+ */
 function processorTime(): number {
   Atomics.wait(CELL, 0, 0, 0.02);
   const { user, system } = process.threadCpuUsage();

@@ -1,4 +1,5 @@
-// Shapes of long replies: what a provider of each API may send much of, as plain replies and as streams, and the packets they come in.
+// Shapes of long replies: what a provider of each API may send much of, as plain replies and as streams, and the
+// packets they come in.
 import { COUNT, event, message, START, STOP, words } from './anthropic.ts';
 import { list, nested } from './request-shapes.ts';
 import { ADDED, COMPLETED, CREATED, deltas, response } from './responses.ts';

@@ -17,7 +17,9 @@ export const addressOf = (request: UpstreamRequest | undefined): string | undefi
 
 export type Script = (request: UpstreamRequest, call: number) => WireReply | Promise<WireReply>;
 
-/** An upstream that answers by script and keeps what it was sent. An aborted request breaks its body, as a socket would. */
+/**
+ * An upstream that answers by script and keeps what it was sent. An aborted request breaks its body, as a socket would.
+ */
 export function createUpstreamFake(script: Script) {
   const requests: UpstreamRequest[] = [];
   let returned = 0;

@@ -5,7 +5,10 @@ import { COUNT, errorBody, event, message, START, STOP, words } from './anthropi
 import { COMPLETED, CREATED, deltas, response } from './responses.ts';
 import { chunk, completion, embedded, MESSAGES, streamed } from './upstream.ts';
 
-/** What a provider of one dialect says to a client of one API, at a thousand nano-dollars a token of input and two thousand of output. */
+/**
+ * What a provider of one dialect says to a client of one API, at a thousand nano-dollars a token of input and two
+ * thousand of output.
+ */
 interface Fixture {
   readonly body: object;
   readonly whole: string;
@@ -44,59 +47,88 @@ const FIXTURES: Readonly<Record<string, Partial<Record<DialectName, Fixture>>>> 
   '/messages': {
     anthropic: {
       body: { ...CHAT, max_tokens: 100 },
-      ...{ whole: message('hello'), cost: COST, refusal: errorBody('invalid_request_error') },
+      whole: message('hello'),
+      cost: COST,
+      refusal: errorBody('invalid_request_error'),
       unmetered: BESIDES_MESSAGES,
       stream: {
-        ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'api_error' },
-        ...{ begun: [START, ...words('a', 'b')], failed: ofAnthropic },
+        whole: [START, ...words('a', 'b'), COUNT, STOP],
+        cost: STREAM_COST,
+        error: 'api_error',
+        begun: [START, ...words('a', 'b')],
+        failed: ofAnthropic,
       },
     },
     openai: {
       body: { ...CHAT, max_tokens: 100 },
-      ...{ whole: completion('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      whole: completion('hello'),
+      cost: COST,
+      refusal: '{"error":{"message":"No."}}',
       unmetered: BESIDES_MESSAGES,
       stream: {
-        ...{ whole: streamed(['a', 'b']), cost: STREAM_COST, error: 'api_error' },
-        ...{ begun: [chunk({ content: 'a' }), chunk({ content: 'b' })], failed: ofOpenai },
+        whole: streamed(['a', 'b']),
+        cost: STREAM_COST,
+        error: 'api_error',
+        begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
+        failed: ofOpenai,
       },
     },
   },
   '/responses': {
     openai: {
       body: { model: 'gpt', input: 'Say hello.', max_output_tokens: 100 },
-      ...{ whole: response('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      whole: response('hello'),
+      cost: COST,
+      refusal: '{"error":{"message":"No."}}',
       unmetered: [
         ...[{ background: true }, { store: true }, { conversation: 'conv_1' }, { service_tier: 'priority' }],
         { tools: [{ type: 'code_interpreter', container: { type: 'auto' } }] },
       ],
       stream: {
-        ...{ whole: [CREATED, ...deltas('a', 'b'), COMPLETED], cost: STREAM_COST, error: 'server_error' },
-        ...{ begun: [CREATED, ...deltas('a', 'b')], failed: ofResponses },
+        whole: [CREATED, ...deltas('a', 'b'), COMPLETED],
+        cost: STREAM_COST,
+        error: 'server_error',
+        begun: [CREATED, ...deltas('a', 'b')],
+        failed: ofResponses,
       },
     },
   },
   '/embeddings': {
     openai: {
       body: { model: 'gpt', input: ['Say hello.'] },
-      ...{ whole: embedded(10), cost: 10n * 1000n, refusal: '{"error":{"message":"No."}}' },
+      whole: embedded(10),
+      cost: 10n * 1000n,
+      refusal: '{"error":{"message":"No."}}',
       unmetered: [{ service_tier: 'priority' }, { provider: { order: ['dear'] } }],
     },
   },
   '/chat/completions': {
     openai: {
-      ...{ body: CHAT, whole: completion('hello'), cost: COST, refusal: '{"error":{"message":"No."}}' },
+      body: CHAT,
+      whole: completion('hello'),
+      cost: COST,
+      refusal: '{"error":{"message":"No."}}',
       unmetered: UNMETERED,
       stream: {
-        ...{ whole: streamed(['a', 'b']), cost: STREAM_COST, error: 'upstream_error' },
-        ...{ begun: [chunk({ content: 'a' }), chunk({ content: 'b' })], failed: ofOpenai },
+        whole: streamed(['a', 'b']),
+        cost: STREAM_COST,
+        error: 'upstream_error',
+        begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
+        failed: ofOpenai,
       },
     },
     anthropic: {
-      ...{ body: CHAT, whole: message('hello'), cost: COST, refusal: errorBody('invalid_request_error') },
+      body: CHAT,
+      whole: message('hello'),
+      cost: COST,
+      refusal: errorBody('invalid_request_error'),
       unmetered: UNMETERED,
       stream: {
-        ...{ whole: [START, ...words('a', 'b'), COUNT, STOP], cost: STREAM_COST, error: 'upstream_error' },
-        ...{ begun: [START, ...words('a', 'b')], failed: ofAnthropic },
+        whole: [START, ...words('a', 'b'), COUNT, STOP],
+        cost: STREAM_COST,
+        error: 'upstream_error',
+        begun: [START, ...words('a', 'b')],
+        failed: ofAnthropic,
       },
     },
   },

@@ -1,4 +1,5 @@
-// Tenants whose Secrets name hosts that nobody answers for, or very many authorities, beside tenants who want their keys.
+// Tenants whose Secrets name hosts that nobody answers for, or very many authorities, beside tenants who want their
+// keys.
 import 'reflect-metadata';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -62,7 +63,10 @@ test('host names that nobody answers for do not keep instances at other names fr
     keys: 2,
   }));
   const good = ['localhost', NAME].map(async (host, index) => ({
-    ...{ namespace: `good-${index}`, database: { ...(await server.createDatabase()), host }, store: MEMORY, keys: 10 },
+    namespace: `good-${index}`,
+    database: { ...(await server.createDatabase()), host },
+    store: MEMORY,
+    keys: 10,
   }));
   const outcome = await resync(await Promise.all([...silent, ...good]));
   expectReady(outcome, ['good-0', 'good-1']);
@@ -81,7 +85,8 @@ test('certificates of many authorities take neither the time nor the memory of o
     Array.from({ length: 60 }, async (_, index) => ({
       namespace: `${name}-${index}`,
       database: { ...(await server.createDatabase()), host: 'localhost', sslmode: 'verify-ca' as const, sslrootcert },
-      ...{ store: MEMORY, keys: 2 },
+      store: MEMORY,
+      keys: 2,
     }));
   const tenants = await Promise.all([...tenantsWith('many', many), ...tenantsWith('too-many', tooMany)]);
   const outcome = await resync(tenants);

@@ -1,4 +1,5 @@
-// Databases that their owner wrote to harm whoever asks them: they speak PostgreSQL's protocol as far as it serves that.
+// Databases that their owner wrote to harm whoever asks them: they speak PostgreSQL's protocol as far as it serves
+// that.
 import type { Socket } from 'node:net';
 import { drip, listen, pour } from './server.ts';
 

@@ -1,4 +1,5 @@
-// The reconciler of a cluster in which tenants have written databases and stores that harm: a program, so that it has the chart's memory.
+// The reconciler of a cluster in which tenants have written databases and stores that harm: a program, so that it has
+// the chart's memory.
 // It prints, as one line of JSON, how its resyncs went.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { text } from 'node:stream/consumers';
@@ -80,14 +81,22 @@ async function main(tenants: ReadonlyArray<Tenant>): Promise<Outcome> {
   const parts = { ...node, log, metrics };
   const { clear, flush } = createStoreMaintenance({ open: openAccounts, ...parts });
   const app = createReconcile({
-    ...{ ...parts, cluster },
+    ...parts,
+    cluster,
     backends: createBackends({
-      ...{ clock: node.clock, maxAnswers: answerMemory(), clear, flush, probeShared },
+      clock: node.clock,
+      maxAnswers: answerMemory(),
+      clear,
+      flush,
+      probeShared,
       openDatabase: (connection) => createDatabase(connection, { log }),
     }),
     platform: {
       servedAt: ({ metadata }) => `http://gateway.test/${metadata.namespace}/${metadata.name}`,
-      ...{ gatewayImage: 'gateway', version: '0.1.0', manyProcesses: false, inCluster: false },
+      gatewayImage: 'gateway',
+      version: '0.1.0',
+      manyProcesses: false,
+      inCluster: false,
     },
   });
   const readyAfter: Record<string, number> = {};

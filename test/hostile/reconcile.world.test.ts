@@ -1,4 +1,5 @@
-// Tenants whose databases and stores answer without end, beside tenants who want their keys: in one process with the memory that the chart gives it.
+// Tenants whose databases and stores answer without end, beside tenants who want their keys: in one process with the
+// memory that the chart gives it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -68,7 +69,9 @@ describeUnless(whyNoRedis(), 'a reconciler of many tenants', () => {
     const { host, port, password } = redis.connection;
     for (const name of ['first', 'second', 'third'])
       tenants.push({
-        ...{ namespace: `good-${name}`, database: await database(), keys: GOOD_KEYS },
+        namespace: `good-${name}`,
+        database: await database(),
+        keys: GOOD_KEYS,
         store: name === 'second' ? memory : { host, port: String(port), password },
       });
     for (let time = 0; time < TIMES; time += 1) {

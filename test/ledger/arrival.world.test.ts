@@ -6,7 +6,10 @@ import { measureArrivals } from './chaos/arrival.ts';
 import { startHarness } from './chaos/harness.ts';
 
 const missing = whyNoRedis();
-/** The goals, a quarter of a second for costs and a second for idle escrow, are measured by `npm run bench -- faults`. A busy machine gets more time. */
+/**
+ * The goals, a quarter of a second for costs and a second for idle escrow, are measured by `npm run bench -- faults`. A
+ * busy machine gets more time.
+ */
 const BOUND = 5000;
 
 testUnless(missing, 'the cost of a reply, also of zero, is in the store soon after its last byte', async () => {

@@ -39,7 +39,11 @@ async function chargedIn(connection: DatabaseConnection): Promise<Map<string, bi
 
 const scope = (last: string, kind: ScopePolicy['kind'], limit: string): ScopePolicy => ({
   scopeId: `00000000-0000-4000-8000-00000000000${last}`,
-  ...{ kind, name: kind, blocked: false, models: [], anchor: Date.now() - 3_600_000 },
+  kind,
+  name: kind,
+  blocked: false,
+  models: [],
+  anchor: Date.now() - 3_600_000,
   budget: { limit, duration: '30d', alignment: 'Rolling' },
 });
 

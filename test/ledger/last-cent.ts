@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { openAccounts } from '#adapters/backends/open-counter-store.ts';
-import { createMemoryOutbox } from '#adapters/memory/journal.ts';
+import { createMemoryJournal } from '#adapters/memory/journal.ts';
 import { createIds } from '#adapters/process/ids.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
@@ -28,7 +28,11 @@ async function rush({ connection, instanceUid, scopes, requests, amount }: Rush)
   const epochs = createMemoryEpochs({ clock });
   const books = createMemoryBooks();
   const ledger = createLedger({
-    ...{ instanceUid, clock, log, epochs, journal: createMemoryOutbox({ records: [] }) },
+    instanceUid,
+    clock,
+    log,
+    epochs,
+    journal: createMemoryJournal({ records: [] }),
     database: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
     counterStore: openAccounts(connection, { instanceUid, clock, log }).accounts,
     ids: createIds({ clock, random: (count) => randomBytes(count) }),

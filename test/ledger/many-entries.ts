@@ -41,7 +41,12 @@ const uuid = (time: number, tail: number): string =>
   `${hex(time).slice(0, 8)}-${hex(time).slice(8)}-7000-8000-${hex(tail)}`;
 
 const SAMPLE = {
-  ...{ kind: 'settled' as const, cost: 5n, model: 'small', identifier: 'small-1', estimated: false, settledAt: END },
+  kind: 'settled' as const,
+  cost: 5n,
+  model: 'small',
+  identifier: 'small-1',
+  estimated: false,
+  settledAt: END,
   tokens: { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 },
 };
 

@@ -42,8 +42,18 @@ async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> 
   await accounts.load(1, [{ ...counter, spent: 7n }]);
   const line = { ...counter, spend: 5n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
   await accounts.call({
-    ...{ epoch: 1, account: ids.next(), number: 1, lease: LEASE, deadline: clock.now(), batch: 1, booked: 0 },
-    ...{ changes: [line], requests: [], rateChanges: [], previousAccounts: [], isLast: false },
+    epoch: 1,
+    account: ids.next(),
+    number: 1,
+    lease: LEASE,
+    deadline: clock.now(),
+    batch: 1,
+    booked: 0,
+    changes: [line],
+    requests: [],
+    rateChanges: [],
+    previousAccounts: [],
+    isLast: false,
   });
   late = 0;
   return accounts;
@@ -93,7 +103,7 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
     const booked = await database.sums(instances.map(({ counter }) => counter));
     expect(booked.map(({ spent }) => spent)).toEqual(instances.map(() => 5n));
     const shown = await Promise.all(instances.map(({ uid, counter }) => stores.get(uid)?.read([counter])));
-    expect(shown).toEqual(instances.map(() => [{ spent: 5n, held: 0n }]));
+    expect(shown).toEqual(instances.map(() => [{ spent: 5n, reserved: 0n }]));
     const dialled = 'select 1 from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
     expect((await server.query(connection, dialled, [connection.dbname])).length).toBeLessThanOrEqual(9);
   } finally {

@@ -19,13 +19,24 @@ const missing = whyNoRedis();
 const CENT = 10_000_000n;
 
 const scopeOf = (scopeId: string, limit: bigint): ScopePolicy => ({
-  ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [], anchor: Date.now() - 3_600_000 },
+  scopeId,
+  kind: 'key',
+  name: scopeId,
+  blocked: false,
+  models: [],
+  anchor: Date.now() - 3_600_000,
   budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
 });
 
 const toLine = (scope: ScopePolicy): CounterChange => ({
-  ...{ scopeId: scope.scopeId, window: spendWindow(scope, Date.now()), limit: BigInt(scope.budget?.limit ?? 0) },
-  ...{ spend: 0n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n },
+  scopeId: scope.scopeId,
+  window: spendWindow(scope, Date.now()),
+  limit: BigInt(scope.budget?.limit ?? 0),
+  spend: 0n,
+  risk: 0n,
+  returned: 0n,
+  registered: 0n,
+  ahead: 0n,
 });
 
 interface Rusher {
@@ -102,16 +113,18 @@ describeUnless(missing, 'processes on one Redis', () => {
       const rest = CENT - amount * BigInt(fit);
       const asks = [rest + 1n, rest].map((size) => ({ counters: [0, 1], amount: size, minAmount: size }));
       const reply = await accounts.call({
-        ...{ epoch: 1, account: randomUUID(), number: 1, lease: 60_000, deadline: Date.now() + 60_000 },
-        ...{
-          batch: 1,
-          booked: 0,
-          changes: scopes.map(toLine),
-          requests: asks,
-          rateChanges: [],
-          previousAccounts: [],
-          isLast: false,
-        },
+        epoch: 1,
+        account: randomUUID(),
+        number: 1,
+        lease: 60_000,
+        deadline: Date.now() + 60_000,
+        batch: 1,
+        booked: 0,
+        changes: scopes.map(toLine),
+        requests: asks,
+        rateChanges: [],
+        previousAccounts: [],
+        isLast: false,
       });
       expect(reply).toMatchObject({
         asks: [

@@ -1,6 +1,7 @@
-// A gateway process that holds, streams and settles as fast as it can until it is killed, and prints what its clients saw.
+// A gateway process that holds, streams and settles as fast as it can until it is killed, and prints what its clients
+// saw.
 import { writeSync } from 'node:fs';
-import { createOutbox } from '#adapters/journal/journal.ts';
+import { createJournal } from '#adapters/journal/journal.ts';
 import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
@@ -18,30 +19,29 @@ export interface Order {
 
 const log = { info: () => undefined, warn: console.error, error: console.error };
 
-/** A ledger over the real database and outbox, as in the local stack. */
+/** A ledger over the real database and journal, as in the local stack. */
 export function openLedger({ connection, folder, instanceUid }: Order) {
   const { clock, ids, timer, random } = nodeDependencies();
   const database = createDatabase(connection, { log });
-  const outbox = createOutbox({ folder, log });
+  const journal = createJournal({ folder, log });
   const { scopesOfOtherInstances } = database;
   const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
   const ledger = createLedger({
-    ...{
-      instanceUid,
-      database: books,
-      journal: outbox,
-      counterStore: createMemoryAccounts({ clock, epoch: 0 }),
-      clock,
-      ids,
-      timer,
-      log,
-    },
-    ...{ epochs: database.epochs(instanceUid), process: 'memory' },
+    instanceUid,
+    database: books,
+    journal: journal,
+    counterStore: createMemoryAccounts({ clock, epoch: 0 }),
+    clock,
+    ids,
+    timer,
+    log,
+    epochs: database.epochs(instanceUid),
+    process: 'memory',
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
   });
   const close = async (): Promise<void> => {
     await ledger.close();
-    await outbox.close();
+    await journal.close();
     await database.close();
   };
   return { ledger, database, close };
@@ -49,7 +49,10 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
 
 const print = (...words: ReadonlyArray<string | bigint>): unknown => writeSync(1, `${words.join(' ')}\n`);
 
-/** The output lines: `held id amount`, `grows id amount`, `grown id amount`, `settled id cost` (the client has its last byte), `released id`, `refused reason`. */
+/**
+ * The output lines: `held id amount`, `grows id amount`, `grown id amount`, `settled id cost` (the client has its last
+ * byte), `released id`, `refused reason`.
+ */
 async function spend(order: Order): Promise<never> {
   const { ledger } = openLedger(order);
   await ledger.start();

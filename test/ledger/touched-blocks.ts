@@ -39,7 +39,10 @@ interface Asked {
 
 /** In a small index some ids share a block. */
 const NEIGHBOURS = 20;
-/** Look-ups of a new entry: its existence, the entry, and its scope's charge, recount, sum and hour, each found and written. */
+/**
+ * Look-ups of a new entry: its existence, the entry, and its scope's charge, recount, sum and hour, each found and
+ * written.
+ */
 const PER_ENTRY = 10;
 const DAY = 86_400_000;
 const DAYS_30 = { start: END - 45 * DAY - 1000, end: END - 15 * DAY - 1000 };
@@ -135,7 +138,10 @@ interface PlanNode {
 /** Each row is looked up in an index, as in a large table; of a small one the planner would read all. */
 const LOOKING_UP = 'set local enable_seqscan = off; set local enable_mergejoin = off; set local enable_hashjoin = off';
 
-/** Runs all statements and rolls back. `byIndex` looks rows up in indexes even where the planner would read small tables whole. */
+/**
+ * Runs all statements and rolls back. `byIndex` looks rows up in indexes even where the planner would read small tables
+ * whole.
+ */
 export async function touchedBy(
   asked: ReadonlyArray<Asked>,
   connection: DatabaseConnection,

@@ -11,7 +11,10 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import type { Answers, Asked } from './ask-each-port.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN } from './node-process.ts';
 
-/** What makes a network of one family of a new one. IPv6 is off in two ways: without addresses, and without the protocol. */
+/**
+ * What makes a network of one family of a new one. IPv6 is off in two ways: without addresses, and without the
+ * protocol.
+ */
 const NETWORKS = {
   both: 'true',
   'IPv6 alone': 'ip -4 address flush dev lo',
@@ -46,11 +49,13 @@ describeUnless(why, 'the functions', () => {
     for (const [name, text] of Object.entries({ host: '[::1]', username: 'u', password: 'p', dbname: 'd' }))
       write(`database/${name}`, text);
     write('store/host', 'memory');
-    mkdirSync(join(folder, 'outbox'));
+    mkdirSync(join(folder, 'journal'));
     const mounts = {
       SNAPSHOT_FILE: write('snapshot.json', JSON.stringify(snapshotOf([entry('small')]))),
-      ...{ DATABASE_DIR: join(folder, 'database'), STORE_DIR: join(folder, 'store') },
-      ...{ CREDENTIALS_DIR: join(folder, 'credentials'), OUTBOX_DIR: join(folder, 'outbox') },
+      DATABASE_DIR: join(folder, 'database'),
+      STORE_DIR: join(folder, 'store'),
+      CREDENTIALS_DIR: join(folder, 'credentials'),
+      JOURNAL_DIR: join(folder, 'journal'),
     };
     const tls = { TLS_CERT_FILE: write('tls.crt', cert), TLS_KEY_FILE: write('tls.key', key) };
     const functions: ReadonlyArray<Asked> = [

@@ -1,5 +1,5 @@
-// The functions as processes with the default address, each port asked over the loopback of IPv4 and of IPv6: `node ask-each-port.ts FILE` reads which
-// functions, and prints the answers as JSON. Run it in a network of its own.
+// The functions as processes with the default address, each port asked over the loopback of IPv4 and of IPv6: `node
+// ask-each-port.ts FILE` reads which functions, and prints the answers as JSON. Run it in a network of its own.
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { get as getSecure } from 'node:https';

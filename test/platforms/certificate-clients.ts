@@ -1,4 +1,5 @@
-// Who would notice a certificate that is not trusted? An API server that asks on, one that has just started, and one connection that is kept.
+// Who would notice a certificate that is not trusted? An API server that asks on, one that has just started, and one
+// connection that is kept.
 import { Agent, request } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';

@@ -1,4 +1,5 @@
-// Does the certificate of admission come, go and come again without one failed call? On a real API server, or on the embedded one where there is none.
+// Does the certificate of admission come, go and come again without one failed call? On a real API server, or on the
+// embedded one where there is none.
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -86,7 +86,9 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
         template: {
           metadata: { annotations: expect.objectContaining({ a: 'b' }) },
           spec: {
-            ...{ imagePullSecrets: [{ name: 'own' }], nodeSelector: { disk: 'ssd' }, priorityClassName: 'high' },
+            imagePullSecrets: [{ name: 'own' }],
+            nodeSelector: { disk: 'ssd' },
+            priorityClassName: 'high',
             tolerations: [{ operator: 'Exists' }],
             containers: [
               {
@@ -266,7 +268,9 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
     );
     const [segment, RECONCILE_TOKEN] = [path, token].map((text) => Buffer.from(text, 'base64').toString());
     reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
-      ...{ KUBECONFIG: file, RECONCILE_TOKEN: RECONCILE_TOKEN ?? '', PATH_SECRETS: segment ?? '' },
+      KUBECONFIG: file,
+      RECONCILE_TOKEN: RECONCILE_TOKEN ?? '',
+      PATH_SECRETS: segment ?? '',
       ADMISSION_SERVICE: `${NAMESPACE}/admission`,
       RESYNC_AT_START: (await variablesOf('reconcile')).get('RESYNC_AT_START') ?? 'false',
     });

@@ -5,11 +5,14 @@ export function withClaude(sample: ReadonlyArray<KubeObject>): ReadonlyArray<Kub
   const small = sample.find(({ metadata }) => metadata.name === 'sample-model-small');
   const secret = { ...small, metadata: { ...small?.metadata, name: 'sample-model-claude' } } as KubeObject;
   const claude = {
-    ...{ modelName: 'sample-claude', identifier: 'sample-claude', requiresAuth: true },
+    modelName: 'sample-claude',
+    identifier: 'sample-claude',
+    requiresAuth: true,
     modelCredentials: { nameRef: 'sample-model-claude', keys: { apiKey: 'apiKey', apiBase: 'apiBase' } },
     gatewayParams: {
       model: 'anthropic/sample-small',
-      ...{ inputCostPerMillionTokens: '0.15', outputCostPerMillionTokens: '0.60' },
+      inputCostPerMillionTokens: '0.15',
+      outputCostPerMillionTokens: '0.60',
     },
   };
   const withModel = (object: KubeObject, more: unknown): KubeObject => {

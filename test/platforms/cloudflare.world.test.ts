@@ -176,7 +176,8 @@ describe('Cloudflare Workers', () => {
         expect(report).toMatchObject({ observed: { GatewayInstance: 1 }, failed: {} });
         return readyOf('GatewayInstance', 'sample');
       };
-      // A late trigger of the test before may still reach the reconcile that serves one process, and say the opposite once more.
+      // A late trigger of the test before may still reach the reconcile that serves one process, and say the opposite
+      // once more.
       const ready = await eventually(resync, (condition) => condition?.reason === 'StoreNotShared');
       expect(ready).toMatchObject({ status: 'False' });
     } finally {

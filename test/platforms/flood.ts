@@ -1,4 +1,5 @@
-// Hostile clients: `node flood.ts MILLIS PROTOCOL://HOST:PORT ...` keeps connections of every kind open to each port, and prints how many there were.
+// Hostile clients: `node flood.ts MILLIS PROTOCOL://HOST:PORT ...` keeps connections of every kind open to each port,
+// and prints how many there were.
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 

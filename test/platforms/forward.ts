@@ -1,5 +1,5 @@
-// Connections from here to there, byte for byte: `node forward.ts FROM TO [CERT KEY]`, each an address `HOST:PORT` or the path of a Unix socket. With the
-// files of a certificate TLS ends here.
+// Connections from here to there, byte for byte: `node forward.ts FROM TO [CERT KEY]`, each an address `HOST:PORT` or
+// the path of a Unix socket. With the files of a certificate TLS ends here.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';

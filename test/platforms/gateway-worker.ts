@@ -16,7 +16,9 @@ interface Around {
 
 export function gatewayWorker({ world, objects, upstash, snapshots = {} }: Around): WorkerOfTest {
   return {
-    ...{ name: 'gateway', scriptPath: join(world.folder, 'cloudflare/gateway.mjs'), services: {} },
+    name: 'gateway',
+    scriptPath: join(world.folder, 'cloudflare/gateway.mjs'),
+    services: {},
     bindings: {
       INSTANCE: 'default/sample',
       UPSTASH_REDIS_REST_URL: upstash.url,

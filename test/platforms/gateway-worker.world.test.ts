@@ -1,4 +1,5 @@
-// Do all three functions run in real workerd, with a kube-apiserver, Upstash and a PostgreSQL, and does money stay what it is there?
+// Do all three functions run in real workerd, with a kube-apiserver, Upstash and a PostgreSQL, and does money stay what
+// it is there?
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
@@ -69,12 +70,17 @@ describeUnless(missing, 'all three functions as Workers', () => {
     const scriptPath = (name: string) => join(world.folder, `cloudflare/${name}.mjs`);
     return [
       {
-        ...{ name: 'admission', scriptPath: scriptPath('admission'), services: { RECONCILE: 'reconcile' } },
+        name: 'admission',
+        scriptPath: scriptPath('admission'),
+        services: { RECONCILE: 'reconcile' },
         bindings: { ...common, PATH_SECRETS: SEGMENT },
       },
       {
-        ...{ name: 'reconcile', scriptPath: scriptPath('reconcile'), services: {} },
-        ...{ bindings: common, namespaces: { SNAPSHOTS: {} } },
+        name: 'reconcile',
+        scriptPath: scriptPath('reconcile'),
+        services: {},
+        bindings: common,
+        namespaces: { SNAPSHOTS: {} },
       },
       { ...gatewayWorker({ world, objects: withClaude(world.sample()), upstash }), isDirect: true },
     ];
@@ -83,7 +89,10 @@ describeUnless(missing, 'all three functions as Workers', () => {
   const statusOf = async (kind: string, name: string) =>
     (await world.cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
   const client = (apiKey = value, maxRetries = 0) => new OpenAI({ apiKey, baseURL: workers.direct, maxRetries });
-  /** On a busy machine the store may answer too late for a request, which is then refused for free (503) and asked again. */
+  /**
+   * On a busy machine the store may answer too late for a request, which is then refused for free (503) and asked
+   * again.
+   */
   const patient = () => client(value, 5);
   const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
   const booked = async () => {

@@ -1,4 +1,5 @@
-// The image, unpacked: every program runs in it as a user without rights, on a root file system that nobody can write to.
+// The image, unpacked: every program runs in it as a user without rights, on a root file system that nobody can write
+// to.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,8 +19,8 @@ import { startWorld, type TestWorld } from './world.ts';
 
 const why = whyNoBase ?? (process.getuid?.() === 0 ? undefined : 'only root may change its root file system');
 
-/** The folder as root file system, read only but for the outbox; `exec`, so that signals reach the program. */
-const ENTER = `mount --bind "$0" "$0" && mount -t tmpfs -o uid=${USER} tmpfs "$0/var/lib/gateway/outbox" &&
+/** The folder as root file system, read only but for the journal; `exec`, so that signals reach the program. */
+const ENTER = `mount --bind "$0" "$0" && mount -t tmpfs -o uid=${USER} tmpfs "$0/var/lib/gateway/journal" &&
 mount -o remount,ro,bind "$0" && exec chroot --userspec=${CONFIG.User} "$0" "$@"`;
 
 describeUnless(why, 'the image', () => {
@@ -35,7 +36,7 @@ describeUnless(why, 'the image', () => {
 
     expect((await run('node', ['infra/packaging/image/main.ts', '--folder', root])).stderr).toBe('');
 
-    mkdirSync(join(root, 'var/lib/gateway/outbox'), { recursive: true });
+    mkdirSync(join(root, 'var/lib/gateway/journal'), { recursive: true });
     world = await startWorld(await sharedPostgres());
 
     await world.apply(world.sample());
@@ -51,8 +52,14 @@ describeUnless(why, 'the image', () => {
   const start = (name: string, more: Readonly<Record<string, string>> = {}) => {
     const program = ['node', `${CONFIG.WorkingDir}/dist/node/${name}.mjs`];
     const env = {
-      ...{ ...CONFIG.Env, PATH: `${CONFIG.Env.PATH}:/usr/sbin:/sbin`, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' },
-      ...{ HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', KUBECONFIG: '/tmp/kubeconfig', ...more },
+      ...CONFIG.Env,
+      PATH: `${CONFIG.Env.PATH}:/usr/sbin:/sbin`,
+      NODE_DEBUG_NATIVE: 'COMPILE_CACHE',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      METRICS_PORT: '0',
+      KUBECONFIG: '/tmp/kubeconfig',
+      ...more,
     };
     const child = startChild('unshare', ['--mount', 'sh', '-c', ENTER, root, ...program], { env });
     children.push(child);

@@ -1,4 +1,5 @@
-// A kubelet for Jobs, as far as Helm's hooks need one: it runs their programs with the rights of their accounts, and says how they ended.
+// A kubelet for Jobs, as far as Helm's hooks need one: it runs their programs with the rights of their accounts, and
+// says how they ended.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';

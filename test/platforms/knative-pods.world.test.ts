@@ -1,4 +1,5 @@
-// Knative as it is, on a real node: Serving with activator, autoscaler and queue-proxy, Eventing with its adapters, Envoy as ingress.
+// Knative as it is, on a real node: Serving with activator, autoscaler and queue-proxy, Eventing with its adapters,
+// Envoy as ingress.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -215,8 +216,8 @@ describeUnless(why, 'Knative on real Pods', () => {
 });
 
 /**
- * The HTTPS route of admission, which `auto-tls` or a load balancer gives elsewhere: Knative says https, the node resolves the name, and TLS ends there with
- * a certificate that the API server's system trusts.
+ * The HTTPS route of admission, which `auto-tls` or a load balancer gives elsewhere: Knative says https, the node
+ * resolves the name, and TLS ends there with a certificate that the API server's system trusts.
  */
 async function setUpRoute({ rig, folder }: RealNode, ingress: string): Promise<void> {
   const patch = (map: string, data: object) =>
@@ -247,7 +248,8 @@ async function setUpRoute({ rig, folder }: RealNode, ingress: string): Promise<v
 /** The page's PingSource with the token. */
 function pingSourceWith(token: string): object {
   return {
-    ...{ apiVersion: 'sources.knative.dev/v1', kind: 'PingSource' },
+    apiVersion: 'sources.knative.dev/v1',
+    kind: 'PingSource',
     metadata: { name: 'every-minute', namespace: 'gateway-operator' },
     spec: {
       schedule: '* * * * *',

@@ -177,7 +177,8 @@ describeUnless(why, 'plain Kubernetes', () => {
         PATH_SECRETS: path,
       });
       closing.push(() => reconcile.stop());
-      // The first run issues the certificate that admission waits for, and has both configurations trust it; the kubelet mounts it.
+      // The first run issues the certificate that admission waits for, and has both configurations trust it; the
+      // kubelet mounts it.
       const { failed, certificate } = await resync();
       expect(failed).toEqual({});
       expect(certificate?.actions.filter((action) => action === 'TrustAuthorities')).toHaveLength(2);

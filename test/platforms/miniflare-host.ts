@@ -1,4 +1,5 @@
-// The process in which miniflare runs the Workers: started with NODE_EXTRA_CA_CERTS, without which workerd trusts no private CA.
+// The process in which miniflare runs the Workers: started with NODE_EXTRA_CA_CERTS, without which workerd trusts no
+// private CA.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { Log, LogLevel, Miniflare } from 'miniflare';

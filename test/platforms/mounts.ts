@@ -1,4 +1,5 @@
-// What does the kubelet make of the Pods that reconcile asks for? The same files, from a cluster, in a folder; and the same environment.
+// What does the kubelet make of the Pods that reconcile asks for? The same files, from a cluster, in a folder; and the
+// same environment.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
@@ -11,7 +12,7 @@ export interface Mounts {
   readonly CREDENTIALS_DIR: string;
   readonly DATABASE_DIR: string;
   readonly STORE_DIR: string;
-  readonly OUTBOX_DIR: string;
+  readonly JOURNAL_DIR: string;
 }
 
 interface Items {
@@ -35,7 +36,10 @@ interface Pod {
   }>;
 }
 
-/** Mounts what the Pods of the sample's gateway ask for, below `folder`; answers the environment of its container, moved there. */
+/**
+ * Mounts what the Pods of the sample's gateway ask for, below `folder`; answers the environment of its container, moved
+ * there.
+ */
 export async function mountSample(cluster: Cluster, folder: string): Promise<Mounts> {
   const { volumes, containers } = await podOf(cluster);
   const [container] = containers;

@@ -213,7 +213,7 @@ describe('the Node bundles', () => {
       await eventually(tryIt, (said) => said === 'paid');
     });
 
-    test('after kill -9 the next process books what the outbox holds, once, and serves on', async () => {
+    test('after kill -9 the next process books what the journal holds, once, and serves on', async () => {
       await pay();
       expect(await gateway.stop('SIGKILL')).toBe(null);
       gateway = await startNode(bundle('gateway'), { ...mounts });
@@ -237,9 +237,9 @@ describe('the Node bundles', () => {
       const away = join(world.folder, 'away');
       cpSync(mounts.DATABASE_DIR, away, { recursive: true });
       writeFileSync(join(away, 'port'), '1');
-      const OUTBOX_DIR = join(world.folder, 'outbox-away');
-      mkdirSync(OUTBOX_DIR);
-      const started = await startNode(bundle('gateway'), { ...mounts, OUTBOX_DIR, DATABASE_DIR: away });
+      const JOURNAL_DIR = join(world.folder, 'journal-away');
+      mkdirSync(JOURNAL_DIR);
+      const started = await startNode(bundle('gateway'), { ...mounts, JOURNAL_DIR, DATABASE_DIR: away });
       const said = started.printed();
       expect(said.indexOf('the ledger does not start yet')).toBeGreaterThan(-1);
       expect(said.indexOf('the ledger does not start yet')).toBeLessThan(said.indexOf('"message":"listening"'));
@@ -260,7 +260,7 @@ describe('the Node bundles', () => {
       const store = await startStore();
       onTestFinished(store.stop);
       cpSync(mounts.DATABASE_DIR, join(folder, 'database'), { recursive: true });
-      for (const part of ['store', 'outbox']) mkdirSync(join(folder, part), { recursive: true });
+      for (const part of ['store', 'journal']) mkdirSync(join(folder, part), { recursive: true });
       const { host, port } = store.connection;
       /** A connection to there that can fall silent: `host:port` here. */
       const silences: Child[] = [];
@@ -281,7 +281,7 @@ describe('the Node bundles', () => {
         ...mounts,
         DATABASE_DIR: join(folder, 'database'),
         STORE_DIR: join(folder, 'store'),
-        OUTBOX_DIR: join(folder, 'outbox'),
+        JOURNAL_DIR: join(folder, 'journal'),
       });
       await new OpenAI({ apiKey: value, baseURL: silenced.url }).chat.completions.create(ask);
       for (const child of silences) child.signal('SIGSTOP');

@@ -1,4 +1,5 @@
-// The page's ways to reach a gateway from outside, taken by a real API server: the Ingress, and the HTTPRoute with the CRDs of Gateway API.
+// The page's ways to reach a gateway from outside, taken by a real API server: the Ingress, and the HTTPRoute with the
+// CRDs of Gateway API.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -286,7 +286,7 @@ describeUnless(why, 'real Pods', () => {
       const ends = await reading;
       const cut = ends.filter((end) => end === 'cut').length;
       expect(cut).toBeGreaterThan(0);
-      // The successor on the same outbox books what was settled, and charges each open hold whole.
+      // The successor on the same journal books what was settled, and charges each open hold whole.
       const whole = before.settled + ends.length - cut;
       const after = await eventually(
         node.booked,

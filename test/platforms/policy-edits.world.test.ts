@@ -55,9 +55,14 @@ const IN_FORCE = 12_000;
 
 const keys = resourceOf('VirtualKey');
 const keyOf = ({ name, spec }: Edit) => ({
-  ...{ apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', metadata: { name, namespace: 'default' } },
+  apiVersion: 'auth.gateway-operator.dev/v1alpha1',
+  kind: 'VirtualKey',
+  metadata: { name, namespace: 'default' },
   spec: {
-    ...{ keyAlias: name, maxBudget: '10', budgetDuration: '30d', ...spec },
+    keyAlias: name,
+    maxBudget: '10',
+    budgetDuration: '30d',
+    ...spec,
     connectionRef: { instanceRef: { name: 'sample', namespace: 'default' } },
   },
 });

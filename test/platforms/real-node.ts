@@ -56,7 +56,11 @@ export async function startRealNode(): Promise<RealNode> {
   await rig.publish('upstream', 80, Number(new URL(upstream.url).port), NAMESPACES);
   const notes: string[] = [];
   return {
-    ...{ rig, folder, desk: deskIn(folder), database, upstream },
+    rig,
+    folder,
+    desk: deskIn(folder),
+    database,
+    upstream,
     note: (line) => void notes.push(line),
     async keyIn(namespace, secret) {
       const value = await rig.kubectl(`-n ${namespace} get secret ${secret} -o jsonpath={.data.key}`);

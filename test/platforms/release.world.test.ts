@@ -1,4 +1,5 @@
-// The last release and this version, one after the other and back, on the same cluster and database: keys work, and their spend continues.
+// The last release and this version, one after the other and back, on the same cluster and database: keys work, and
+// their spend continues.
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -41,7 +42,10 @@ describeUnless(missing, `this version and ${release}`, () => {
     const key = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'example-service');
     return (key?.status as { readonly keyValue?: string } | undefined)?.keyValue;
   };
-  /** Pays one call on a gateway of this version, which has the mounts and the outbox of the previous one; answers the spend after it. */
+  /**
+   * Pays one call on a gateway of this version, which has the mounts and the journal of the previous one; answers the
+   * spend after it.
+   */
   const pay = async (version: keyof typeof versions): Promise<number> => {
     const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
     const gateway = await startNode(join(versions[version], 'node/gateway.mjs'), { ...mounts });

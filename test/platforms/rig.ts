@@ -1,4 +1,5 @@
-// A real node for tests: containerd, kubelet, scheduler and kube-proxy in namespaces of their own, by the test kit that GATEWAY_OPERATOR_RIG names.
+// A real node for tests: containerd, kubelet, scheduler and kube-proxy in namespaces of their own, by the test kit that
+// GATEWAY_OPERATOR_RIG names.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -124,7 +125,9 @@ export async function startRig(): Promise<Rig> {
 function toNode(name: string, namespace: string, port: number, to: number): object {
   const service = { apiVersion: 'v1', kind: 'Service', metadata: { name, namespace }, spec: { ports: [{ port }] } };
   const slice = {
-    ...{ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', addressType: 'IPv4' },
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    addressType: 'IPv4',
     metadata: { name, namespace, labels: { 'kubernetes.io/service-name': name } },
     ports: [{ port: to }],
     endpoints: [{ addresses: [NODE], conditions: { ready: true } }],

@@ -1,4 +1,5 @@
-// What does a collector get of the real processes? All three functions as their bundles, one trace from a review to its reconciliation, and nothing secret.
+// What does a collector get of the real processes? All three functions as their bundles, one trace from a review to its
+// reconciliation, and nothing secret.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,5 @@
-// Do Knative's own sources, as they are, make reconcile look? Its PingSource and ApiServerSource adapters, and admission's triggers, against real processes.
+// Do Knative's own sources, as they are, make reconcile look? Its PingSource and ApiServerSource adapters, and
+// admission's triggers, against real processes.
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -119,7 +120,10 @@ describeUnless(why, 'triggers on Knative', () => {
   };
   const patience = 90_000;
 
-  /** The adapter posts what changes after its watch began: not what it finds then, and nothing says when that was. So change it again until it is seen. */
+  /**
+   * The adapter posts what changes after its watch began: not what it finds then, and nothing says when that was. So
+   * change it again until it is seen.
+   */
   const touchUntil = (kind: string, name: string, isSeen: () => Promise<boolean>) => {
     let touches = 0;
     const look = async () => {

@@ -14,7 +14,7 @@ export interface TwoGateways {
 /** A Redis with a password, as instances have one. */
 export const startStore = (): Promise<TestRedis> => startRedis(['--requirepass', 'secret'], 'secret');
 
-/** The bundle twice on one Redis, with an outbox each below `folder`. */
+/** The bundle twice on one Redis, with a journal each below `folder`. */
 export async function startTwoGateways(
   bundle: string,
   mounts: Mounts,
@@ -25,9 +25,9 @@ export async function startTwoGateways(
   const { host, port, password } = store.connection;
   const start = async (name: string) => {
     const at = (...names: string[]) => join(folder, name, ...names);
-    for (const part of ['store', 'outbox']) mkdirSync(at(part), { recursive: true });
+    for (const part of ['store', 'journal']) mkdirSync(at(part), { recursive: true });
     for (const [file, text] of Object.entries({ host, port, password })) writeFileSync(at('store', file), `${text}`);
-    return startNode(bundle, { ...mounts, STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') });
+    return startNode(bundle, { ...mounts, STORE_DIR: at('store'), JOURNAL_DIR: at('journal') });
   };
   return { both: await Promise.all([start('first'), start('second')]), stopStore: store.stop };
 }

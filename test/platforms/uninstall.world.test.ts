@@ -1,4 +1,5 @@
-// Removing the operator, in the order of docs/operations.md and in naive ones: nothing sticks, and nothing is left to be found by hand.
+// Removing the operator, in the order of docs/operations.md and in naive ones: nothing sticks, and nothing is left to
+// be found by hand.
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';

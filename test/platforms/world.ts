@@ -1,4 +1,5 @@
-// What do the platforms' entry points stand on in tests? A cluster with our kinds, a real PostgreSQL, a sample upstream.
+// What do the platforms' entry points stand on in tests? A cluster with our kinds, a real PostgreSQL, a sample
+// upstream.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
@@ -38,7 +39,10 @@ export interface TestWorld {
   stop(): Promise<void>;
 }
 
-/** PostgreSQL and the API server (the given ones, or one of its own and the embedded one) and the sample upstream: no function runs yet. */
+/**
+ * PostgreSQL and the API server (the given ones, or one of its own and the embedded one) and the sample upstream: no
+ * function runs yet.
+ */
 export async function startWorld(given?: WorldPostgres, cluster = startCluster('embedded')): Promise<TestWorld> {
   const postgres: WorldPostgres = given ?? (await startPostgres());
   const database = await postgres.createDatabase();

@@ -34,18 +34,19 @@ export const WRONG_ENVIRONMENTS: ReadonlyArray<[string, Environment, ReadonlyArr
   [
     'gateway',
     {
-      ...{ PORT: '-1', LOG_LEVEL: 'x' },
+      PORT: '-1',
+      LOG_LEVEL: 'x',
       SNAPSHOT_FILE: '/nowhere/snapshot.json',
       DATABASE_DIR: '/nowhere/db',
       STORE_DIR: '/nowhere/store',
-      OUTBOX_DIR: '/nowhere/outbox',
+      JOURNAL_DIR: '/nowhere/journal',
     },
     [
       ...['PORT="-1": is not a port', 'LOG_LEVEL="x"'],
       'SNAPSHOT_FILE="/nowhere/snapshot.json"',
       'DATABASE_DIR="/nowhere/db"',
       'STORE_DIR="/nowhere/store": host is not there',
-      'OUTBOX_DIR="/nowhere/outbox"',
+      'JOURNAL_DIR="/nowhere/journal"',
     ],
   ],
 ];

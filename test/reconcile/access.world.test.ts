@@ -1,4 +1,5 @@
-// Is what access.yaml grants to reconcile enough, and is nothing of it too much? Asked of a real API server, as that service account.
+// Is what access.yaml grants to reconcile enough, and is nothing of it too much? Asked of a real API server, as that
+// service account.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,5 @@
-// What does a test of admission's certificate stand on? A cluster in memory, real certificates, and somebody who watches.
+// What does a test of admission's certificate stand on? A cluster in memory, real certificates, and somebody who
+// watches.
 
 import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
@@ -51,7 +52,10 @@ export interface CertificateHarness {
   serving(): Pair | undefined;
   editSecret(patch: Readonly<Record<string, unknown>>): Promise<void>;
   removeSecret(): Promise<void>;
-  /** What API servers say of a Pod that shows what the Secret held a while ago: asked before every call, and here. Empty: all is well. */
+  /**
+   * What API servers say of a Pod that shows what the Secret held a while ago: asked before every call, and here.
+   * Empty: all is well.
+   */
   complaints(): ReadonlyArray<string>;
   /** What was said so far was somebody else's doing. */
   forgive(): void;
@@ -205,7 +209,10 @@ const pairs = new Map<string, Promise<Pair>>();
 const inspected = new Map<string, ReturnType<Issuer['inspect']>>();
 const bundles = new Map<string, ReadonlyArray<string>>();
 
-/** Hundreds of harnesses live through the same hours: the n-th pair of an order is the same in each of them, and judged once. */
+/**
+ * Hundreds of harnesses live through the same hours: the n-th pair of an order is the same in each of them, and judged
+ * once.
+ */
 function remembering(onIssue: () => void): Issuer {
   const orders = new Map<string, number>();
   const counted = (order: object) => {

@@ -82,13 +82,18 @@ export interface Harness {
   works(value: string | undefined, instance?: string): Promise<boolean>;
   /** Of all that holds one on the instance `main`. */
   aliases(): Promise<ReadonlyArray<string>>;
-  /** Books a charge to the scope with this alias, in its current window; and to its budget for the model, if it has one. */
+  /**
+   * Books a charge to the scope with this alias, in its current window; and to its budget for the model, if it has one.
+   */
   spend(alias: string, dollars: string, model?: string): Promise<void>;
   /** Reasons of the events about an object, in the order of their creation. */
   events(name: string): ReadonlyArray<string>;
   /** Writes to the cluster in memory so far; an apply that changed nothing is none. */
   writes(): number;
-  /** Of all keys and passwords that were in Secrets so far, those that its cluster, its reports, plans, logs or metrics show. */
+  /**
+   * Of all keys and passwords that were in Secrets so far, those that its cluster, its reports, plans, logs or metrics
+   * show.
+   */
   shown(): Promise<ReadonlyArray<string>>;
 }
 
@@ -334,7 +339,10 @@ function counter() {
   };
 }
 
-/** Fails if a condition or an event is not as the table of reasons has it. Reasons without a row are names of rules, and words of controllers. */
+/**
+ * Fails if a condition or an event is not as the table of reasons has it. Reasons without a row are names of rules, and
+ * words of controllers.
+ */
 function checkReasons(objects: ReadonlyArray<KubeObject>): void {
   for (const { kind, metadata, status, ...event } of objects) {
     const conditions =

@@ -53,7 +53,9 @@ export const makeInstance = (spec: object = {}, name = 'main', namespace = 'defa
         gatewayParams: { model: 'openai/small', inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '2' },
       },
       {
-        ...{ modelName: 'free', identifier: 'free', requiresAuth: false },
+        modelName: 'free',
+        identifier: 'free',
+        requiresAuth: false,
         gatewayParams: { model: 'ollama/free', inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' },
       },
     ],

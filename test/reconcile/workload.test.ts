@@ -94,8 +94,13 @@ test('another snapshot is another template, so Pods are rolled', () => {
   const first = build('Deployment');
   const instance = instanceOf({});
   const next = wantedParts('Deployment', {
-    ...{ instance, snapshot: { hash: 'def', name: 'main-def' }, store: 'redis', connections: '7.8' },
-    ...{ image: IMAGE, pullSecrets: [], version: '0.1.0' },
+    instance,
+    snapshot: { hash: 'def', name: 'main-def' },
+    store: 'redis',
+    connections: '7.8',
+    image: IMAGE,
+    pullSecrets: [],
+    version: '0.1.0',
   });
   const changed = next.filter((one, place) => JSON.stringify(one) !== JSON.stringify(first[place]));
   expect(changed.map(({ part }) => part)).toEqual(['Deployment']);

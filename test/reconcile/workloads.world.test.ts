@@ -1,4 +1,5 @@
-// Does what reconcile makes for a gateway come up where controllers run it, and does an API server keep it as it was written?
+// Does what reconcile makes for a gateway come up where controllers run it, and does an API server keep it as it was
+// written?
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

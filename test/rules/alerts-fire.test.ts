@@ -1,4 +1,5 @@
-// Alerts that fire: one bad scene raises each, in Prometheus' own rule tests, on series as the functions expose them, and names what it is about.
+// Alerts that fire: one bad scene raises each, in Prometheus' own rule tests, on series as the functions expose them,
+// and names what it is about.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -125,7 +126,9 @@ function toText({ annotations }: Rule, labels: Readonly<Record<string, string>>,
   return Object.fromEntries(Object.entries(annotations).map(([name, template]) => [name, text(template)]));
 }
 
-/** What the alert says of its scene: the labels of the one series that the scene changes, and the rendered annotations. */
+/**
+ * What the alert says of its scene: the labels of the one series that the scene changes, and the rendered annotations.
+ */
 function toExpected(rule: Rule) {
   const [parts, before] = [createFresh(), new Map(linesOf(createFresh().metrics))];
   const { play, value } = SCENES[rule.alert] ?? expect.fail(`${rule.alert} has no scene`);

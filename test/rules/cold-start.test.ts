@@ -30,7 +30,9 @@ beforeAll(async () => {
   inputs = metafile.inputs;
 });
 
-/** Every module that is read at start, and which other imports it: what `import()` reaches is loaded when it is needed. */
+/**
+ * Every module that is read at start, and which other imports it: what `import()` reaches is loaded when it is needed.
+ */
 function readAtStart(entry: string): ReadonlyMap<string, string> {
   expect(inputs).toHaveProperty([entry]);
   const importers = new Map([[entry, '']]);

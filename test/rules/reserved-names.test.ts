@@ -25,7 +25,8 @@ test('the list has every project that it must be compared with', () => {
   expect(theirs.length).toBeGreaterThan(130);
 });
 
-// kubectl expands a category before it looks for a name: one of our categories that is a name of theirs takes their resource away.
+// kubectl expands a category before it looks for a name: one of our categories that is a name of theirs takes their
+// resource away.
 test('kubectl finds none of our resources by a name or category of Kubernetes, Gateway API, Knative, Istio, KServe or cert-manager', () => {
   const taken = new Map(
     theirs.flatMap(([path, { names, categories }]) => [...names, ...categories].map((name) => [name, path])),

@@ -1,6 +1,6 @@
-// A program that counts the steps of scenarios for n and for 2n: `node count.ts SCENARIOS`. Steps are how often each block of `functions` and
-// `crds` ran, as V8 counts it: no clock, so a busy machine changes nothing. V8 counts blocks of what is compiled after the start alone, hence
-// a program of its own.
+// A program that counts the steps of scenarios for n and for 2n: `node count.ts SCENARIOS`. Steps are how often each
+// block of `functions` and `crds` ran, as V8 counts it: no clock, so a busy machine changes nothing. V8 counts blocks
+// of what is compiled after the start alone, hence a program of its own.
 import { Session } from 'node:inspector/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

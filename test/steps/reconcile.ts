@@ -54,7 +54,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       const name = (index: number, end: string) => `${'m'.repeat(58)}${end}${index}`;
       const served = (end: string) =>
         numbers(n * 8).map((index) => ({
-          ...{ modelName: name(index, end), identifier: `${index}`, requiresAuth: false },
+          modelName: name(index, end),
+          identifier: `${index}`,
+          requiresAuth: false,
           gatewayParams: { model: 'ollama/free', inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' },
         }));
       const models = numbers(8).map((index) => name(index, 'a'));
@@ -76,7 +78,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     n: 200,
     prepare: async (n) => {
       const models = numbers(n).map((index) => ({
-        ...{ modelName: `m${index}`, identifier: `m${index}`, requiresAuth: true },
+        modelName: `m${index}`,
+        identifier: `m${index}`,
+        requiresAuth: true,
         modelCredentials: { nameRef: `none-${index}`, keys: { apiKey: 'apiKey' } },
         gatewayParams: { model: `openroute${index}/m` },
       }));

@@ -1,4 +1,5 @@
-// How does the work of a review and of a run grow with objects of the largest sizes that are accepted? In proportion, whatever their author chose.
+// How does the work of a review and of a run grow with objects of the largest sizes that are accepted? In proportion,
+// whatever their author chose.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { run } from '../support/child.ts';

@@ -43,7 +43,10 @@ export interface ControlPlaneParts {
   readonly plugins?: readonly string[];
 }
 
-/** Starts etcd and kube-apiserver from KUBEBUILDER_ASSETS, and the named controllers. Takes about three seconds: call it once per test file. */
+/**
+ * Starts etcd and kube-apiserver from KUBEBUILDER_ASSETS, and the named controllers. Takes about three seconds: call it
+ * once per test file.
+ */
 export async function startControlPlane({
   controllers = [],
   plugins = [],

@@ -5,7 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 const TIMEOUT = 30_000;
 const MAX_PAUSE = 100;
 
-/** Polls until the condition is true, and returns the value; fails with the last value. A poll that throws fails immediately. */
+/**
+ * Polls until the condition is true, and returns the value; fails with the last value. A poll that throws fails
+ * immediately.
+ */
 export async function eventually<T>(
   look: () => T | Promise<T>,
   is: (seen: T) => boolean,

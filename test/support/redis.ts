@@ -34,7 +34,10 @@ function programHere(): string | undefined {
   return PROGRAMS.find((program) => spawnSync(program, ['--version']).status === 0);
 }
 
-/** `more`: further settings as on the command line, e.g. `['--requirepass', 'secret']`. Nothing is kept on disk by default. */
+/**
+ * `more`: further settings as on the command line, e.g. `['--requirepass', 'secret']`. Nothing is kept on disk by
+ * default.
+ */
 export async function startRedis(more: ReadonlyArray<string> = [], password = ''): Promise<TestRedis> {
   const program = programHere();
   if (program === undefined) throw new Error(whyNoRedis());

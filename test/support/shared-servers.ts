@@ -1,5 +1,5 @@
-// Servers shared by a whole run: one PostgreSQL, one kube-apiserver, one build of the bundles. A test file takes a database or a
-// namespace of its own there. A file that kills, freezes or configures a server starts its own.
+// Servers shared by a whole run: one PostgreSQL, one kube-apiserver, one build of the bundles. A test file takes a
+// database or a namespace of its own there. A file that kills, freezes or configures a server starts its own.
 import { randomBytes } from 'node:crypto';
 import { symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -46,7 +46,10 @@ export async function sharedPostgres(): Promise<SharedPostgres> {
   };
 }
 
-/** The shared API server, without controllers. Each test file defines its own kinds there, and none sets a webhook or a role. */
+/**
+ * The shared API server, without controllers. Each test file defines its own kinds there, and none sets a webhook or a
+ * role.
+ */
 export async function sharedControlPlane(): Promise<SharedControlPlane> {
   const plane = await ask<Omit<SharedControlPlane, 'call'>>('control-plane');
   return { ...plane, call: caller(plane.url, plane.token, plane.ca) };

@@ -122,17 +122,24 @@ function launch(args: ReadonlyArray<string>): Child {
 
 /** A model entry `slow`: the sample upstream replies after a second, for several more. */
 export const slowModel = ({ upstream }: Pick<Endpoints, 'upstream'>) => ({
-  ...{ modelName: 'slow', identifier: 'slow', requiresAuth: false },
+  modelName: 'slow',
+  identifier: 'slow',
+  requiresAuth: false,
   gatewayParams: {
-    ...{ model: 'openai/slow', apiBase: `${upstream}/v1` },
-    ...{ inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' },
+    model: 'openai/slow',
+    apiBase: `${upstream}/v1`,
+    inputCostPerMillionTokens: '1',
+    outputCostPerMillionTokens: '1',
   },
 });
 
 /** A request that the sample's key may send. */
 export const ASK = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
 
-/** The answer to that request, or to the same of another model: 200 where it is paid, else the status and the code of the refusal. */
+/**
+ * The answer to that request, or to the same of another model: 200 where it is paid, else the status and the code of
+ * the refusal.
+ */
 export const answerTo = (openai: OpenAI, model = ASK.model): Promise<string> =>
   openai.chat.completions.create({ ...ASK, model }).then(
     () => '200',

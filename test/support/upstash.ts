@@ -14,7 +14,10 @@ export interface TestUpstash {
   stop(): void;
 }
 
-/** Serves one command as Upstash's REST API does: a JSON array in, `result` or `error` out (upstash.com/docs/redis/features/restapi). */
+/**
+ * Serves one command as Upstash's REST API does: a JSON array in, `result` or `error` out
+ * (upstash.com/docs/redis/features/restapi).
+ */
 export async function startUpstash({ connection }: Pick<TestRedis, 'connection'>): Promise<TestUpstash> {
   const redis = new Redis({ host: connection.host, port: connection.port, protocol: 2 });
   // The Redis may be killed: the next command reports it.

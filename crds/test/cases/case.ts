@@ -1,5 +1,6 @@
 // A case of validation: an object, and the violations that it has.
-// Written by hand; crds/test/validate.test.ts, infra/packaging/manifests/test/crds.test.ts (embedded cluster) and test/crds/crds.world.test.ts (real API server) agree.
+// Written by hand; crds/test/validate.test.ts, infra/packaging/manifests/test/crds.test.ts (embedded cluster) and
+// test/crds/crds.world.test.ts (real API server) agree.
 import type { KindName } from '../../kinds/kinds.ts';
 
 export interface Case {

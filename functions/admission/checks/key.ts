@@ -24,7 +24,10 @@ export const timeZoneKnown: Check<VirtualKeySpec> = ({ spec: { budgetTimeZone: v
   ];
 };
 
-/** Budgets of two equally long windows, or of a shorter window with more money than the main one, are mistakes that would look like limits. */
+/**
+ * Budgets of two equally long windows, or of a shorter window with more money than the main one, are mistakes that
+ * would look like limits.
+ */
 export const windowBudgets: Check<VirtualKeySpec, MemberFacts> = ({ spec }) => {
   const { maxBudget, budgetDuration, budgets = [] } = spec;
   const lengths = [budgetDuration, ...budgets.map((one) => one.budgetDuration)].map(secondsOf);

@@ -1,4 +1,5 @@
-// What is read of a body, and what waits for what: counted here, and in real memory in test/admission/memory.world.test.ts.
+// What is read of a body, and what waits for what: counted here, and in real memory in
+// test/admission/memory.world.test.ts.
 import { describe, expect, test } from 'vitest';
 import { type Body, createBodyReader, MAX_BODY } from '../body.ts';
 

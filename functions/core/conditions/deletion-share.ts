@@ -3,7 +3,9 @@
 /** A quarter. */
 export const DEFAULT_SHARE = 25;
 
-/** Whole per cent from 0 (nothing but the ten that are never too many) to 100 (everything); undefined for anything else. */
+/**
+ * Whole per cent from 0 (nothing but the ten that are never too many) to 100 (everything); undefined for anything else.
+ */
 export function parseShare(text: string): number | undefined {
   const [, digits] = /^([0-9]{1,3})%$/.exec(text) ?? [];
   const share = digits === undefined ? undefined : Number(digits);

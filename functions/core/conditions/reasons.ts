@@ -28,11 +28,15 @@ interface ReasonRow {
   /** The object is not ready, and the reconciler has nothing left to do for it. */
   readonly isConverged?: true;
   /**
-   * The cause is in the spec, the instance, its database, the User or the Teams. A Secret that was read is not read again until its turn, or
-   * until something of the VirtualKey changes (DESIGN 6, law 8). Absent: the cause may be in the Secret of the VirtualKey, so each resync reads it.
+   * The cause is in the spec, the instance, its database, the User or the Teams. A Secret that was read is not read
+   * again until its turn, or until something of the VirtualKey changes (DESIGN 6, law 8). Absent: the cause may be in
+   * the Secret of the VirtualKey, so each resync reads it.
    */
   readonly isOutsideSecret?: true;
-  /** The text for clients of the gateway, whose VirtualKey is blocked for this reason. Absent: they get the text of an error code (docs/errors.md). */
+  /**
+   * The text for clients of the gateway, whose VirtualKey is blocked for this reason. Absent: they get the text of an
+   * error code (docs/errors.md).
+   */
   readonly clientText?: string;
   /** The page that explains the reason, below docs/. */
   readonly page: string;
@@ -52,7 +56,10 @@ const SECRETS = {
 const WORKLOAD = { ...CAUSE, conditions: { Ready: 'False', WorkloadReady: 'False' } } as const;
 const MODELS = { ...CAUSE, conditions: { Ready: 'False', ModelsReady: 'False' } } as const;
 
-/** The table. A VirtualKey, User or Team is not ready for the first of its causes in this order. A reason without a row does not compile. */
+/**
+ * The table. A VirtualKey, User or Team is not ready for the first of its causes in this order. A reason without a row
+ * does not compile.
+ */
 const TABLE = {
   Ready: {
     conditions: {
@@ -67,15 +74,19 @@ const TABLE = {
     page: 'quickstart.md',
   },
   Deleting: {
-    ...{ ...CAUSE, conditions: ACCESS.conditions },
+    ...CAUSE,
+    conditions: ACCESS.conditions,
     text: 'The object is being deleted, and the message shows what the deletion waits for.',
     page: 'operations.md#removing-the-operator',
   },
   InvalidSpec: {
     ...CAUSE,
     conditions: {
-      ...{ Ready: 'False', DatabaseReady: 'Unknown', StoreReady: 'Unknown' },
-      ...{ WorkloadReady: 'Unknown', ModelsReady: 'Unknown' },
+      Ready: 'False',
+      DatabaseReady: 'Unknown',
+      StoreReady: 'Unknown',
+      WorkloadReady: 'Unknown',
+      ModelsReady: 'Unknown',
     },
     text: 'The spec cannot be read; an older CRD accepted it. Correct the fields that the message names.',
     page: 'admission.md#while-the-function-is-down',
@@ -101,27 +112,33 @@ const TABLE = {
     page: 'keys.md#retained-keys',
   },
   ReconcileFailed: {
-    ...{ ...CAUSE, conditions: ACCESS.conditions },
+    ...CAUSE,
+    conditions: ACCESS.conditions,
     text: 'An action of the reconciler failed; the message has the cause. The next resync tries again.',
     page: 'operations.md',
   },
   DatabaseUnreachable: {
-    ...{ ...DATABASE, conditions: { ...DATABASE.conditions, ModelsReady: 'Unknown' }, isOutsideSecret: true },
+    ...DATABASE,
+    conditions: { ...DATABASE.conditions, ModelsReady: 'Unknown' },
+    isOutsideSecret: true,
     text: 'PostgreSQL refused or did not answer. The message says what to check.',
     page: 'operations.md#the-database',
   },
   DatabaseNotMigrated: {
-    ...{ ...DATABASE, isOutsideSecret: true },
+    ...DATABASE,
+    isOutsideSecret: true,
     text: 'PostgreSQL answers, but the schema or the instance could not be created in it.',
     page: 'operations.md#the-database',
   },
   LedgerNotAdopted: {
-    ...{ ...DATABASE, isOutsideSecret: true },
+    ...DATABASE,
+    isOutsideSecret: true,
     text: 'The annotation `adopt-ledger` names a ledger that cannot be adopted. Correct it, or remove it.',
     page: 'keys.md#an-instance-that-is-created-again',
   },
   Pending: {
-    ...{ ...CAUSE, conditions: ACCESS.conditions },
+    ...CAUSE,
+    conditions: ACCESS.conditions,
     text: 'The reconciler has not finished yet; the next resync continues.',
     page: 'operations.md',
   },
@@ -207,22 +224,28 @@ const TABLE = {
     page: 'keys.md',
   },
   Blocked: {
-    ...{ ...OUTSIDE_SECRET, isConverged: true },
+    ...OUTSIDE_SECRET,
+    isConverged: true,
     text: '`spec.blocked` is true on the VirtualKey, its User or one of its Teams.',
     page: 'errors.md',
   },
   Expired: {
-    ...{ ...OUTSIDE_SECRET, conditions: { Ready: 'False', Rotation: 'False' }, isConverged: true },
+    ...OUTSIDE_SECRET,
+    conditions: { Ready: 'False', Rotation: 'False' },
+    isConverged: true,
     text: 'The lifetime of the VirtualKey is over. Lengthen or clear `spec.duration`.',
     page: 'keys.md#rotation',
   },
   BudgetExceeded: {
-    ...{ ...OUTSIDE_SECRET, conditions: MODELS.conditions, isConverged: true },
+    ...OUTSIDE_SECRET,
+    conditions: MODELS.conditions,
+    isConverged: true,
     text: 'A budget is spent. Raise `spec.maxBudget`, or wait for the end of its window.',
     page: 'errors.md#budgets',
   },
   ModelNotServed: {
-    ...{ ...OUTSIDE_SECRET, conditions: MODELS.conditions },
+    ...OUTSIDE_SECRET,
+    conditions: MODELS.conditions,
     text: 'The instance has no model entry for a model of the list. Correct the name, or add a model entry.',
     page: 'admission.md#while-the-function-is-down',
   },
@@ -277,7 +300,8 @@ const TABLE = {
     page: 'kubernetes.md',
   },
   WorkloadRefused: {
-    ...{ ...WORKLOAD, isOutsideSecret: true },
+    ...WORKLOAD,
+    isOutsideSecret: true,
     text: 'The API server refused an object of the workload; the message has its words.',
     page: 'operations.md#gateways',
   },
@@ -322,7 +346,8 @@ const TABLE = {
     page: 'operations.md#the-database',
   },
   TooManyDeletions: {
-    ...{ conditions: { DeletionsGuarded: 'True' }, event: 'Warning' },
+    conditions: { DeletionsGuarded: 'True' },
+    event: 'Warning',
     text: 'A resync would remove more than is plausible, so it removes nothing.',
     page: 'keys.md#the-deletion-guard',
   },
@@ -352,7 +377,8 @@ const TABLE = {
     page: 'keys.md#soft-budgets-tags-and-reports',
   },
   SoftBudgetReached: {
-    ...{ conditions: { SoftBudgetReached: 'True' }, event: 'Warning' },
+    conditions: { SoftBudgetReached: 'True' },
+    event: 'Warning',
     text: '`spec.softBudget` is spent. The VirtualKey works until `spec.maxBudget` is spent.',
     page: 'keys.md#soft-budgets-tags-and-reports',
   },
@@ -387,7 +413,10 @@ export type Reason = keyof typeof TABLE;
 
 export const REASONS: Readonly<Record<Reason, ReasonRow>> = TABLE;
 
-/** A reason without a row: the name of a rule about a spec, the word of the controller of a workload, or a reason read from a status. */
+/**
+ * A reason without a row: the name of a rule about a spec, the word of the controller of a workload, or a reason read
+ * from a status.
+ */
 export type OtherReason = string & { readonly [OTHER]: true };
 declare const OTHER: unique symbol;
 

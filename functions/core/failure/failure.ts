@@ -8,8 +8,8 @@ import type { RateKind } from '../ports/rates.ts';
 export type Failure =
   | { readonly code: 'invalid_api_key' }
   | { readonly code: 'expired_api_key'; readonly at: Millis }
-  /** `unpaid`: the key was not blocked by hand, but for this reason: the user or team that it names does not pay. */
-  | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly unpaid?: string }
+  /** `missingOwner`: why the User or Team that the VirtualKey names cannot be charged; absent: an administrator blocked it. */
+  | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly missingOwner?: string }
   | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
   | { readonly code: 'model_not_found'; readonly model: string }
   | { readonly code: 'route_not_served'; readonly model: string; readonly path: string }
@@ -238,8 +238,8 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
 }
 
 /**
- * The part of a sentence; left out where agents would read a passing failure from it, and ask again: opencode looks for these digits in every
- * message, in sums too ("$500").
+ * The part of a sentence; left out where agents would read a passing failure from it, and ask again: opencode looks for
+ * these digits in every message, in sums too ("$500").
  */
 function said(part: string): string {
   return RETRIED.test(part) ? '' : part;
@@ -248,7 +248,10 @@ function said(part: string): string {
 const RETRIED =
   /429|50[0234]|524|rate[ _-]limit|too many requests|try again|overloaded|unavailable|terminated|timeout|(?:server|internal|network|connection)[ _-]error/i;
 
-/** The reset of the budget; none where no window is large enough. Agents wait for days if `retry-after` says so: a far reset is not in it. */
+/**
+ * The reset of the budget; none where no window is large enough. Agents wait for days if `retry-after` says so: a far
+ * reset is not in it.
+ */
 function resetOf(failure: FailureOf<'budget_exceeded'>): Partial<Row> {
   if (isHopeless(failure)) return {};
   const wait = seconds(failure.resetAt - failure.now);
@@ -277,8 +280,8 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
 }
 
-function keyBlocked({ kind, unpaid }: FailureOf<'key_blocked'>): string {
-  const why = rowOf(unpaid)?.clientText;
+function keyBlocked({ kind, missingOwner }: FailureOf<'key_blocked'>): string {
+  const why = rowOf(missingOwner)?.clientText;
   return why === undefined
     ? `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`
     : `${why}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;

@@ -1,9 +1,15 @@
 // Limits of a JSON body, checked before it is parsed: a small text may hold values for gigabytes.
 
-/** The maximum number of values: parsing them takes a tenth of a second; ten times as many take seconds and gigabytes, in any body. */
+/**
+ * The maximum number of values: parsing them takes a tenth of a second; ten times as many take seconds and gigabytes,
+ * in any body.
+ */
 export const MAX_VALUES = 500_000;
 
-/** Bytes from which on a text is long: it is kept in the engine's own memory, where it takes as much room again or more, only while it is read. */
+/**
+ * Bytes from which on a text is long: it is kept in the engine's own memory, where it takes as much room again or more,
+ * only while it is read.
+ */
 export const LONG_TEXT = 64 * 1024;
 
 const QUOTE = 0x22;

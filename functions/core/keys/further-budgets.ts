@@ -3,8 +3,10 @@ import type { Hash } from '../ports/platform.ts';
 import type { ScopeId, ScopePolicy } from '../ports/policy.ts';
 
 /**
- * The scope id is always the same for the same key and model, or the same key and length of window: a UUID of version 8 (RFC 9562) from a hash.
- * The scope lives as long as the key's claim: rotation, adoption, and a budget that is removed from the spec and put back, all keep the spend.
+ * The scope id is always the same for the same key and model, or the same key and length of window: a UUID of version 8
+ * (RFC 9562) from a hash.
+ * The scope lives as long as the key's claim: rotation, adoption, and a budget that is removed from the spec and put
+ * back, all keep the spend.
  */
 export function ownScopeId(
   hash: Hash,

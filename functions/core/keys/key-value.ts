@@ -16,7 +16,10 @@ export function toKeyValue(random: Uint8Array): string {
   return PREFIX + body + checksum(body);
 }
 
-/** Whether the text has the form of a key value, with the right checksum. Any other text is nobody's key: nothing has to be asked. */
+/**
+ * Whether the text has the form of a key value, with the right checksum. Any other text is nobody's key: nothing has to
+ * be asked.
+ */
 export function isKeyValue(text: string): boolean {
   return FORM.test(text) && text.endsWith(checksum(text.slice(PREFIX.length, -CHECK_LENGTH)));
 }

@@ -1,4 +1,5 @@
-// Names of the objects that reconcile makes: Secrets, snapshots, owned keys, events; and how a name that is too long is cut.
+// Names of the objects that reconcile makes: Secrets, snapshots, owned keys, events; and how a name that is too long is
+// cut.
 import type { Hash } from '../ports/platform.ts';
 
 /** The longest name that Kubernetes takes for these objects. */
@@ -21,7 +22,10 @@ export function gatewayName(instance: string): string {
   return `${instance}${GATEWAY}`;
 }
 
-/** The Knative Service of a gateway. Knative makes a plain Service of the same name, which must differ from the one of the Deployment. */
+/**
+ * The Knative Service of a gateway. Knative makes a plain Service of the same name, which must differ from the one of
+ * the Deployment.
+ */
 export function knativeServiceName(instance: string): string {
   return `${instance}${SERVING}`;
 }

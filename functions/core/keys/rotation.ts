@@ -7,7 +7,10 @@ import type { Millis } from '../ports/money.ts';
 /** The overlap of a rotation that an annotation asks for where the spec has none: an hour. */
 const OVERLAP_ONCE: Millis = 3_600_000;
 
-/** The text of the rotation annotation; each new text is one rotation. A value that is no text of 1 to 256 characters is ignored. */
+/**
+ * The text of the rotation annotation; each new text is one rotation. A value that is no text of 1 to 256 characters is
+ * ignored.
+ */
 export function askedFor(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
   const asked = annotations?.[ROTATE_ANNOTATION];
   return asked !== undefined && isFreeText(asked) ? asked : undefined;
@@ -29,7 +32,10 @@ const UNITS = [
   ['s', 1],
 ] as const;
 
-/** The default overlap: a tenth of the period, at most a day. Undefined where the period is no duration, or less than two seconds. */
+/**
+ * The default overlap: a tenth of the period, at most a day. Undefined where the period is no duration, or less than
+ * two seconds.
+ */
 export function defaultOverlap(every: unknown): string | undefined {
   const period = typeof every === 'string' ? parseDuration(every) : undefined;
   if (period === undefined || period < 2000) return undefined;

@@ -1,4 +1,5 @@
-// One numbered call: everything that changed since the last one, as totals per counter; and what its answer changes (LEDGER 3).
+// One numbered call: everything that changed since the last one, as totals per counter; and what its answer changes
+// (LEDGER 3).
 import {
   type AccountCall,
   type AccountReply,
@@ -36,13 +37,24 @@ export function toCall(account: Account): AccountCall {
   account.number += 1;
   const { epoch, id, number, batch, booked } = account;
   return {
-    ...{ epoch, account: id, number, lease: LEASE, deadline: account.now() + DEADLINE, batch, booked },
-    ...{ changes: [], requests: [], rateChanges: [], previousAccounts: [], isLast: false },
+    epoch,
+    account: id,
+    number,
+    lease: LEASE,
+    deadline: account.now() + DEADLINE,
+    batch,
+    booked,
+    changes: [],
+    requests: [],
+    rateChanges: [],
+    previousAccounts: [],
+    isLast: false,
   };
 }
 
 /**
- * Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the store, the first ones first.
+ * Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the
+ * store, the first ones first.
  * Undefined where there is nothing to tell, unless the call is a renewal.
  */
 export function compose(
@@ -95,11 +107,15 @@ function takeAsks(lines: CounterState[], asking: Iterable<WaitingRequest>): Wait
 
 const toAsk = ({ charges, amount, minAmount, rates, isGrowth }: WaitingRequest): ReservationRequest => ({
   counters: charges.counters.map(({ changeIndex }) => changeIndex),
-  ...{ amount, minAmount, rates },
+  amount,
+  minAmount,
+  rates,
   ...(isGrowth ? { isGrowth } : {}),
 });
 
-/** Ended requests whose counters all fit; their batch is the one that collects. A free reply is no news to the store. */
+/**
+ * Ended requests whose counters all fit; their batch is the one that collects. A free reply is no news to the store.
+ */
 function tellEnded(account: Account, lines: CounterState[]): void {
   if (account.unreported.length === 0) return;
   const rest: EndedRequest[] = [];
@@ -121,8 +137,9 @@ export function toLine(account: Account, counter: CounterState, isAsked: boolean
 }
 
 /**
- * Escrow to give back, or to get ahead. What the next second needs stays idle, at most the share of what is left: none near the limit, and all of it
- * goes back where requests wait, none has come for a while, the limit has fallen, or the window is over.
+ * Escrow to give back, or to get ahead. What the next second needs stays idle, at most the share of what is left: none
+ * near the limit, and all of it goes back where requests wait, none has come for a while, the limit has fallen, or the
+ * window is over.
  */
 function wantedOf(
   account: Account,
@@ -157,7 +174,7 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
     counter.grantedUnder = grantedUnder(counter, told, escrow);
     counter.pending -= counter.pendingInFlight;
     counter.unguaranteed -= counter.unguaranteedInFlight;
-    Object.assign(counter, { ...NOTHING_IN_FLIGHT, spent, held: reserved, escrow, isWanted, toldRisk: told.risk });
+    Object.assign(counter, { ...NOTHING_IN_FLIGHT, spent, reserved, escrow, isWanted, reportedRisk: told.risk });
     if (isWanted && idleEscrow(counter) > 0n) markChanged(account, counter);
   });
   account.openBatch.push(...account.inFlight);

@@ -11,7 +11,10 @@ import { report } from './failures.ts';
 import { FIRST_PAUSE, longer } from './timeout.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
-/** With more requests than these in flight, calls that somebody waits for are this far apart: few ask immediately, many share a call. */
+/**
+ * With more requests than these in flight, calls that somebody waits for are this far apart: few ask immediately, many
+ * share a call.
+ */
 const FEW = 4;
 const APART: Millis = 2;
 /** A call without anybody who waits for it. */
@@ -103,7 +106,10 @@ export function createSync(context: LedgerContext, waiting: WaitQueue, answers: 
     pause = longer(pause);
     sendWithin(0);
   };
-  /** Composing a call and applying its answer change many figures: an error in the middle leaves them wrong, so a new account counts them anew. */
+  /**
+   * Composing a call and applying its answer change many figures: an error in the middle leaves them wrong, so a new
+   * account counts them anew.
+   */
   const leaveOnError = (work: () => void): void => {
     try {
       work();

@@ -1,4 +1,5 @@
-// The account of a process: live holds, ended requests on their way to PostgreSQL, and the numbers of its calls (LEDGER 3, 8).
+// The account of a process: live holds, ended requests on their way to PostgreSQL, and the numbers of its calls (LEDGER
+// 3, 8).
 
 import type { Clock } from '../ports/clock.ts';
 import type { RateChange } from '../ports/counter-store.ts';
@@ -21,7 +22,7 @@ export interface LiveReservation extends Reservation {
   costSoFar: (() => Nano) | undefined;
   /** Called when others may hold its money: another process has closed the account. */
   onAccountClosed: (() => void) | undefined;
-  /** The last `known` in the outbox; undefined: none, so that a restart charges its size. */
+  /** The last `known` in the journal; undefined: none, so that a restart charges its size. */
   writtenCost: Nano | undefined;
   /** Its part of the risk: its size; of a stream that has been told of, what it has produced. */
   atRisk: Nano;
@@ -62,7 +63,10 @@ export interface EndedRequest {
   readonly endedAt: Millis;
 }
 
-/** Why an account is left: another process has closed it, the store is in another epoch or has gone back in time, or our own error has left it half changed. */
+/**
+ * Why an account is left: another process has closed it, the store is in another epoch or has gone back in time, or our
+ * own error has left it half changed.
+ */
 export type LeaveReason = 'closed' | 'epoch' | 'behind' | 'error';
 
 /** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */
@@ -94,7 +98,7 @@ export interface Account {
   closedReason: string;
   /** Requests wait longer. */
   isRebuilding: boolean;
-  /** The disk has refused a record: the outbox is discarded. */
+  /** The disk has refused a record: the journal is discarded. */
   hasNoJournal: boolean;
   /** The ledger stops: no request is admitted any more; then its parts do nothing any more. */
   isStopping: boolean;
@@ -109,9 +113,14 @@ export interface Account {
   accounts: number;
   readonly store: StoreState;
   readonly counters: Counters;
-  /** In no order. Not a `Set`: a table that has grown old keeps what its successors hold, so that whole requests outlive young garbage collections. */
+  /**
+   * In no order. Not a `Set`: a table that has grown old keeps what its successors hold, so that whole requests outlive
+   * young garbage collections.
+   */
   readonly live: LiveReservation[];
-  /** Ended requests: not told, in the pending call, told in the batch that collects, in the batch that is being booked. */
+  /**
+   * Ended requests: not told, in the pending call, told in the batch that collects, in the batch that is being booked.
+   */
   unreported: EndedRequest[];
   inFlight: EndedRequest[];
   openBatch: EndedRequest[];
@@ -123,7 +132,10 @@ export interface Account {
   readonly rateChanges: Map<string, RateChange>;
   /** Counters that the next call names. */
   readonly changed: Set<CounterState>;
-  /** Earlier accounts of this process and of its outbox, with the corrections that are not booked yet; undefined: not closed yet. */
+  /**
+   * Earlier accounts of this process and of its journal, with the corrections that are not booked yet; undefined: not
+   * closed yet.
+   */
   readonly previousAccounts: Map<string, ReadonlyArray<EndedRequest> | undefined>;
   /** The epoch in which it has told what it holds; 0: none. */
   joined: number;
@@ -137,9 +149,18 @@ export interface Account {
 
 /** An account that has made no call. */
 const newAccount = () => ({
-  ...{ id: '', number: 0, answered: 0, isOpen: false, batch: 1, booked: 0 },
-  ...{ unreported: [], inFlight: [], openBatch: [], sealedBatch: [] },
-  ...{ sentAt: Number.NEGATIVE_INFINITY, sentAtWall: Number.NEGATIVE_INFINITY },
+  id: '',
+  number: 0,
+  answered: 0,
+  isOpen: false,
+  batch: 1,
+  booked: 0,
+  unreported: [],
+  inFlight: [],
+  openBatch: [],
+  sealedBatch: [],
+  sentAt: Number.NEGATIVE_INFINITY,
+  sentAtWall: Number.NEGATIVE_INFINITY,
 });
 
 export type StoreCount = Pick<StoreState, 'epoch' | 'calls'>;
@@ -153,24 +174,26 @@ export const createStoreState = (ahead: Millis = 0): StoreState => ({ epoch: 0, 
 
 /** `store`: by default the wall clock is the best guess at the store's. */
 export const createAccount = (clock: Clock, store: StoreState): Account => ({
-  ...{
-    ...newAccount(),
-    epoch: 0,
-    accounts: 1,
-    lastReplyAt: Number.NEGATIVE_INFINITY,
-    storeFailure: '',
-    opened: Promise.withResolvers(),
-  },
-  ...{ closedReason: 'the ledger starts', isRebuilding: false, hasNoJournal: false, isStopping: false, isOver: false },
-  ...{ joined: 0, staleEpoch: undefined, storeEpoch: 0 },
-  ...{
-    store,
-    counters: createCounters(),
-    live: [],
-    rateChanges: new Map(),
-    changed: new Set(),
-    previousAccounts: new Map(),
-  },
+  ...newAccount(),
+  epoch: 0,
+  accounts: 1,
+  lastReplyAt: Number.NEGATIVE_INFINITY,
+  storeFailure: '',
+  opened: Promise.withResolvers(),
+  closedReason: 'the ledger starts',
+  isRebuilding: false,
+  hasNoJournal: false,
+  isStopping: false,
+  isOver: false,
+  joined: 0,
+  staleEpoch: undefined,
+  storeEpoch: 0,
+  store,
+  counters: createCounters(),
+  live: [],
+  rateChanges: new Map(),
+  changed: new Set(),
+  previousAccounts: new Map(),
   // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.
   now: () => Math.floor(clock.now() + store.clockOffset),
 });

@@ -8,7 +8,9 @@ const COUNTERS: ReadonlyArray<string> = [
   'gateway_operator_ledger_overruns_total',
 ];
 
-/** A series that appears with its first count has never increased for Prometheus: its alert would miss the first count. */
+/**
+ * A series that appears with its first count has never increased for Prometheus: its alert would miss the first count.
+ */
 export function beginCounters(metrics: Pick<Metrics, 'add'>): void {
   for (const name of COUNTERS) metrics.add(name, {}, 0);
 }

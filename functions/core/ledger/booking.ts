@@ -54,7 +54,10 @@ export function createBooking(context: LedgerContext, tell: () => Promise<void>)
     // Failures are reported, and the batch is repeated.
     run().catch(() => undefined);
   };
-  /** Entries were told: they are booked within about 100 ms. A visit books and closes its account together, when its request has ended. */
+  /**
+   * Entries were told: they are booked within about 100 ms. A visit books and closes its account together, when its
+   * request has ended.
+   */
   const gather = (): void => {
     if (context.isolate !== undefined || cancelGather !== undefined || running !== undefined) return;
     if (account.isOver || !account.isOpen || account.openBatch.length + account.sealedBatch.length === 0) return;
@@ -69,8 +72,12 @@ export function createBooking(context: LedgerContext, tell: () => Promise<void>)
   };
 
   return {
-    ...{ gather, report },
-    /** Tells and books everything that has ended so far; throws when store or PostgreSQL do not take it, or the ledger has stopped. */
+    gather,
+    report,
+    /**
+     * Tells and books everything that has ended so far; throws when store or PostgreSQL do not take it, or the ledger
+     * has stopped.
+     */
     async flush(): Promise<void> {
       const owed = new Set(unbookedRequests(account).map(({ row }) => row));
       const isOwed = (): boolean => unbookedRequests(account).some(({ row }) => owed.has(row));
@@ -92,7 +99,10 @@ export function createBooking(context: LedgerContext, tell: () => Promise<void>)
   };
 }
 
-/** Seals the batch that collects, unless one is under way or the pending call may add to it; then its answer comes first. */
+/**
+ * Seals the batch that collects, unless one is under way or the pending call may add to it; then its answer comes
+ * first.
+ */
 function seal(account: Account): boolean {
   if (account.sealedBatch.length > 0) return true;
   if (account.openBatch.length === 0 || account.inFlight.length > 0) return false;
@@ -110,12 +120,13 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   const outcome = await book(context, { epoch, account: { id, batch, number }, rows: entries });
   if (account.id !== id) return;
   if (outcome !== 'booked') return context.leaveAccount(outcome);
-  Object.assign(account, { sealed: [], booked: batch });
+  account.sealedBatch = [];
+  account.booked = batch;
   forgetEarlier(context);
   context.callSoon();
 }
 
-/** Books these entries; the outbox forgets them. */
+/** Books these entries; the journal forgets them. */
 export async function book(context: LedgerContext, batch: Omit<Batch, 'calls'>): Promise<BatchOutcome> {
   const { account, database, journal, metrics, log } = context;
   const { outcome, rejected } = await database.bookBatch({ ...batch, calls: account.store.calls });

@@ -23,15 +23,24 @@ export interface LedgerDependencies {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly timer: Timer;
-  /** Calls back after the requests at hand have been read, so that they share a call. Default: after the current promises. */
+  /**
+   * Calls back after the requests at hand have been read, so that they share a call. Default: after the current
+   * promises.
+   */
   readonly tick?: ((callback: () => void) => void) | undefined;
-  /** The name of its heartbeat. Default: drawn. One that serves an instance alone has a fixed name: nobody waits for the process before it. */
+  /**
+   * The name of its heartbeat. Default: drawn. One that serves an instance alone has a fixed name: nobody waits for the
+   * process before it.
+   */
   readonly process?: string | undefined;
   /** Set where a ledger serves one request only (Workers): the next requests reuse what it learned of the store. */
   readonly isolate?: StoreState | undefined;
 }
 
-/** The part of it that maintenance needs, also without a ledger. Every answer of `counterStore` and `database` has a timeout. */
+/**
+ * The part of it that maintenance needs, also without a ledger. Every answer of `counterStore` and `database` has a
+ * timeout.
+ */
 export interface StoreContext
   extends Pick<LedgerDependencies, 'instanceUid' | 'counterStore' | 'database' | 'timer' | 'log' | 'metrics'> {
   readonly store: StoreCount;

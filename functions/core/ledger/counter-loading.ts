@@ -1,4 +1,5 @@
-// Reads of counters: absent ones get their PostgreSQL sums, since absent is not zero; and the spend of scopes (LEDGER 6).
+// Reads of counters: absent ones get their PostgreSQL sums, since absent is not zero; and the spend of scopes (LEDGER
+// 6).
 
 import { reasonOf } from '../failure/error-text.ts';
 import { err, ok, type Result } from '../failure/result.ts';
@@ -73,7 +74,10 @@ export function createLoads(context: LedgerContext) {
 
 type Spends = ReadonlyArray<ScopeSpend | undefined>;
 
-/** Spend of scopes in their current windows, holds left out. Undefined for a scope without a budget. `flush` tells everything that is not told. */
+/**
+ * Spend of scopes in their current windows, holds left out. Undefined for a scope without a budget. `flush` tells
+ * everything that is not told.
+ */
 export const createSpend =
   (context: LedgerContext, flush: () => Promise<void>) =>
   async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, ReservationRefusal>> => {

@@ -1,4 +1,5 @@
-// Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it (LEDGER 3).
+// Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it
+// (LEDGER 3).
 
 import { spendWindow } from '../money/window.ts';
 import type { RateView, ReservationRefusal } from '../ports/ledger.ts';
@@ -12,7 +13,10 @@ export interface CounterState {
   readonly counter: ScopeWindow;
   /** The limit of the policy that was used last; undefined: the scope spends without one. */
   limit: Nano | undefined;
-  /** The limit of the last grant, which was within it with all escrow before; undefined: escrow was registered since, whatever the limit says. */
+  /**
+   * The limit of the last grant, which was within it with all escrow before; undefined: escrow was registered since,
+   * whatever the limit says.
+   */
   grantedUnder: Nano | undefined;
   /** Escrow as last answered. */
   escrow: Nano;
@@ -26,7 +30,10 @@ export interface CounterState {
   /** Costs of ended requests that the store is not known to have; and their part in the pending call. */
   pending: Nano;
   pendingInFlight: Nano;
-  /** The charge that the store must be able to make for those requests if process and disk are lost; and that of the same part. */
+  /**
+   * The charge that the store must be able to make for those requests if process and disk are lost; and that of the
+   * same part.
+   */
   unguaranteed: Nano;
   unguaranteedInFlight: Nano;
   /** The risk that the store has, and the one in the pending call. */
@@ -58,7 +65,10 @@ export interface CounterState {
 /** The scopes that pay for a request. */
 export interface ChargedCounters {
   readonly scopes: ReadonlyArray<ScopePolicy>;
-  /** Their windows, with or without a limit; the entry names each. The same list for the same scopes and windows: it is encoded once. */
+  /**
+   * Their windows, with or without a limit; the entry names each. The same list for the same scopes and windows: it is
+   * encoded once.
+   */
   readonly all: ReadonlyArray<ScopeWindow>;
   /** Their counters and limits, in the same order. */
   readonly counters: ReadonlyArray<CounterState>;
@@ -111,7 +121,9 @@ export function createCounters() {
   return {
     of,
     all: () => counters.values(),
-    /** Reads a list of policies once per list and window; refreshed policies are another list, so nothing grows stale. */
+    /**
+     * Reads a list of policies once per list and window; refreshed policies are another list, so nothing grows stale.
+     */
     charges(scopes: ReadonlyArray<ScopePolicy>, now: Millis): ChargedCounters {
       const before = known.get(scopes);
       if (before !== undefined && isCurrent(before, now)) return before;
@@ -143,31 +155,34 @@ export const NOTHING_IN_FLIGHT = {
 
 /** An account that has made no call has nothing in a counter. */
 export const NOTHING_REPORTED = {
-  ...{
-    ...NOTHING_IN_FLIGHT,
-    escrow: 0n,
-    pending: 0n,
-    unguaranteed: 0n,
-    reportedRisk: 0n,
-    spent: undefined,
-    reserved: 0n,
-  },
-  ...{ isWanted: false, isLoading: false },
+  ...NOTHING_IN_FLIGHT,
+  escrow: 0n,
+  pending: 0n,
+  unguaranteed: 0n,
+  reportedRisk: 0n,
+  spent: undefined,
+  reserved: 0n,
+  isWanted: false,
+  isLoading: false,
 };
 
 const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
-  ...{
-    ...NOTHING_REPORTED,
-    key,
-    counter,
-    limit: undefined,
-    grantedUnder: undefined,
-    reservations: 0,
-    live: 0n,
-    atRisk: 0n,
-  },
-  ...{ demand: 0n, lastDemand: 0n, lastAmount: 0n, lastAt: 0, waitQueue: new Set() },
-  ...{ isChanged: false, isDropped: false, changeIndex: 0 },
+  ...NOTHING_REPORTED,
+  key,
+  counter,
+  limit: undefined,
+  grantedUnder: undefined,
+  reservations: 0,
+  live: 0n,
+  atRisk: 0n,
+  demand: 0n,
+  lastDemand: 0n,
+  lastAmount: 0n,
+  lastAt: 0,
+  waitQueue: new Set(),
+  isChanged: false,
+  isDropped: false,
+  changeIndex: 0,
 });
 
 function isCurrent({ counters }: ChargedCounters, now: Millis): boolean {
@@ -184,7 +199,10 @@ export const idleEscrow = ({ escrow, returning, live, pending }: CounterState): 
 export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
   grantedUnder !== undefined && grantedUnder <= limit;
 
-/** Whether the whole hold fits into the idle escrow. An empty one admits nothing, since a free request is refused by spend that has reached the limit. */
+/**
+ * Whether the whole hold fits into the idle escrow. An empty one admits nothing, since a free request is refused by
+ * spend that has reached the limit.
+ */
 export function fits(state: CounterState, amount: Nano): boolean {
   const { limit, escrow, returning, pending, live } = state;
   if (limit === undefined) return true;
@@ -194,8 +212,8 @@ export function fits(state: CounterState, amount: Nano): boolean {
 }
 
 /**
- * Whether the store could charge what this process has not told, if process and disk were lost now: with the pending call done, and with
- * it not done.
+ * Whether the store could charge what this process has not told, if process and disk were lost now: with the pending
+ * call done, and with it not done.
  */
 export const isGuaranteed = ({
   unguaranteed,

@@ -33,26 +33,31 @@ const FAILURES = {
   timer: { level: 'error', message: 'ledger: a timer failed (our error)' },
   charge: { level: 'error', message: 'ledger: a request that never ended cannot be charged' },
   booking: {
-    ...{ level: 'warn', message: 'booking entries in PostgreSQL failed, and is repeated', metric: BOOKING_FAILURES },
+    level: 'warn',
+    message: 'booking entries in PostgreSQL failed, and is repeated',
+    metric: BOOKING_FAILURES,
     again: 'PostgreSQL takes entries again',
   },
   sums: {
-    ...{ level: 'warn', message: 'ledger: sums cannot be loaded into the store, which is repeated' },
+    level: 'warn',
+    message: 'ledger: sums cannot be loaded into the store, which is repeated',
     again: 'ledger: sums are loaded again',
   },
   heartbeat: {
-    ...{ level: 'warn', message: 'ledger: the heartbeat in PostgreSQL failed, and is repeated' },
+    level: 'warn',
+    message: 'ledger: the heartbeat in PostgreSQL failed, and is repeated',
     again: 'ledger: PostgreSQL takes the heartbeat again',
   },
   join: {
-    ...{ level: 'warn', message: 'the ledger cannot join the epoch, and tries again' },
+    level: 'warn',
+    message: 'the ledger cannot join the epoch, and tries again',
     again: 'the ledger has joined the epoch',
   },
   disk: {
     level: 'error',
-    message: 'the disk refuses the outbox, which is discarded: until a restart replies wait for PostgreSQL',
+    message: 'the disk refuses the journal, which is discarded: until a restart replies wait for PostgreSQL',
   },
-  records: { level: 'error', message: 'ledger: finished records stay in the outbox (our error)' },
+  records: { level: 'error', message: 'ledger: finished records stay in the journal (our error)' },
   audit: {
     level: 'warn',
     message: 'ledger: counters were booked in all the time while they were audited, the next audit compares them',
@@ -76,7 +81,10 @@ function count({ metrics }: Reporter, step: Step): void {
   else metrics.add(metric);
 }
 
-/** Work that is repeated until it succeeds: every failure is counted, the first one and each new cause are logged, and so is the end. */
+/**
+ * Work that is repeated until it succeeds: every failure is counted, the first one and each new cause are logged, and
+ * so is the end.
+ */
 export function createRepeated(reporter: Reporter, step: Step) {
   const { again = '' }: Failure = FAILURES[step];
   let last: string | undefined;

@@ -1,4 +1,4 @@
-// Records of requests and accounts in the outbox, whose disk may refuse them.
+// Records of requests and accounts in the journal, whose disk may refuse them.
 import type { Journal, JournalRecord } from '../ports/journal.ts';
 import type { LedgerContext } from './context.ts';
 import { guard, type Reporter } from './failures.ts';
@@ -14,9 +14,11 @@ export async function append({ journal, journalFailed }: LedgerContext, record: 
   }
 }
 
-/** The outbox, without errors where nobody waits for an answer: a record that stays is booked again by its id, once. */
-export const withoutErrors = (reporter: Reporter, outbox: Journal): Journal => ({
-  ...outbox,
-  done: (ids) => guard(reporter, 'records', () => outbox.done(ids)),
-  discard: () => guard(reporter, 'records', outbox.discard),
+/**
+ * The journal, without errors where nobody waits for an answer: a record that stays is booked again by its id, once.
+ */
+export const withoutErrors = (reporter: Reporter, journal: Journal): Journal => ({
+  ...journal,
+  done: (ids) => guard(reporter, 'records', () => journal.done(ids)),
+  discard: () => guard(reporter, 'records', journal.discard),
 });

@@ -1,4 +1,5 @@
-// Entries of holds that have ended: settled by their requests, left in the outbox by an earlier process, or corrected (LEDGER 6).
+// Entries of holds that have ended: settled by their requests, left in the journal by an earlier process, or corrected
+// (LEDGER 6).
 
 import { NO_TOKENS } from '../money/usage.ts';
 import type { JournalRecord, ReservationRecord } from '../ports/journal.ts';
@@ -24,7 +25,10 @@ export function toCorrection({ id, scopeId, window, spent }: AccountCharge, sett
 
 type RecordOf<Type> = Extract<JournalRecord, { type: Type }>;
 
-/** Accounts that an outbox names, entries of settled and unsettled requests, and ids of which nothing is left. Records may come twice and in any order within an id. */
+/**
+ * Accounts that a journal names, entries of settled and unsettled requests, and ids of which nothing is left. Records
+ * may come twice and in any order within an id.
+ */
 export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
   const accounts = new Set<string>();
   const held = new Map<string, RecordOf<'hold'>>();

@@ -34,9 +34,15 @@ const BEAT: Millis = 250;
 const BEATS_PER_SECOND = 4;
 
 export interface StartableLedger extends Ledger {
-  /** Closes the accounts of an earlier process and books its outbox. Requests wait within their deadlines; on failure `start` may be called again. */
+  /**
+   * Closes the accounts of an earlier process and books its journal. Requests wait within their deadlines; on failure
+   * `start` may be called again.
+   */
   start(): Promise<void>;
-  /** Charges the requests that still live like those of a process that died: for a process that ends, before `close`. Takes at most 2.5 s. */
+  /**
+   * Charges the requests that still live like those of a process that died: for a process that ends, before `close`.
+   * Takes at most 2.5 s.
+   */
   chargeLive(): Promise<void>;
   /** Books within this time what it can, then ends within 2 s more, whatever store and database do. */
   close(within?: Millis): Promise<void>;
@@ -51,15 +57,13 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   return {
     start: membership.start,
     reserve: holds.hold,
-    ...{
-      move,
-      grow,
-      spend,
-      knownSpend: createKnown(context),
-      trackStream: ends.progress,
-      settle: ends.settle,
-      release: ends.release,
-    },
+    move,
+    grow,
+    spend,
+    knownSpend: createKnown(context),
+    trackStream: ends.progress,
+    settle: ends.settle,
+    release: ends.release,
     flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
     chargeLive: () => withTimeout(timer, CHARGE, 'store or database', ends.chargeLive()),
     async maintain() {
@@ -89,17 +93,15 @@ function createParts(deps: LedgerDependencies) {
   // The wall clock is the best guess at the store's.
   const account = createAccount(clock, deps.isolate ?? createStoreState(wall.now() - clock.now()));
   const context: LedgerContext = {
-    ...{
-      ...deps,
-      clock,
-      wall,
-      timer,
-      process,
-      journal: withoutErrors(deps, deps.journal),
-      account,
-      store: account.store,
-      now: account.now,
-    },
+    ...deps,
+    clock,
+    wall,
+    timer,
+    process,
+    journal: withoutErrors(deps, deps.journal),
+    account,
+    store: account.store,
+    now: account.now,
     counterStore: inTime(timer, 'the store', deps.counterStore),
     database: inTime(timer, 'PostgreSQL', deps.database),
     epochs: inTime(timer, 'PostgreSQL', deps.epochs),
@@ -163,8 +165,8 @@ function createParts(deps: LedgerDependencies) {
 }
 
 /**
- * The process goes on as one without a disk: the store knows what its requests have at risk, and a reply ends when PostgreSQL has it. An outbox that lacks
- * records would take back the charges for them.
+ * The process goes on as one without a disk: the store knows what its requests have at risk, and a reply ends when
+ * PostgreSQL has it. A journal that lacks records would take back the charges for them.
  */
 function discard(context: LedgerContext, cause: unknown): void {
   const { account, journal } = context;
@@ -174,7 +176,10 @@ function discard(context: LedgerContext, cause: unknown): void {
   report(context, 'disk', cause);
 }
 
-/** The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live holds, and what PostgreSQL does not take, are left to the next start. */
+/**
+ * The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live holds, and what PostgreSQL does
+ * not take, are left to the next start.
+ */
 async function stop({ context, sync, booking }: ReturnType<typeof createParts>): Promise<void> {
   const { account, journal, timer } = context;
   if (account.id === '' || account.number === 0) return;
@@ -191,7 +196,8 @@ async function stop({ context, sync, booking }: ReturnType<typeof createParts>):
   journal.done([id]);
   if (!isTold || !account.isOpen) return;
   account.isOpen = false;
-  // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without a charge.
+  // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without
+  // a charge.
   const last = { ...toCall(account), batch: batch + 1, booked: batch, isLast: true, rateChanges: takeUses(account) };
   await context.callStore(last).catch(warn);
 }

@@ -1,4 +1,5 @@
-// Maintenance of an instance's ledger, by its gateways and by a resync without one: accounts that have ended are closed, counters audited (LEDGER 3, 6).
+// Maintenance of an instance's ledger, by its gateways and by a resync without one: accounts that have ended are
+// closed, counters audited (LEDGER 3, 6).
 
 import type { Clock } from '../ports/clock.ts';
 import type { AccountRow, AuditReport, CounterStore } from '../ports/counter-store.ts';
@@ -53,7 +54,10 @@ export async function maintainAlone(
   );
 }
 
-/** Waits until processes have booked what they have told: sums are read after a resync. Their processes do it; one that died is closed by its lease. */
+/**
+ * Waits until processes have booked what they have told: sums are read after a resync. Their processes do it; one that
+ * died is closed by its lease.
+ */
 async function whenBooked({ counterStore, database, timer, now }: StoreContext): Promise<void> {
   const until = now() + BOOKED_WITHIN;
   const known = await counterStore.accounts(false, MAX_ACCOUNTS);
@@ -72,8 +76,8 @@ async function whenBooked({ counterStore, database, timer, now }: StoreContext):
 type ToClose = Parameters<CounterStore['freeze']>[2] & { readonly epoch: number; readonly account: string };
 
 /**
- * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws when store or database are away;
- * may be repeated, by any number of processes.
+ * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws
+ * when store or database are away; may be repeated, by any number of processes.
  */
 export async function closeAccount(
   { counterStore, database, store, log, instanceUid: instance }: StoreContext,
@@ -103,7 +107,10 @@ export async function closeAccount(
   return closed.outcome === 'closed' ? { ...closed, figures, number } : closed;
 }
 
-/** Closes another's account in this epoch, unless its lease lasts. `gone back`: the store has an earlier state of it than PostgreSQL. */
+/**
+ * Closes another's account in this epoch, unless its lease lasts. `gone back`: the store has an earlier state of it
+ * than PostgreSQL.
+ */
 async function closeEnded(context: StoreContext, epoch: number, account: string): Promise<'gone back' | 'done'> {
   const closed = await closeAccount(context, { epoch, account, isOwn: false, isRebuild: false });
   if (closed?.outcome === 'behind') return 'gone back';
@@ -139,7 +146,8 @@ export function createClosing(context: LedgerContext) {
   return {
     close({ ended: told, calls }: DoneReply): void {
       if (told.length === 0 || own.isOver) return;
-      // Requests on Workers learn of the same accounts at once: each call closes one, by the number that the store has given it.
+      // Requests on Workers learn of the same accounts at once: each call closes one, by the number that the store has
+      // given it.
       const first = calls % told.length;
       for (const account of isolate === undefined ? told : told.slice(first, first + 1)) ended.add(account);
       running ??= run();
@@ -150,8 +158,8 @@ export function createClosing(context: LedgerContext) {
 }
 
 /**
- * Audits these counters where they are loaded: PostgreSQL is read first, then the store judges and repairs in one step. False: their batches were
- * booked all the time meanwhile.
+ * Audits these counters where they are loaded: PostgreSQL is read first, then the store judges and repairs in one step.
+ * False: their batches were booked all the time meanwhile.
  */
 async function auditCounters(
   context: StoreContext,
@@ -159,7 +167,8 @@ async function auditCounters(
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<boolean> {
   const { counterStore, database, store, now } = context;
-  // Accounts that have just ended are in the counters, not in the list of the store: those of each attempt are remembered.
+  // Accounts that have just ended are in the counters, not in the list of the store: those of each attempt are
+  // remembered.
   const known = new Set<string>();
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
     for (const { account } of await counterStore.accounts(false, MAX_ACCOUNTS)) known.add(account);
@@ -186,7 +195,10 @@ const isSame = (before: AccountRow = NO_ROW, after: AccountRow = NO_ROW): boolea
 
 const NO_ROW: AccountRow = { booked: 0, number: 0, isClosed: false, isCharged: false };
 
-/** Scopes that spend in another instance now: their counters differ here without a fault. Without an answer every repair is reported. */
+/**
+ * Scopes that spend in another instance now: their counters differ here without a fault. Without an answer every repair
+ * is reported.
+ */
 async function reportRepairs(context: StoreContext, repaired: AuditReport['differences']): Promise<void> {
   if (repaired.length === 0) return;
   const { database, instanceUid: instance, metrics, log } = context;

@@ -1,4 +1,5 @@
-// Membership of a process in an epoch: its start, its way into an epoch and an account, and its heartbeat (LEDGER 3, 6).
+// Membership of a process in an epoch: its start, its way into an epoch and an account, and its heartbeat (LEDGER 3,
+// 6).
 
 import { reasonOf } from '../failure/error-text.ts';
 import { MAX_COUNTERS } from '../ports/counter-store.ts';
@@ -89,7 +90,10 @@ export function createMembership(context: LedgerContext, on: { left(): void; ope
 
   return {
     leave: lose,
-    /** Books what the outbox has, and joins. Throws when PostgreSQL or the store are away; then it goes on by itself, and may be called again. */
+    /**
+     * Books what the journal has, and joins. Throws when PostgreSQL or the store are away; then it goes on by itself,
+     * and may be called again.
+     */
     async start(): Promise<void> {
       if (account.isOpen) return;
       if (isolate !== undefined && isolate.epoch > 0) {
@@ -128,10 +132,12 @@ function recover({ account, journal, clock, log }: LedgerContext, records: Reado
   for (const id of accounts) account.previousAccounts.set(id, undefined);
   for (const entry of entries) requeue(account, { row: entry, endedAt: clock.now() });
   journal.done(done);
-  if (records.length > 0) log.info('recovered the outbox', { entries: entries.length });
+  if (records.length > 0) log.info('recovered the journal', { entries: entries.length });
 }
 
-/** Resolves when the epoch is open and joined. Throws when PostgreSQL or the store do not reply; may be called again. */
+/**
+ * Resolves when the epoch is open and joined. Throws when PostgreSQL or the store do not reply; may be called again.
+ */
 async function join(context: LedgerContext): Promise<void> {
   const { account, epochs, timer, process, metrics } = context;
   for (;;) {
@@ -169,7 +175,10 @@ async function raise({ account, epochs, log, instanceUid: instance }: LedgerCont
   if (from > 0) log.warn('the store has forgotten: it is rebuilt from PostgreSQL', { instance, epoch: from });
 }
 
-/** Closes earlier accounts and tells everything under a new one. False: the epoch is over, or the account could not be opened. */
+/**
+ * Closes earlier accounts and tells everything under a new one. False: the epoch is over, or the account could not be
+ * opened.
+ */
 async function enter(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
   const { account, counterStore, ids, isolate } = context;
   const { store } = account;
@@ -185,7 +194,8 @@ async function enter(context: LedgerContext, { epoch, isOpen, calls }: EpochStat
   await oweCorrections(context);
   if (!(await dropBooked(context, epoch, isOpen))) return false;
   const id = ids.next();
-  // The outbox names every account of its process, so that a successor closes and corrects it. Without a disk nobody can: its charge stays.
+  // The journal names every account of its process, so that a successor closes and corrects it. Without a disk nobody
+  // can: its charge stays.
   if (isolate === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
   if (await tellAll(context, isOpen, ends)) return true;
@@ -194,7 +204,8 @@ async function enter(context: LedgerContext, { epoch, isOpen, calls }: EpochStat
 }
 
 /**
- * Entries that PostgreSQL has are not told again. Before the epoch is open it gets all of them, by their ids, and the store learns them from it.
+ * Entries that PostgreSQL has are not told again. Before the epoch is open it gets all of them, by their ids, and the
+ * store learns them from it.
  * False: the epoch is open, or over.
  */
 async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean): Promise<boolean> {
@@ -218,9 +229,9 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
 }
 
 /**
- * The first calls of the account: live holds whatever the limits say, settlements and corrections, all of a counter in one call. The last one ends the
- * earlier accounts. Before the epoch is open nothing is told as spent: nobody reads sums then. Requests that
- * have ended since keep their escrow till the opening.
+ * The first calls of the account: live holds whatever the limits say, settlements and corrections, all of a counter in
+ * one call. The last one ends the earlier accounts. Before the epoch is open nothing is told as spent: nobody reads
+ * sums then. Requests that have ended since keep their escrow till the opening.
  */
 async function tellAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
   const { account } = context;

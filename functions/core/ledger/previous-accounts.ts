@@ -1,11 +1,14 @@
-// Earlier accounts of a process and of its outbox: closed, charged and corrected, then forgotten (LEDGER 3).
+// Earlier accounts of a process and of its journal: closed, charged and corrected, then forgotten (LEDGER 3).
 
 import { type Account, type EndedRequest, requeue, unbookedRequests } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import { toCorrection } from './ledger-rows.ts';
 import { closeAccount } from './maintenance.ts';
 
-/** Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's call ends them. */
+/**
+ * Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's
+ * call ends them.
+ */
 export async function closeEarlier(
   context: LedgerContext,
   epoch: number,
@@ -20,7 +23,8 @@ export async function closeEarlier(
     if (closed.figures === undefined) continue;
     // Charges from before an epoch is open are in the sums that are loaded then.
     if (isRebuild) await context.counterStore.forget(epoch, account, false);
-    // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended accounts.
+    // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended
+    // accounts.
     else if (closed.row.isCharged) ends.push(account);
   }
   return ends;
@@ -57,7 +61,7 @@ export async function oweCorrections({
   for (const id of previousAccounts.keys()) previousAccounts.set(id, corrections);
 }
 
-/** The outbox forgets earlier accounts whose corrections are booked. */
+/** The journal forgets earlier accounts whose corrections are booked. */
 export function forgetEarlier({ account, journal }: LedgerContext): void {
   if (account.previousAccounts.size === 0) return;
   const unbooked = new Set(unbookedRequests(account).map(({ row }) => row));

@@ -11,7 +11,10 @@ import type { WaitingRequest } from './counters.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
-/** Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the hold may move to one that is. */
+/**
+ * Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the hold may move to
+ * one that is.
+ */
 export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: ReservationParams): RateRequest | undefined {
   if (!scopes.some(hasLimits) && entries.length === 0) return undefined;
   return { tokens, limits: scopes.filter(hasLimits).map(toLimit), entries };
@@ -60,7 +63,9 @@ function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateR
 /** The rates that a request has taken, as the store answered. */
 export function takenOf({ epoch }: Account, asked: RateRequest, { entry = -1, minute }: RateReply): RateUse {
   const taken = ({ id, requests, tokens, parallel }: RateLimit): TakenLimit => ({
-    ...{ id, minute, epoch },
+    id,
+    minute,
+    epoch,
     requests: requests === undefined ? undefined : 1,
     tokens: tokens === undefined ? undefined : Math.min(asked.tokens, tokens),
     parallel: parallel === undefined ? 0 : 1,
@@ -75,7 +80,9 @@ export interface RatesUsed {
   readonly tokens: number;
 }
 
-/** A limit gets back no more than was taken of it, in the minute where it was taken. Tokens used beyond that count now. */
+/**
+ * A limit gets back no more than was taken of it, in the minute where it was taken. Tokens used beyond that count now.
+ */
 export function giveBack(account: Account, taken: TakenLimit, used: RatesUsed): void {
   const { id, minute, parallel } = taken;
   // Another epoch knows nothing of what was taken in an earlier one.
@@ -102,7 +109,10 @@ const MOVED: Moved = ok(undefined);
 
 const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
 
-/** Refused where that entry is full; the hold then stays where it was. The store is not asked where the entry has no limit. */
+/**
+ * Refused where that entry is full; the hold then stays where it was. The store is not asked where the entry has no
+ * limit.
+ */
 export const createMove =
   ({ account, clock }: LedgerContext, waiting: WaitQueue) =>
   (hold: Reservation, to: RateLimit | undefined): Promise<Moved> => {
@@ -113,7 +123,11 @@ export const createMove =
     const rates = { tokens: rateUse.tokens, limits: [], entries: [to] };
     return new Promise((resolve) =>
       waiting.enter({
-        ...{ charges: NO_CHARGES, amount: 0n, minAmount: 0n, rates, isGrowth: false },
+        charges: NO_CHARGES,
+        amount: 0n,
+        minAmount: 0n,
+        rates,
+        isGrowth: false,
         deadline: clock.now() + REQUEST_DEADLINE,
         onReserved({ reply }) {
           if (live.ending === undefined)

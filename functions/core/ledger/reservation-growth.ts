@@ -29,7 +29,11 @@ export const createGrow =
     const charges = { scopes, all, counters, limits: counters.map(({ limit }) => limit) };
     return new Promise((resolve) =>
       waiting.enter({
-        ...{ charges, amount: by, minAmount: by, rates: undefined, isGrowth: true },
+        charges,
+        amount: by,
+        minAmount: by,
+        rates: undefined,
+        isGrowth: true,
         deadline: context.clock.now() + REQUEST_DEADLINE,
         onReserved: () => resolve(add(context, live, by)),
         onRefused: (refusal) => resolve(err(refusal)),

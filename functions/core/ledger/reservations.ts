@@ -1,4 +1,5 @@
-// Holds: admitted in memory where the account's escrow covers them, else asked of the store; refused with the reason (LEDGER 3, 9).
+// Holds: admitted in memory where the account's escrow covers them, else asked of the store; refused with the reason
+// (LEDGER 3, 9).
 
 import { reasonOf } from '../failure/error-text.ts';
 import { err, ok, type Result } from '../failure/result.ts';
@@ -31,7 +32,7 @@ const FRESH: Millis = 1000;
 
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const OUTCOMES = {
-  held: { outcome: 'reserved' },
+  reserved: { outcome: 'reserved' },
   exceeded: { outcome: 'exceeded' },
   busy: { outcome: 'busy' },
   limited: { outcome: 'limited' },
@@ -44,7 +45,7 @@ export function createReservations(context: LedgerContext, waiting: WaitQueue) {
   const { account, clock, metrics } = context;
 
   const count = (result: ReservationResult): ReservationResult => {
-    metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
+    metrics.add('gateway_operator_ledger_reservations_total', OUTCOMES[result.ok ? 'reserved' : result.failure.reason]);
     return result;
   };
   /** An answer that cannot be applied refuses its own request, and no other. */
@@ -83,7 +84,11 @@ export function createReservations(context: LedgerContext, waiting: WaitQueue) {
       return ok(startReservation(context, request, { charges, amount }));
     return new Promise((resolve) => {
       waiting.enter({
-        ...{ charges, amount, minAmount: minAmount < amount ? minAmount : amount, rates, isGrowth: false },
+        charges,
+        amount,
+        minAmount: minAmount < amount ? minAmount : amount,
+        rates,
+        isGrowth: false,
         deadline: clock.now() + Math.max(REQUEST_DEADLINE - waited, MIN_WAIT),
         onReserved: (granted) => resolve(ok(startReservation(context, request, granted))),
         onRefused: (refusal) => resolve(err(refusal)),
@@ -165,7 +170,10 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
   return true;
 }
 
-/** The request has its money from here on. Its line in the outbox is not awaited: a reply that never completed owes nothing. */
+/**
+ * The request has its money from here on. Its line in the journal is not awaited: a reply that never completed owes
+ * nothing.
+ */
 function startReservation(
   context: LedgerContext,
   { id = context.ids.next(), model, identifier }: ReservationParams,
@@ -174,19 +182,21 @@ function startReservation(
   const { account, clock } = context;
   const { scopes, all, counters } = charges;
   const live: LiveReservation = {
-    ...{
-      id,
-      amount,
-      scopeWindows: all,
-      scopes,
-      counters,
-      model,
-      identifier,
-      reservedAt: clock.now(),
-      atRisk: amount,
-      index: -1,
-    },
-    ...{ isStream: false, costSoFar: undefined, onAccountClosed: undefined, writtenCost: undefined, ending: undefined },
+    id,
+    amount,
+    scopeWindows: all,
+    scopes,
+    counters,
+    model,
+    identifier,
+    reservedAt: clock.now(),
+    atRisk: amount,
+    index: -1,
+    isStream: false,
+    costSoFar: undefined,
+    onAccountClosed: undefined,
+    writtenCost: undefined,
+    ending: undefined,
     ...(rates === undefined || reply === undefined ? { rateUse: undefined } : takenRates(account, rates, reply)),
   };
   addReservation(account, live);
@@ -197,7 +207,7 @@ function startReservation(
   return live;
 }
 
-/** Resolves when the outbox has the hold, or cannot have it: then the store knows its risk. */
+/** Resolves when the journal has the hold, or cannot have it: then the store knows its risk. */
 export async function record(context: LedgerContext, hold: LiveReservation): Promise<void> {
   const { id, amount, scopeWindows, model, identifier } = hold;
   await append(context, { type: 'hold', id, amount, scopeWindows, model, identifier });

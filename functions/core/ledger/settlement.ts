@@ -1,4 +1,5 @@
-// Ends of holds: settled or released, once in the outbox, the store and PostgreSQL; and what streams have produced so far (LEDGER 1, 3, 6).
+// Ends of holds: settled or released, once in the journal, the store and PostgreSQL; and what streams have produced so
+// far (LEDGER 1, 3, 6).
 
 import type { Reservation, Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
@@ -56,7 +57,10 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
 
-  /** Resolves when the settlement is on disk, and the store could charge it if the disk were lost; without a disk, when PostgreSQL has it. */
+  /**
+   * Resolves when the settlement is on disk, and the store could charge it if the disk were lost; without a disk, when
+   * PostgreSQL has it.
+   */
   const settleOnce = async (live: LiveReservation, settlement: Settlement): Promise<void> => {
     const { id, scopeWindows, counters } = live;
     const { cost, tokens, model, identifier, estimated } = settlement;
@@ -72,7 +76,8 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
       estimated,
       settledAt,
     };
-    // Only a hold whose record is on disk, or cannot be, gives up its escrow: a restart without the record charges its size.
+    // Only a hold whose record is on disk, or cannot be, gives up its escrow: a restart without the record charges its
+    // size.
     const isWritten = await append(context, { type: 'settle', row: entry });
     // A stream is covered by what it was told to have produced.
     const cover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
@@ -91,9 +96,11 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
     answered(): void {
       for (const { counters, over } of uncovered) if (counters.every(isGuaranteed)) over();
     },
-    progress(hold: Reservation, known: () => Nano, lost?: () => void): void {
+    progress(hold: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void {
       const live = liveOf(hold);
-      if (live !== undefined && live.ending === undefined) Object.assign(live, { known, lost });
+      if (live === undefined || live.ending !== undefined) return;
+      live.costSoFar = costSoFar;
+      live.onAccountClosed = onAccountClosed;
     },
     settle(hold: Reservation, settlement: Settlement): Promise<void> {
       const live = liveOf(hold);
@@ -115,7 +122,10 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
       live.ending = release(live, how?.called === true);
       return live.ending;
     },
-    /** Called every second: streams tell what they have produced, and a request that was never ended is charged like one of a process that died. */
+    /**
+     * Called every second: streams tell what they have produced, and a request that was never ended is charged like one
+     * of a process that died.
+     */
     beat(): void {
       const now = clock.now();
       for (const live of [...account.live]) {

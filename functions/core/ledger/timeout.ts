@@ -10,7 +10,10 @@ export const MIN_WAIT: Millis = 500;
 export const TIMEOUT: Millis = 2000;
 const BOOKING_TIMEOUT: Millis = 5000;
 
-/** After the timer fires, answers that have already arrived are read for this long: a process that was paused finds its timers first. */
+/**
+ * After the timer fires, answers that have already arrived are read for this long: a process that was paused finds its
+ * timers first.
+ */
 const TIMER_SKEW: Millis = 50;
 
 /** The promise's outcome, or an error that names `whom`. The promise itself continues; its late failure is ignored. */

@@ -1,4 +1,5 @@
-// Requests that wait for the store or for live holds: one deadline each, one line per counter in order of arrival, one timer for all (LEDGER 3, 9).
+// Requests that wait for the store or for live holds: one deadline each, one line per counter in order of arrival, one
+// timer for all (LEDGER 3, 9).
 
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -12,7 +13,10 @@ const MORE_TO_REBUILD: Millis = 900;
 const ALIVE: Millis = 500;
 /** The first requests of the lines ask again, since other processes' holds end too. */
 const ASK_AGAIN: Millis = 50;
-/** The minimum time between two looks at deadlines and lines; a look that comes later than this shows that the process was paused. */
+/**
+ * The minimum time between two looks at deadlines and lines; a look that comes later than this shows that the process
+ * was paused.
+ */
 const APART: Millis = 10;
 const LATE: Millis = 20;
 
@@ -71,7 +75,9 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
   const again = (waiter: WaitingRequest): void => {
     if (!waiter.isOver && !waiter.isAsking) asking.add(waiter);
   };
-  /** Each request that wants less than all before it: money that is too little for it is too little for those behind it. */
+  /**
+   * Each request that wants less than all before it: money that is too little for it is too little for those behind it.
+   */
   const wakeFront = (line: ReadonlySet<WaitingRequest>): void => {
     let min: Nano | undefined;
     for (const waiter of line) {
@@ -110,7 +116,12 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
   };
 
   return {
-    ...{ queue, again, remove, refuse, wakeFront, found },
+    queue,
+    again,
+    remove,
+    refuse,
+    wakeFront,
+    found,
     enter(request: Omit<WaitingRequest, 'rateView' | 'busyIn' | 'isAsking' | 'isOver'>): void {
       if (account.isOver) {
         request.onRefused({ reason: 'unavailable', why: STOPPED });
@@ -148,8 +159,8 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
 }
 
 /**
- * Windows and limits as of now. Counters that are new, since a window has begun, have the limits that were known last in the one before; where our
- * clock is set back, the lower ones.
+ * Windows and limits as of now. Counters that are new, since a window has begun, have the limits that were known last
+ * in the one before; where our clock is set back, the lower ones.
  */
 export function renew(account: Account, waiter: WaitingRequest): void {
   const before = waiter.charges.counters;

@@ -10,8 +10,9 @@ import type { Snapshot, SnapshotEntry } from './snapshot.ts';
 export const MAX_SNAPSHOT = 900 * 1024;
 
 /**
- * Pure: the same spec gives the same snapshot, member by member in the same order (without undefined ones), whatever its Secrets hold. So a
- * lost Secret never rewrites a configuration that works; the gateway passes over entries without credentials.
+ * Pure: the same spec gives the same snapshot, member by member in the same order (without undefined ones), whatever
+ * its Secrets hold. So a lost Secret never rewrites a configuration that works; the gateway passes over entries without
+ * credentials.
  */
 export function compile(
   instance: { readonly uid: string; readonly namespace: string; readonly name: string },
@@ -48,13 +49,20 @@ function compileEntry(entry: ModelEntry): SnapshotEntry {
   const { apiBase, rpm, tpm, timeout, maxOutputTokens, toolCosts, weight = 1, priority = 0 } = gatewayParams;
   const credentials = requiresAuth && modelCredentials ? Object.entries(modelCredentials.keys).sort(byName) : [];
   return {
-    ...{ modelName, identifier, ...modelOf(gatewayParams), apiBase },
+    modelName,
+    identifier,
+    ...modelOf(gatewayParams),
+    apiBase,
     credentials: Object.fromEntries(
       credentials.map(([name, entry]) => [name, { secret: modelCredentials?.nameRef ?? '', entry }]),
     ),
     requiresAuth,
     ...entryPrice(gatewayParams),
-    ...{ toolCosts, weight, priority, rpm, tpm },
+    toolCosts,
+    weight,
+    priority,
+    rpm,
+    tpm,
     timeout: timeout === undefined ? undefined : millis(timeout),
     maxOutputTokens,
   };

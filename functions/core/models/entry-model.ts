@@ -1,4 +1,5 @@
-// The provider and model behind an entry, and whether its manifest names a price; without the price table, which is large.
+// The provider and model behind an entry, and whether its manifest names a price; without the price table, which is
+// large.
 import type { ModelEntry } from '#crds/kinds/model-entry.ts';
 
 /** The members of `gatewayParams` that this takes: also as admission meets them, broken or absent. */

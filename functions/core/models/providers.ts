@@ -1,4 +1,5 @@
-// Providers: the address of each, how it authenticates callers, and credentials by name. One row each; a dialect of its own is code.
+// Providers: the address of each, how it authenticates callers, and credentials by name. One row each; a dialect of its
+// own is code.
 
 export type DialectName = 'openai' | 'anthropic';
 
@@ -9,15 +10,23 @@ export interface Provider {
   readonly dialect: DialectName;
   /** The APIs that its entries serve, some of them by translation. */
   readonly apis: ReadonlyArray<ApiName>;
-  /** The address before the paths of the APIs; `{name}` is the value of that credential. Absent: the entry's `apiBase` is needed. */
+  /**
+   * The address before the paths of the APIs; `{name}` is the value of that credential. Absent: the entry's `apiBase`
+   * is needed.
+   */
   readonly base?: string;
   /** The header that carries the key; `authorization` carries it as a bearer token. */
   readonly auth: 'authorization' | 'api-key' | 'x-api-key';
   /** The signature that takes the place of an absent `apiKey`: of AWS for one of its services, or a token of Google. */
   readonly signing?: 'bedrock' | 'bedrock-mantle' | 'google';
-  /** The cloud whose way of Messages it is: the model is part of the address, and versions of the body. Absent: Anthropic's own API. */
+  /**
+   * The cloud whose way of Messages it is: the model is part of the address, and versions of the body. Absent:
+   * Anthropic's own API.
+   */
   readonly cloud?: 'bedrock' | 'vertex';
-  /** The name of the limit of an answer: `max_tokens` where the provider refuses the newer name, or ignores it silently. */
+  /**
+   * The name of the limit of an answer: `max_tokens` where the provider refuses the newer name, or ignores it silently.
+   */
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
   /** The provider's list in the price table; absent: there is none. */
   readonly prices?: string;
@@ -112,15 +121,17 @@ export const PRICE_LISTS: ReadonlyArray<string> = [
   ...new Set([...PROVIDERS.values()].flatMap(({ prices }) => prices ?? [])),
 ];
 
-/** An unknown provider: servers that adopted the dialect before its limit had another name ignore the new one silently. */
+/**
+ * An unknown provider: servers that adopted the dialect before its limit had another name ignore the new one silently.
+ */
 const UNKNOWN: Provider = { ...OPENAI, ...WITH_RESPONSES, ...MAX_TOKENS };
 
 /** Models that clouds serve at Anthropic's API. */
 const CLAUDE = /claude/i;
 
 /**
- * The row of a provider; clouds have another one for Claude. One that we do not know speaks the OpenAI dialect at the entry's own
- * `apiBase`, or nowhere.
+ * The row of a provider; clouds have another one for Claude. One that we do not know speaks the OpenAI dialect at the
+ * entry's own `apiBase`, or nowhere.
  */
 export function providerOf(name: string, model = ''): Provider {
   const row = name.toLowerCase();
@@ -142,7 +153,10 @@ export const CREDENTIAL_NAMES: ReadonlyArray<string> = [
   'vertexLocation',
 ];
 
-/** Credentials that are part of an address (of a model, or of the tokens of a Pod's role), and how they look: none leads to another host. */
+/**
+ * Credentials that are part of an address (of a model, or of the tokens of a Pod's role), and how they look: none leads
+ * to another host.
+ */
 const ADDRESS_PARTS: ReadonlyMap<string, RegExp> = new Map([
   ['awsRegion', /^[A-Za-z0-9][-A-Za-z0-9]*$/],
   ['vertexLocation', /^[A-Za-z0-9][-A-Za-z0-9]*$/],

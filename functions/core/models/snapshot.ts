@@ -5,7 +5,10 @@ import { err, ok, type Result } from '../failure/result.ts';
 /** Decimal dollars, exact to 10^-18. */
 const Price = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/);
 
-/** Decimal dollars per million tokens. An absent rate is that of its general kind: cached input, audio and pictures as input, reasoning as output. */
+/**
+ * Decimal dollars per million tokens. An absent rate is that of its general kind: cached input, audio and pictures as
+ * input, reasoning as output.
+ */
 export const WrittenRates = z.object({
   input: Price,
   /** Absent: the price is one of embeddings, which have no output. */
@@ -34,7 +37,9 @@ const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
 export const SnapshotEntry = z.object({
   modelName: z.string(),
   identifier: z.string(),
-  /** `customLLMProvider`, else the part before the first slash of `gatewayParams.model`. Decides dialect and address. */
+  /**
+   * `customLLMProvider`, else the part before the first slash of `gatewayParams.model`. Decides dialect and address.
+   */
   provider: z.string(),
   /** The provider's name of the model: the rest after the first slash. */
   model: z.string(),

@@ -2,7 +2,10 @@
 import { nanoOf } from '#crds/validation/units.ts';
 import type { Nano } from '../ports/money.ts';
 
-/** The written form of money: `12`, `0.5`, `12.50`; never `.5`, `5.`, `012`, a sign, an exponent or a blank (DESIGN 10, Bounds). */
+/**
+ * The written form of money: `12`, `0.5`, `12.50`; never `.5`, `5.`, `012`, a sign, an exponent or a blank (DESIGN 10,
+ * Bounds).
+ */
 const MONEY_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,9})?$/;
 
 /** Exact nano-dollars of a decimal dollar string, or undefined when it is not one. */

@@ -18,7 +18,10 @@ type Lists = Readonly<Record<string, { readonly also: ReadonlyArray<string>; rea
 
 const LISTS: Lists = table.lists;
 
-/** The price of an entry. A manifest that names any price is used alone, without the listed price. Without an output price it is one of embeddings. */
+/**
+ * The price of an entry. A manifest that names any price is used alone, without the listed price. Without an output
+ * price it is one of embeddings.
+ */
 export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
   const isNamed = namesPrice(params);
   const { provider, model } = modelOf(params);

@@ -1,4 +1,5 @@
-// Prices, and what a usage costs by them, exactly: for holds and bills alike, in nano-dollars, rounded up once (DESIGN 10, Money).
+// Prices, and what a usage costs by them, exactly: for holds and bills alike, in nano-dollars, rounded up once (DESIGN
+// 10, Money).
 
 import type { SnapshotEntry, WrittenRates, WrittenTier } from '../models/snapshot.ts';
 import type { Nano } from '../ports/money.ts';
@@ -35,7 +36,10 @@ export interface PromptBound {
   readonly maxWebSearches?: number;
 }
 
-/** The maximum that one request may hold or be charged: nine billion dollars, which every store and table can count. Absurd numbers end here. */
+/**
+ * The maximum that one request may hold or be charged: nine billion dollars, which every store and table can count.
+ * Absurd numbers end here.
+ */
 export const MAX_COST: Nano = 9n * 10n ** 18n;
 
 /** The cost of a reply with this usage. */
@@ -52,7 +56,10 @@ export function hasMediaRate({ tiers }: Price): boolean {
   return tiers.some(({ rates }) => rates.outputAudio !== rates.output || rates.outputImage !== rates.output);
 }
 
-/** The maximum cost of this prompt and this output in tokens: by the highest rates of every tier that the prompt may reach. */
+/**
+ * The maximum cost of this prompt and this output in tokens: by the highest rates of every tier that the prompt may
+ * reach.
+ */
 export function maxCostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
   let max = 0n;
   for (const tier of reachable(prompt, price)) {

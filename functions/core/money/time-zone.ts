@@ -13,7 +13,10 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** How far clocks of the zone are ahead of UTC at an instant. An unknown zone is UTC: admission refuses it, and a budget must have windows. */
+/**
+ * How far clocks of the zone are ahead of UTC at an instant. An unknown zone is UTC: admission refuses it, and a budget
+ * must have windows.
+ */
 export function offsetAt(zone: string, at: Millis): Millis {
   const timeZone = isTimeZone(zone) ? zone : 'UTC';
   const text = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' }).format(at);
@@ -22,7 +25,10 @@ export function offsetAt(zone: string, at: Millis): Millis {
   return sign === '-' ? -offset : offset;
 }
 
-/** The first instant at which clocks of the zone show this time or, where they skip it, a later one. `local`: as if it were UTC. */
+/**
+ * The first instant at which clocks of the zone show this time or, where they skip it, a later one. `local`: as if it
+ * were UTC.
+ */
 export function instantOf(zone: string, local: Millis): Millis {
   const [early = local, late = local] = [offsetAt(zone, local - DAY), offsetAt(zone, local + DAY)]
     .map((offset) => local - offset)

@@ -4,7 +4,9 @@ import type { Tokens } from '../ports/ledger-rows.ts';
 import type { Nano } from '../ports/money.ts';
 import { larger, nanoOfNumber } from './money.ts';
 
-/** Tokens that are charged, and those of them that have prices of their own. An absent kind was not counted separately. */
+/**
+ * Tokens that are charged, and those of them that have prices of their own. An absent kind was not counted separately.
+ */
 export interface Usage extends Tokens {
   /** The part of `cacheWrite` that is kept for an hour, not for minutes. */
   readonly cacheWriteLong?: number | undefined;
@@ -43,8 +45,19 @@ export function laterUsage(known: Usage | undefined, later: Usage): Usage {
   const { inputAudio, inputImage, cachedAudio, cachedImage } = later.input >= known.input ? later : known;
   const { output, reasoning, outputAudio, outputImage } = later.output >= known.output ? later : known;
   return {
-    ...{ input, cachedInput, cacheWrite, cacheWriteLong, inputAudio, inputImage, cachedAudio, cachedImage },
-    ...{ output, reasoning, outputAudio, outputImage, webSearches: later.webSearches ?? known.webSearches },
+    input,
+    cachedInput,
+    cacheWrite,
+    cacheWriteLong,
+    inputAudio,
+    inputImage,
+    cachedAudio,
+    cachedImage,
+    output,
+    reasoning,
+    outputAudio,
+    outputImage,
+    webSearches: later.webSearches ?? known.webSearches,
     cost,
   };
 }
@@ -71,7 +84,8 @@ export function toUsage(usage: unknown): Usage | undefined {
   const onTop = Math.max(0, total - prompted - completed);
   const input = onTop === cachedInput + cacheWrite ? prompted + onTop : prompted;
   const reported = count(answer, 'reasoning_tokens') ?? 0;
-  // Tokens of the total beyond prompt and answer were reasoning, also where the provider does not say so (Gemini, in OpenAI's dialect).
+  // Tokens of the total beyond prompt and answer were reasoning, also where the provider does not say so (Gemini, in
+  // OpenAI's dialect).
   const reasoning = Math.max(input > prompted ? 0 : onTop, reported > completed ? reported : 0);
   const cached = Math.min(cachedInput, input);
   const cachedDetails = member(prompt, 'cached_tokens_details');

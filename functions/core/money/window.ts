@@ -17,7 +17,8 @@ const MAX_TAG = 999;
 /**
  * The window [start, end) that holds `now`. An instant on an edge belongs to the window that begins there. An instant
  * before the anchor (a clock that was set back) belongs to the window before it, so budgets never lose a window.
- * With `since` it begins less than a second earlier, so that an edit and its undoing do not lead back to the same counter (LEDGER 5).
+ * With `since` it begins less than a second earlier, so that an edit and its undoing do not lead back to the same
+ * counter (LEDGER 5).
  * Throws on a malformed duration: specs are validated before they come here.
  */
 export function windowAt(spec: WindowSpec, now: Millis): Window {
@@ -41,7 +42,9 @@ function datesAt(spec: WindowSpec, now: Millis): Window {
 
 const ZONED = 'Calendar ';
 
-/** The window a scope's spend is counted in: its budget's, or its whole life (a hundred years) where it has no budget. */
+/**
+ * The window a scope's spend is counted in: its budget's, or its whole life (a hundred years) where it has no budget.
+ */
 export function spendWindow(scope: Pick<ScopePolicy, 'budget' | 'anchor'>, now: Millis): Window {
   const { budget, anchor } = scope;
   if (budget === undefined) return { start: anchor, end: anchor + MAX_DURATION };

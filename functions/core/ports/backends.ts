@@ -52,8 +52,9 @@ export interface InstanceIdentity {
 
 export interface Backends {
   /**
-   * The same for one piece of work, about so many members of instances: what it is answered takes its share of the process's memory until `end`,
-   * and nothing that it asked goes on after that. Work whose servers answer with more than there is memory for fails alone (DatabaseUnreachable).
+   * The same for one piece of work, about so many members of instances: what it is answered takes its share of the
+   * process's memory until `end`, and nothing that it asked goes on after that. Work whose servers answer with more
+   * than there is memory for fails alone (DatabaseUnreachable).
    */
   begin(members: number): { readonly backends: Backends; end(): void };
   /** The database of this connection; a process reuses the same one. The first call connects. */
@@ -61,8 +62,8 @@ export interface Backends {
   /** Whether the store really answers and can be trusted with counters. Gives up within 2 s. */
   probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
   /**
-   * Books all settlements of any process that are not booked yet, so that sums are true; then compares every counter of the
-   * store with its sum.
+   * Books all settlements of any process that are not booked yet, so that sums are true; then compares every counter of
+   * the store with its sum.
    */
   flush(instance: InstanceIdentity, store: StoreConnection, database: DatabaseConnection): Promise<void>;
   /** Deletes all keys of a deleted instance from the store. */

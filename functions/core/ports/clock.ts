@@ -17,7 +17,10 @@ export interface Log {
   error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-/** Counters, gauges and histograms, rendered as Prometheus text by the adapter. Names carry the `gateway_operator_` prefix. Labels that come in the same object again cost nothing, so none is ever changed. */
+/**
+ * Counters, gauges and histograms, rendered as Prometheus text by the adapter. Names carry the `gateway_operator_`
+ * prefix. Labels that come in the same object again cost nothing, so none is ever changed.
+ */
 export interface Metrics {
   add(name: string, labels?: Readonly<Record<string, string>>, by?: number): void;
   set(name: string, value: number, labels?: Readonly<Record<string, string>>): void;

@@ -47,7 +47,10 @@ export type Written<T> =
   | { readonly ok: true; readonly object: T }
   | { readonly ok: false; readonly refusal: WriteRefusal; readonly message: string };
 
-/** The API server could not be reached, or gave an answer that no caller expects. `status` is the HTTP status, where there was one. */
+/**
+ * The API server could not be reached, or gave an answer that no caller expects. `status` is the HTTP status, where
+ * there was one.
+ */
 export class ClusterError extends Error {
   override readonly name = 'ClusterError';
   readonly status: number | undefined;
@@ -57,12 +60,18 @@ export class ClusterError extends Error {
   }
 }
 
-/** Every call gives up within 10 s, obeys 429 with Retry-After, and keeps one connection alive. Throws when the API server is unreachable. */
+/**
+ * Every call gives up within 10 s, obeys 429 with Retry-After, and keeps one connection alive. Throws when the API
+ * server is unreachable.
+ */
 export interface Cluster {
   /** Undefined on 404. */
   get(resource: Resource, namespace: string | undefined, name: string): Promise<KubeObject | undefined>;
   list(resource: Resource, selection?: Selection): Promise<ReadonlyArray<KubeObject>>;
-  /** The same, page by page as they arrive, so that they are never all in memory. A list that must start again repeats its objects. */
+  /**
+   * The same, page by page as they arrive, so that they are never all in memory. A list that must start again repeats
+   * its objects.
+   */
   visit(resource: Resource, selection: Selection, page: (objects: ReadonlyArray<KubeObject>) => void): Promise<void>;
   create(resource: Resource, object: KubeObject): Promise<Written<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` or `metadata.uid` inside is a precondition (`conflict`). */
@@ -73,7 +82,10 @@ export interface Cluster {
     patch: Readonly<Record<string, unknown>>,
     subresource?: 'status',
   ): Promise<Written<KubeObject>>;
-  /** Forced server-side apply with our field manager; a dry run with `isDry`. A `metadata.uid` is a precondition: never a new object (`conflict`). */
+  /**
+   * Forced server-side apply with our field manager; a dry run with `isDry`. A `metadata.uid` is a precondition: never
+   * a new object (`conflict`).
+   */
   apply(resource: Resource, object: KubeObject, how?: { readonly isDry: boolean }): Promise<Written<KubeObject>>;
   /** Deletes exactly this object (uid precondition). Already gone is `gone`, another uid `conflict`. */
   delete(resource: Resource, namespace: string | undefined, name: string, uid: string): Promise<Written<undefined>>;

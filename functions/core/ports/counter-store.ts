@@ -3,21 +3,33 @@ import type { Millis, Nano } from './money.ts';
 import type { ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateRefusal, RateReply, RateRequest } from './rates.ts';
 
-/** The figures of one counter in a call. A counter that did not change is left out; an ask names its counters here too. */
+/**
+ * The figures of one counter in a call. A counter that did not change is left out; an ask names its counters here too.
+ */
 export interface CounterChange extends ScopeWindow {
   /** The limit of its scope. Absent: the scope spends without a limit, and no escrow is ever needed. */
   readonly limit?: Nano | undefined;
-  /** Spend since the last call; it belongs to the call's batch. Negative where corrections outweigh it. Escrow of the same amount, as far as there is any, turns into spend. */
+  /**
+   * Spend since the last call; it belongs to the call's batch. Negative where corrections outweigh it. Escrow of the
+   * same amount, as far as there is any, turns into spend.
+   */
   readonly spend: Nano;
-  /** The charge if the account is closed by another: sizes of live holds; of streams, the cost so far. Replaces the earlier figure. */
+  /**
+   * The charge if the account is closed by another: sizes of live holds; of streams, the cost so far. Replaces the
+   * earlier figure.
+   */
   readonly risk: Nano;
   /** Escrow given back, never more than the account has beside `spend`. */
   readonly returned: Nano;
-  /** Live holds that are held again whatever the limit says: the first call of a process that was away. Also taken in an absent counter. */
+  /**
+   * Live holds that are held again whatever the limit says: the first call of a process that was away. Also taken in an
+   * absent counter.
+   */
   readonly registered: Nano;
   /**
-   * Escrow wanted ahead of requests. Granted whole or not at all: while no ask of the call was refused in this counter, nobody is refused in it
-   * elsewhere (`isWanted`), and 16 × live accounts × `ahead` fits into what spend and escrow leave of the limit.
+   * Escrow wanted ahead of requests. Granted whole or not at all: while no ask of the call was refused in this counter,
+   * nobody is refused in it elsewhere (`isWanted`), and 16 × live accounts × `ahead` fits into what spend and escrow
+   * leave of the limit.
    */
   readonly ahead: Nano;
 }
@@ -37,20 +49,27 @@ export interface ReservationRequest {
 }
 
 /**
- * What a request that has ended changes in its rates. Requests and tokens count in the minute of the store's clock; the minute before counts for the
- * share of it that the last 60 s still cover, rounded down. So requests that come evenly, less often than the limit, are never refused; no minute of the
- * clock admits more than the limit, and no 60 s more than twice as much (all of it at the end of one minute and at the end of the next). A refusal
- * never tells a wait above a minute.
+ * What a request that has ended changes in its rates. Requests and tokens count in the minute of the store's clock; the
+ * minute before counts for the share of it that the last 60 s still cover, rounded down. So requests that come evenly,
+ * less often than the limit, are never refused; no minute of the clock admits more than the limit, and no 60 s more
+ * than twice as much (all of it at the end of one minute and at the end of the next). A refusal never tells a wait
+ * above a minute.
  */
 export interface RateChange {
   readonly id: string;
-  /** The minute that requests and tokens are given back to, in which they were taken; one that no longer counts stays as it is. Absent: the present one. */
+  /**
+   * The minute that requests and tokens are given back to, in which they were taken; one that no longer counts stays as
+   * it is. Absent: the present one.
+   */
   readonly minute?: number | undefined;
   /** -1: no provider was called. */
   readonly requests: number;
   /** Tokens that were taken and not used, negative; or used beyond those. */
   readonly tokens: number;
-  /** -1: it is no longer in flight; 1: in flight in this account, after an earlier one has ended. An account gives back no more than it has in flight, and all of that when it ends. */
+  /**
+   * -1: it is no longer in flight; 1: in flight in this account, after an earlier one has ended. An account gives back
+   * no more than it has in flight, and all of that when it ends.
+   */
   readonly parallel: number;
 }
 
@@ -66,7 +85,10 @@ export interface AccountCall {
   readonly number: number;
   /** How long the account lives without a call. */
   readonly lease: Millis;
-  /** On the store's clock: a call that arrives later grants nothing (asks answer `late`), the rest is done. A first call that arrives later opens no account (`closed`). */
+  /**
+   * On the store's clock: a call that arrives later grants nothing (asks answer `late`), the rest is done. A first call
+   * that arrives later opens no account (`closed`).
+   */
   readonly deadline: Millis;
   /** The batch that `spend` belongs to, and the last one that PostgreSQL has. */
   readonly batch: number;
@@ -76,7 +98,10 @@ export interface AccountCall {
   readonly rateChanges: ReadonlyArray<RateChange>;
   /** Earlier accounts of the same process, closed in PostgreSQL: charged and forgotten in the same step. */
   readonly previousAccounts: ReadonlyArray<string>;
-  /** The store forgets the account: PostgreSQL has booked all that it told, and closed its row, or it never held anything. */
+  /**
+   * The store forgets the account: PostgreSQL has booked all that it told, and closed its row, or it never held
+   * anything.
+   */
   readonly isLast: boolean;
 }
 
@@ -95,7 +120,10 @@ export interface CounterReply {
 export type ReservationReply =
   /** Held, and part of the risk: `amount` is less than asked when clamped. */
   | { readonly outcome: 'reserved'; readonly amount: Nano; readonly rates?: RateReply | undefined }
-  /** Spend alone leaves too little in this counter (an index in the ask's `lines`). Takes precedence over `limited` and `busy`. */
+  /**
+   * Spend alone leaves too little in this counter (an index in the ask's `lines`). Takes precedence over `limited` and
+   * `busy`.
+   */
   | {
       readonly outcome: 'exceeded';
       readonly counter: number;
@@ -112,7 +140,10 @@ export type ReservationReply =
 interface StoreReply {
   /** The store's clock, the only one of leases, deadlines and windows. */
   readonly now: Millis;
-  /** Calls, markings and audits that this store has done in its epoch: a store that shows fewer than before has gone back in time. */
+  /**
+   * Calls, markings and audits that this store has done in its epoch: a store that shows fewer than before has gone
+   * back in time.
+   */
   readonly calls: number;
 }
 
@@ -129,9 +160,15 @@ export type AccountReply =
     })
   /** These lines are not loaded and would be spent or asked in: nothing was done, and the number is used up. */
   | (StoreReply & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
-  /** The window of a line that is asked in, not only by growth, is not current on the store's clock: nothing was done, and the number is used up. */
+  /**
+   * The window of a line that is asked in, not only by growth, is not current on the store's clock: nothing was done,
+   * and the number is used up.
+   */
   | (StoreReply & { readonly outcome: 'window' })
-  /** Nothing was done. `closed`: another has marked or forgotten the account, or the number is older than the last. `behind`: the store has an earlier number than the call's predecessor, or none. */
+  /**
+   * Nothing was done. `closed`: another has marked or forgotten the account, or the number is older than the last.
+   * `behind`: the store has an earlier number than the call's predecessor, or none.
+   */
   | (StoreReply & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })
   | StaleStore;
 
@@ -173,7 +210,10 @@ export interface AccountRow {
   /** The number of its last answered call when that was booked. */
   readonly number: number;
   readonly isClosed: boolean;
-  /** Closed by `AccountBooks.close` in an open epoch: what it had at risk and unbooked was charged in its name, possibly nothing. What was charged before is in the sums that are loaded. */
+  /**
+   * Closed by `AccountBooks.close` in an open epoch: what it had at risk and unbooked was charged in its name, possibly
+   * nothing. What was charged before is in the sums that are loaded.
+   */
   readonly isCharged: boolean;
 }
 
@@ -181,38 +221,52 @@ export interface AuditReport extends StoreReply {
   readonly outcome: 'done';
   /** Counters that were repaired, and by how much. */
   readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
-  /** Accounts of which a batch left the store after PostgreSQL was read, or that are not in `rows`, finished ones too: nothing was repaired, read again with their rows. */
+  /**
+   * Accounts of which a batch left the store after PostgreSQL was read, or that are not in `rows`, finished ones too:
+   * nothing was repaired, read again with their rows.
+   */
   readonly moved: ReadonlyArray<string>;
 }
 
 /**
- * Memory, Redis over TCP, Upstash over HTTPS: one promise suite (accounts.promises.ts). Throws when the store is away or its
- * answer is lost: then it is unknown whether the work was done, and all of it may be repeated. Every method is one atomic step.
+ * Memory, Redis over TCP, Upstash over HTTPS: one promise suite (accounts.promises.ts). Throws when the store is away
+ * or its answer is lost: then it is unknown whether the work was done, and all of it may be repeated. Every method is
+ * one atomic step.
  *
- * A counter is { spent, held }; held is the sum of the accounts' escrow. An absent counter is not zero: it is loaded before anything is told,
- * asked or charged in it. It leaves the store when its window is over and no account has anything in it.
+ * A counter is { spent, held }; held is the sum of the accounts' escrow. An absent counter is not zero: it is loaded
+ * before anything is told, asked or charged in it. It leaves the store when its window is over and no account has
+ * anything in it.
  */
 export interface CounterStore {
   call(call: AccountCall): Promise<AccountReply>;
-  /** Sets absent counters to PostgreSQL's sums and the escrow that accounts have in them; loaded ones stay. `epoch`: in which PostgreSQL was read. */
+  /**
+   * Sets absent counters to PostgreSQL's sums and the escrow that accounts have in them; loaded ones stay. `epoch`: in
+   * which PostgreSQL was read.
+   */
   load(epoch: number, sums: ReadonlyArray<ScopeSpend>): Promise<void>;
   /** These counters now; undefined when not loaded. */
   read(
     counters: ReadonlyArray<ScopeWindow>,
   ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly reserved: Nano } | undefined>>;
   /**
-   * Freezes an account before it is closed: another's only when its lease has ended; one's own (`isOwn`) at once. Its escrow stays until it is forgotten,
-   * by `finish`, or by `ends` of the process's next account. All its counters must be loaded, except before an epoch is open
-   * (`isRebuild`), while nobody reads sums.
+   * Freezes an account before it is closed: another's only when its lease has ended; one's own (`isOwn`) at once. Its
+   * escrow stays until it is forgotten, by `finish`, or by `ends` of the process's next account. All its counters must
+   * be loaded, except before an epoch is open (`isRebuild`), while nobody reads sums.
    */
   freeze(
     epoch: number,
     account: string,
     how: { readonly isOwn: boolean; readonly isRebuild: boolean },
   ): Promise<FreezeReply>;
-  /** Forgets a marked account whose closing PostgreSQL has. Charged: its risk becomes spend; else its counters are audited before. Its unbooked spend stays counted. Repeated: nothing. */
+  /**
+   * Forgets a marked account whose closing PostgreSQL has. Charged: its risk becomes spend; else its counters are
+   * audited before. Its unbooked spend stays counted. Repeated: nothing.
+   */
   forget(epoch: number, account: string, isCharged: boolean): Promise<void>;
-  /** Accounts, by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`: the highest batch that is not known to be booked, 0: none. */
+  /**
+   * Accounts, by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`: the
+   * highest batch that is not known to be booked, 0: none.
+   */
   accounts(
     isEnded: boolean,
     max: number,
@@ -223,8 +277,9 @@ export interface CounterStore {
     max: number,
   ): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly next?: string | undefined }>;
   /**
-   * Sets loaded counters to `spent` plus what accounts have unbooked beyond their row; of a row that is closed and charged its risk is subtracted,
-   * and of any closed row no unbooked is added. After the deadline (store's clock) nothing is done.
+   * Sets loaded counters to `spent` plus what accounts have unbooked beyond their row; of a row that is closed and
+   * charged its risk is subtracted, and of any closed row no unbooked is added. After the deadline (store's clock)
+   * nothing is done.
    */
   audit(
     epoch: number,

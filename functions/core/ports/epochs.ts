@@ -10,18 +10,25 @@ export interface EpochState {
   readonly age: Millis;
   /** Live processes that have not joined. */
   readonly awaited: number;
-  /** The store's count of all calls in this epoch, as recorded by batches (account-books.ts): a store that shows fewer has gone back in time. */
+  /**
+   * The store's count of all calls in this epoch, as recorded by batches (account-books.ts): a store that shows fewer
+   * has gone back in time.
+   */
   readonly calls: number;
 }
 
 /** One instance's epoch. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away. */
 export interface Epochs {
-  /** The heartbeat of a process whose holds are in the store in the epoch `joined` (0: not yet). Returns the current state. */
+  /**
+   * The heartbeat of a process whose holds are in the store in the epoch `joined` (0: not yet). Returns the current
+   * state.
+   */
   beat(process: string, joined: number): Promise<EpochState>;
   /** The current state, without a heartbeat. */
   state(): Promise<EpochState>;
   /**
-   * Raises the epoch above both numbers, if it still is `from`; of many concurrent raises one succeeds. No request is admitted until `open`.
+   * Raises the epoch above both numbers, if it still is `from`; of many concurrent raises one succeeds. No request is
+   * admitted until `open`.
    * `above`: the store's own epoch, in case PostgreSQL was the one that was restored.
    */
   raise(from: number, above: number): Promise<void>;

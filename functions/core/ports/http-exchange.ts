@@ -1,10 +1,12 @@
-// One HTTP exchange: a client's request, and the reply to it. Each platform implements it (infra/runtime/node, infra/platforms/cloudflare).
+// One HTTP exchange: a client's request, and the reply to it. Each platform implements it (infra/runtime/node,
+// infra/platforms/cloudflare).
 
 /** The reason why a body is read no further. */
 export type BodyRefusal = 'too large' | 'no room';
 
 /**
- * The whole body, whose announced length the caller accepts. `accept` gets the size of each piece; once it refuses, no more is read.
+ * The whole body, whose announced length the caller accepts. `accept` gets the size of each piece; once it refuses, no
+ * more is read.
  * `broken`: the client left before the end.
  */
 export type ReadBody = (
@@ -24,7 +26,10 @@ export interface HttpExchange {
   readBody(...of: Parameters<ReadBody>): ReturnType<ReadBody>;
   /** Ends the reading before the end of the body: its result is of no use. */
   stopReading(): void;
-  /** Begins the reply. The head goes out with the first bytes, or with `flush`. A header that cannot be sent is an error here or there, before any byte. */
+  /**
+   * Begins the reply. The head goes out with the first bytes, or with `flush`. A header that cannot be sent is an error
+   * here or there, before any byte.
+   */
   begin(status: number, headers: Readonly<Record<string, string>>): void;
   flush(): void;
   /** Whether any of the reply has gone out. */
@@ -35,10 +40,16 @@ export interface HttpExchange {
   drained(): Promise<void>;
   /** Ends the reply with these bytes, or this text. */
   end(body: ReadonlyArray<Uint8Array> | string): void;
-  /** Breaks the reply off behind these bytes, which reach a client that reads: no client takes the reply for a whole one. */
+  /**
+   * Breaks the reply off behind these bytes, which reach a client that reads: no client takes the reply for a whole
+   * one.
+   */
   destroy(last?: ReadonlyArray<Uint8Array>): void;
   hasLeft(): boolean;
-  /** Calls the listener when the client leaves before the end of the reply, at most once; never for a client that has left before. */
+  /**
+   * Calls the listener when the client leaves before the end of the reply, at most once; never for a client that has
+   * left before.
+   */
   onLeave(listener: () => void): void;
 }
 

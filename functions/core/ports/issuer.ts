@@ -33,7 +33,10 @@ export interface Issuer {
   issueAuthority(order: AuthorityOrder): Promise<Signed>;
   /** A serving certificate that the CA signs. */
   issue(order: Order): Promise<Pair>;
-  /** The time in which both are valid; undefined for no pair: no PEM, not signed by the CA, the key of another certificate, a name is missing. */
+  /**
+   * The time in which both are valid; undefined for no pair: no PEM, not signed by the CA, the key of another
+   * certificate, a name is missing.
+   */
   inspect(pair: Pair, names: ReadonlyArray<string>): Validity | undefined;
   /** The certificates of a bundle, one PEM text each, in one form; other content is left out. */
   split(bundle: string): ReadonlyArray<string>;

@@ -1,4 +1,4 @@
-// The outbox: an append-only file of holds and settlements, which outlives its process (LEDGER 6).
+// The journal: an append-only file of holds and settlements, which outlives its process (LEDGER 6).
 import type { LedgerRow } from './ledger-rows.ts';
 import type { Nano } from './money.ts';
 
@@ -6,7 +6,10 @@ import type { Nano } from './money.ts';
 export type ReservationRecord = Pick<LedgerRow, 'scopeWindows' | 'model' | 'identifier'>;
 
 export type JournalRecord =
-  /** An account of the process, written before its first call; done when PostgreSQL has it closed and its charges corrected. */
+  /**
+   * An account of the process, written before its first call; done when PostgreSQL has it closed and its charges
+   * corrected.
+   */
   | { readonly type: 'account'; readonly id: string }
   /** Written before the upstream is called, and again where the hold has grown: the largest amount counts. */
   | ({ readonly type: 'hold'; readonly id: string; readonly amount: Nano } & ReservationRecord)
@@ -22,11 +25,17 @@ export type JournalRecord =
 export interface Journal {
   /** Appends a record. Rejects when it cannot be written (a full disk): nothing is promised of it. */
   append(record: JournalRecord): Promise<void>;
-  /** The unfinished records of an earlier process on the same folder, oldest first; read once at start. A record may come twice. */
+  /**
+   * The unfinished records of an earlier process on the same folder, oldest first; read once at start. A record may
+   * come twice.
+   */
   replay(): Promise<ReadonlyArray<JournalRecord>>;
   /** Drops the records of ids that are in PostgreSQL or released. */
   done(ids: ReadonlyArray<string>): void;
-  /** Deletes all records and takes no more. One that lacks records is worse than none: it would take back what was charged for them. */
+  /**
+   * Deletes all records and takes no more. One that lacks records is worse than none: it would take back what was
+   * charged for them.
+   */
   discard(): void;
   close(): Promise<void>;
 }

@@ -7,8 +7,10 @@ import type { ScopeSpend, ScopeWindow } from './policy.ts';
 export interface Batch {
   readonly epoch: number;
   /**
-   * Batches are numbered from 1, and a number stands for the same entries for ever; `number` is that of the account's last answered call.
-   * Absent: entries of a process that is between two accounts, booked by their ids alone; only while the epoch is not open.
+   * Batches are numbered from 1, and a number stands for the same entries for ever; `number` is that of the account's
+   * last answered call.
+   * Absent: entries of a process that is between two accounts, booked by their ids alone; only while the epoch is not
+   * open.
    */
   readonly account?: { readonly id: string; readonly batch: number; readonly number: number } | undefined;
   /** Closes the account in the same transaction, with nothing charged: a clean stop. Then its epoch does not matter. */
@@ -18,7 +20,10 @@ export interface Batch {
   readonly rows: ReadonlyArray<LedgerRow>;
 }
 
-/** `closed`: another process has closed the account, or the epoch of a batch without one is open. Nothing is booked unless `booked`. */
+/**
+ * `closed`: another process has closed the account, or the epoch of a batch without one is open. Nothing is booked
+ * unless `booked`.
+ */
 export type BatchOutcome = 'booked' | 'closed' | 'epoch';
 
 export interface AccountClosing {
@@ -46,16 +51,23 @@ export interface AccountCharge extends ScopeSpend {
  * One instance's. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away.
  */
 export interface LedgerDatabase extends LedgerQueries {
-  /** Sums as of `Reading`, with what lies in `entry_rejected`: a rejected entry counts as spent until a person decides (LEDGER 6). */
+  /**
+   * Sums as of `Reading`, with what lies in `entry_rejected`: a rejected entry counts as spent until a person decides
+   * (LEDGER 6).
+   */
   sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
   /**
-   * Books entries and their sums in one transaction, each (id, kind) once, and records the batch in the account's row: only in its epoch and while
-   * the account is not closed. A batch that was booked before is done again without effect, and is still `booked` where the account was closed afterwards.
+   * Books entries and their sums in one transaction, each (id, kind) once, and records the batch in the account's row:
+   * only in its epoch and while the account is not closed. A batch that was booked before is done again without effect,
+   * and is still `booked` where the account was closed afterwards.
    */
   bookBatch(batch: Batch): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }>;
   /**
-   * Closes an account, once: one `expired` entry per counter for risk and unbooked spend beyond the batches that PostgreSQL has. Closed before: changes nothing.
-   * Answers the row, and the entries of this closing: none where it was closed before. `epoch`: the closing is of another epoch, or came too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the store has gone back. Then nothing was done.
+   * Closes an account, once: one `expired` entry per counter for risk and unbooked spend beyond the batches that
+   * PostgreSQL has. Closed before: changes nothing.
+   * Answers the row, and the entries of this closing: none where it was closed before. `epoch`: the closing is of
+   * another epoch, or came too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the
+   * store has gone back. Then nothing was done.
    */
   close(
     closing: AccountClosing,
@@ -66,6 +78,9 @@ export interface LedgerDatabase extends LedgerQueries {
   >;
   /** Rows of these accounts; unknown ones are left out. */
   rows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;
-  /** Charges made in the name of these accounts, and not corrected yet. Negative where unbooked corrections outweighed the rest. */
+  /**
+   * Charges made in the name of these accounts, and not corrected yet. Negative where unbooked corrections outweighed
+   * the rest.
+   */
   charges(accounts: ReadonlyArray<string>): Promise<ReadonlyArray<AccountCharge>>;
 }

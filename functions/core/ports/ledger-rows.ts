@@ -41,6 +41,9 @@ export interface LedgerQueries {
 }
 
 export interface LedgerReader extends LedgerQueries {
-  /** The scopes among these that another instance has now: keys that moved there, and their model budgets if the key is among them too. */
+  /**
+   * The scopes among these that another instance has now: keys that moved there, and their model budgets if the key is
+   * among them too.
+   */
   scopesOfOtherInstances(instanceUid: string, scopes: ReadonlyArray<ScopeId>): Promise<ReadonlySet<ScopeId>>;
 }

@@ -67,7 +67,7 @@ export type ReservationRefusal =
       readonly retryIn: Millis;
       readonly rates: RateView;
     }
-  /** Store, database or outbox is away. `why` is for the log. */
+  /** Store, database or journal is away. `why` is for the log. */
   | { readonly reason: 'unavailable'; readonly why: string };
 
 export interface Settlement extends Pick<LedgerRow, 'cost' | 'tokens' | 'model' | 'identifier' | 'estimated'> {
@@ -82,19 +82,21 @@ export interface Ledger {
    */
   reserve(request: ReservationParams): Promise<Result<Reservation, ReservationRefusal>>;
   /**
-   * Supplies the reply's cost so far, which is charged if this process dies. `known` is called when it is written down, not
-   * for every chunk. `lost` is called once when the lease may have ended, because store and process were apart for too long:
+   * Supplies the reply's cost so far, which is charged if this process dies. `known` is called when it is written down,
+   * not for every chunk. `lost` is called once when the lease may have ended, because store and process were apart for
+   * too long:
    * other requests may hold the money, and nothing more may be spent from this hold.
    */
   trackStream(reserve: Reservation, knownSpend: () => Nano, lost?: () => void): void;
   /**
-   * Settles once per hold; a repeat changes nothing. Durable in the outbox (or booked) when it resolves: await it before
-   * the reply's last byte, and withhold that byte when it rejects. After `close` it rejects where the outbox does not take it.
+   * Settles once per hold; a repeat changes nothing. Durable in the journal (or booked) when it resolves: await it
+   * before the reply's last byte, and withhold that byte when it rejects. After `close` it rejects where the journal
+   * does not take it.
    */
   settle(reserve: Reservation, settlement: Settlement): Promise<void>;
   /**
-   * Releases a hold of which nothing was consumed. Changes nothing after a settlement. Never rejects: the release is repeated until
-   * the store has it. `called`: a provider was called in vain, so the request counts in rates.
+   * Releases a hold of which nothing was consumed. Changes nothing after a settlement. Never rejects: the release is
+   * repeated until the store has it. `called`: a provider was called in vain, so the request counts in rates.
    */
   release(reserve: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**
@@ -103,20 +105,27 @@ export interface Ledger {
    */
   move(reserve: Reservation, to: RateLimit | undefined): Promise<Result<void, ReservationRefusal>>;
   /**
-   * Makes the hold larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in all of its scopes and in
-   * their windows, also those that are over, or not at all. The outbox has it when this resolves. Never above a limit, and never queued
-   * for other requests' holds: where those leave too little, it is refused as soon as the store answers.
+   * Makes the hold larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in all of
+   * its scopes and in their windows, also those that are over, or not at all. The journal has it when this resolves.
+   * Never above a limit, and never queued for other requests' holds: where those leave too little, it is refused as
+   * soon as the store answers.
    */
   grow(reserve: Reservation, by: Nano): Promise<Result<void, ReservationRefusal>>;
-  /** The spend of each scope in its current window, without holds; undefined for a scope without a budget. `waited`: as in `HoldRequest`. */
+  /**
+   * The spend of each scope in its current window, without holds; undefined for a scope without a budget. `waited`: as
+   * in `HoldRequest`.
+   */
   spend(
     scopes: ReadonlyArray<ScopePolicy>,
     waited?: Millis,
   ): Promise<Result<ReadonlyArray<ScopeSpend | undefined>, ReservationRefusal>>;
-  /** The same as this process knows it without a call: the store's last answer, and what has ended here since. Undefined also where it has not asked lately. */
+  /**
+   * The same as this process knows it without a call: the store's last answer, and what has ended here since. Undefined
+   * also where it has not asked lately.
+   */
   knownSpend(scopes: ReadonlyArray<ScopePolicy>): ReadonlyArray<ScopeSpend | undefined>;
   /** Books everything settled so far in PostgreSQL; throws when that fails. */
   flush(): Promise<void>;
-  /** Flushes within the grace period of a stop, then stops its timers. The creator of the outbox closes it. */
+  /** Flushes within the grace period of a stop, then stops its timers. The creator of the journal closes it. */
   close(): Promise<void>;
 }

@@ -27,12 +27,18 @@ export interface ProcessMemory {
   readonly own: number;
   /** The largest body of a request that it reads; absent: as the limit allows. */
   readonly largestBody?: number;
-  /** A request is over after this time, also where the platform ends it without a word; absent: it always ends by itself. */
+  /**
+   * A request is over after this time, also where the platform ends it without a word; absent: it always ends by
+   * itself.
+   */
   readonly lasts?: Millis;
 }
 
 export interface Platform {
-  /** `{base_url}` of an instance of workload type `Auto` where the platform itself serves it (the local stack's own gateway); undefined where it does not. */
+  /**
+   * `{base_url}` of an instance of workload type `Auto` where the platform itself serves it (the local stack's own
+   * gateway); undefined where it does not.
+   */
   servedAt(instance: KubeObject): string | undefined;
   /** The image of gateways that name none. */
   readonly gatewayImage: string;
@@ -40,10 +46,19 @@ export interface Platform {
   readonly gatewayPullSecrets?: ReadonlyArray<string>;
   /** Domains whose labels and annotations the Secret of a key may have. Absent: none. */
   readonly secretPrefixes?: ReadonlyArray<string>;
-  /** The version of this operator, `1.2.3`. Objects that it writes for a gateway carry it; objects of a later version are left alone. */
+  /**
+   * The version of this operator, `1.2.3`. Objects that it writes for a gateway carry it; objects of a later version
+   * are left alone.
+   */
   readonly version: string;
-  /** Whether more than one process may serve an instance whose gateway runs elsewhere: then a `memory` store is refused (`StoreNotShared`). */
+  /**
+   * Whether more than one process may serve an instance whose gateway runs elsewhere: then a `memory` store is refused
+   * (`StoreNotShared`).
+   */
   readonly manyProcesses: boolean;
-  /** Whether reconcile runs in the cluster: then a host without a dot is a Service of the instance's namespace, as it is for the gateway's Pods. */
+  /**
+   * Whether reconcile runs in the cluster: then a host without a dot is a Service of the instance's namespace, as it is
+   * for the gateway's Pods.
+   */
   readonly inCluster: boolean;
 }

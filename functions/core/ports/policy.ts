@@ -1,4 +1,5 @@
-// Policies: the rights of a key, and the budgets that pay for it. Written by reconcile, read by the gateway by hash (DESIGN 7).
+// Policies: the rights of a key, and the budgets that pay for it. Written by reconcile, read by the gateway by hash
+// (DESIGN 7).
 import type { Millis, Nano, Window } from './money.ts';
 
 /** A claim row in PostgreSQL, never a Kubernetes uid (LEDGER 2). */
@@ -17,7 +18,10 @@ export interface Budget {
   readonly duration: string;
   /** `Calendar Europe/Berlin`: in that time zone. */
   readonly alignment: 'Rolling' | 'Calendar' | `Calendar ${string}`;
-  /** Grows with each change of duration or alignment: the object's generation then, or more. Its windows are new counters: the store may have old figures of the same dates. Absent: never changed. */
+  /**
+   * Grows with each change of duration or alignment: the object's generation then, or more. Its windows are new
+   * counters: the store may have old figures of the same dates. Absent: never changed.
+   */
   readonly since?: number | undefined;
 }
 
@@ -58,11 +62,20 @@ export interface KeyPolicy extends ScopePolicy {
   /** The VirtualKey's namespace and name, for logs. */
   readonly object: { readonly namespace: string; readonly name: string };
   readonly charges: ReadonlyArray<ScopeId>;
-  /** The reason why nobody pays for the key, so that it is blocked, as in its conditions (`TeamNotFound`). Absent: not blocked, or by hand. */
+  /**
+   * The reason why nobody pays for the key, so that it is blocked, as in its conditions (`TeamNotFound`). Absent: not
+   * blocked, or by hand.
+   */
   readonly missingOwner?: string | undefined;
-  /** Further budgets of this key: for single models, which requests for these spend from too; of kind `key`, for other windows (`budgets`). Absent: none. */
+  /**
+   * Further budgets of this key: for single models, which requests for these spend from too; of kind `key`, for other
+   * windows (`budgets`). Absent: none.
+   */
   readonly furtherBudgets?: ReadonlyArray<ScopePolicy> | undefined;
-  /** The Secret in `object.namespace` of a key that outlives its object (`deletionPolicy: Retain`). The gateway does not use this. */
+  /**
+   * The Secret in `object.namespace` of a key that outlives its object (`deletionPolicy: Retain`). The gateway does not
+   * use this.
+   */
   readonly retained?: string;
 }
 
@@ -70,13 +83,19 @@ export interface KeyPolicy extends ScopePolicy {
 export interface KeyRecord {
   readonly key: KeyPolicy;
   readonly scopes: ReadonlyArray<ScopePolicy>;
-  /** A secret of the key's claim, random and the same for as long as the claim exists, whatever its key values: nobody but the database and gateways has it. */
+  /**
+   * A secret of the key's claim, random and the same for as long as the claim exists, whatever its key values: nobody
+   * but the database and gateways has it.
+   */
   readonly secret: string;
 }
 
 /** The gateway's view of the registry. */
 export interface Policies {
-  /** Records of live key values by the hex SHA-256 of their texts, in one query. Unknown, deleted and rotated-away ones have none. */
+  /**
+   * Records of live key values by the hex SHA-256 of their texts, in one query. Unknown, deleted and rotated-away ones
+   * have none.
+   */
   find(hashes: ReadonlyArray<string>): Promise<ReadonlyMap<string, KeyRecord>>;
 }
 

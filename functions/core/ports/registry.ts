@@ -10,8 +10,8 @@ export interface Holder {
 }
 
 /**
- * A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. `asked`: the text of the
- * rotation annotation when the value was made, so that this rotation is done.
+ * A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. `asked`: the
+ * text of the rotation annotation when the value was made, so that this rotation is done.
  */
 export interface LiveValue {
   readonly hash: string;
@@ -20,7 +20,10 @@ export interface LiveValue {
   readonly asked?: string;
 }
 
-/** One claimed alias of an instance: a scope with a ledger. The gateway acts on `policy`, which is absent until first written. */
+/**
+ * One claimed alias of an instance: a scope with a ledger. The gateway acts on `policy`, which is absent until first
+ * written.
+ */
 export interface Claim {
   readonly scopeId: ScopeId;
   readonly kind: ClaimKind;
@@ -35,10 +38,15 @@ export interface Claim {
 
 export type Alias = Pick<Claim, 'kind' | 'alias'>;
 
-/** The proof of a user or team, which has no value: the holder's namespace and name. Reconcile decides when that is enough. */
+/**
+ * The proof of a user or team, which has no value: the holder's namespace and name. Reconcile decides when that is
+ * enough.
+ */
 export const SAME_PLACE = 'same place';
 
-/** A policy to write, made of the holder's spec at `generation`. The policy of a later generation is not overwritten. */
+/**
+ * A policy to write, made of the holder's spec at `generation`. The policy of a later generation is not overwritten.
+ */
 export interface PolicyWrite {
   readonly policy: ScopePolicy | KeyPolicy;
   readonly generation: number;
@@ -58,9 +66,10 @@ export interface ScopeWrite extends PolicyWrite {
   readonly alias: string;
   readonly holder: Holder;
   /**
-   * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN 10). Where no object has
-   * the alias, a retained claim with that value is taken over from wherever it is in this database, and gets the alias. A user
-   * or team is taken over with `SAME_PLACE` by an object of the holder's namespace and name.
+   * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN
+   * 10). Where no object has the alias, a retained claim with that value is taken over from wherever it is in this
+   * database, and gets the alias. A user or team is taken over with `SAME_PLACE` by an object of the holder's namespace
+   * and name.
    */
   readonly proof?: string;
   readonly value?: ValueWrite;
@@ -93,7 +102,10 @@ export interface InstanceRow {
   readonly cluster?: string;
 }
 
-/** `same`: the ledger is its own; `absent`: unknown in this database; `adopted`: the instance `by` continues the ledger already. */
+/**
+ * `same`: the ledger is its own; `absent`: unknown in this database; `adopted`: the instance `by` continues the ledger
+ * already.
+ */
 export type Adoption =
   | { readonly ok: true }
   | { readonly ok: false; readonly why: 'same' | 'absent' | 'open' }
@@ -124,12 +136,15 @@ export interface InstanceState {
  * `DatabaseUnreachable` within 5 s.
  */
 export interface Registry {
-  /** Migrates the schema to this version under an advisory lock, and returns both versions. A newer schema is left alone. */
+  /**
+   * Migrates the schema to this version under an advisory lock, and returns both versions. A newer schema is left
+   * alone.
+   */
   migrate(): Promise<{ readonly from: number; readonly to: number }>;
   /**
-   * Records the instance (and reopens a row that was closed). With `ledger`, a closed instance of this database, it continues
-   * all that was live there: claims, values, sums. Their keys work again when their policies are written (a retained
-   * key at once). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
+   * Records the instance (and reopens a row that was closed). With `ledger`, a closed instance of this database, it
+   * continues all that was live there: claims, values, sums. Their keys work again when their policies are written (a
+   * retained key at once). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
    */
   openInstance(instance: InstanceRow, ledger?: PreviousLedger): Promise<Adoption>;
   /** Retires the instance's claims and values; the ledger stays. */
@@ -139,8 +154,9 @@ export interface Registry {
   /** The same of these aliases only. */
   claimsOf(instanceUid: string, aliases: ReadonlyArray<Alias>): Promise<ReadonlyArray<Claim>>;
   /**
-   * Claim, policy and value in one transaction. The first claim of (instance, kind, alias) wins, with the policy's scope id and anchor; the
-   * holder of an existing claim wins it again. Calls at the same time share statements; one that PostgreSQL refuses fails alone.
+   * Claim, policy and value in one transaction. The first claim of (instance, kind, alias) wins, with the policy's
+   * scope id and anchor; the holder of an existing claim wins it again. Calls at the same time share statements; one
+   * that PostgreSQL refuses fails alone.
    */
   putScope(write: ScopeWrite): Promise<ScopeOutcome>;
   /** The state of the instance; only the clock where it is not recorded. */

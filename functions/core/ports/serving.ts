@@ -6,8 +6,9 @@ export interface Credentials {
 }
 
 /**
- * The authorization of requests that a fixed header cannot give: a signature of AWS (SigV4) over the whole request, or a short-lived access token
- * that Google gives for a service account. `pod-role`: with what the process gets where it runs (IRSA, Workload Identity).
+ * The authorization of requests that a fixed header cannot give: a signature of AWS (SigV4) over the whole request, or
+ * a short-lived access token that Google gives for a service account. `pod-role`: with what the process gets where it
+ * runs (IRSA, Workload Identity).
  */
 export type Signing =
   | { readonly by: 'pod-role'; readonly of: 'aws'; readonly service: string; readonly region: string }
@@ -49,7 +50,10 @@ export interface UpstreamResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** Ends when the reply ends; throws `UpstreamBroke` when it breaks. Returning early cancels the upstream. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Whether the whole body has arrived, read or not: then the connection can be reused without reading on. Absent where that is not known. */
+  /**
+   * Whether the whole body has arrived, read or not: then the connection can be reused without reading on. Absent where
+   * that is not known.
+   */
   readonly hasEnded?: (() => boolean) | undefined;
 }
 
@@ -57,10 +61,11 @@ export interface UpstreamResponse {
 export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /**
- * `unsent`: stopped, or out of time, before there was a connection. `refused`: no connection could be made, or the other side speaks another
- * protocol. `unsigned`: no signature or token could be made. In these three the provider never took the request. `timeout` and `broken`: it may
- * have, and is silent or has closed the connection. Where a platform does not tell whether it connected (fetch on Workers), a failed call is `broken`,
- * unless it was stopped before it began.
+ * `unsent`: stopped, or out of time, before there was a connection. `refused`: no connection could be made, or the
+ * other side speaks another protocol. `unsigned`: no signature or token could be made. In these three the provider
+ * never took the request. `timeout` and `broken`: it may have, and is silent or has closed the connection. Where a
+ * platform does not tell whether it connected (fetch on Workers), a failed call is `broken`, unless it was stopped
+ * before it began.
  */
 export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned';
 

@@ -1,4 +1,5 @@
-// Conflicts with other objects: an alias or e-mail address on an instance, a Secret or a VirtualKey of the wanted name. None is ever taken over.
+// Conflicts with other objects: an alias or e-mail address on an instance, a Secret or a VirtualKey of the wanted name.
+// None is ever taken over.
 import type { Finding } from './finding.ts';
 import { type InstanceName, toPath } from './instance.ts';
 
@@ -38,7 +39,9 @@ export function secretConflict(key: string, template: string | undefined, wanted
   return { rule: 'SecretConflict', type: 'Invalid value', path, value: template ?? key, message, effect: 'refuse' };
 }
 
-/** A VirtualKey that the User does not own has the name that the User's key would get. That VirtualKey is left alone. */
+/**
+ * A VirtualKey that the User does not own has the name that the User's key would get. That VirtualKey is left alone.
+ */
 export const keyConflict = (key: string): Finding<'KeyConflict'> => ({
   rule: 'KeyConflict',
   path: 'spec.autoCreateKey',

@@ -1,11 +1,15 @@
-// Connections to an instance's database and store, read from its Secrets through the Secret keys that its `keys` objects map (DESIGN 10, Host names).
+// Connections to an instance's database and store, read from its Secrets through the Secret keys that its `keys`
+// objects map (DESIGN 10, Host names).
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { err, ok, type Result } from '../failure/result.ts';
 import { decode } from '../json/base64.ts';
 import { ownMember } from '../json/json.ts';
 import { type DatabaseConnection, SSL_MODES, type StoreConnection } from '../ports/backends.ts';
 
-/** The reason why a Secret's data is not a connection: `key` names the Secret key, `problem` says what is wrong and what to do. */
+/**
+ * The reason why a Secret's data is not a connection: `key` names the Secret key, `problem` says what is wrong and what
+ * to do.
+ */
 export interface ConnectionProblem {
   readonly reason: 'SecretKeyMissing' | 'SecretKeyInvalid';
   readonly key: string;
@@ -47,7 +51,9 @@ export function toDatabaseConnection(
 
 type Tls = Pick<DatabaseConnection, 'sslmode' | 'sslrootcert'>;
 
-/** The optional keys `sslmode` and `sslrootcert`, meant as libpq means them: `require` with certificates is `verify-ca`. */
+/**
+ * The optional keys `sslmode` and `sslrootcert`, meant as libpq means them: `require` with certificates is `verify-ca`.
+ */
 function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
   if ((ownMember(data, 'sslrootcert') ?? '').length > MAX_AUTHORITIES)
     return err(invalid('sslrootcert', 'must be at most 64 KiB; keep only the authorities of this database'));
@@ -75,7 +81,10 @@ const MAX_AUTHORITIES = 4 * Math.ceil(65_536 / 3);
 const NO_AUTHORITIES =
   'is required to verify a certificate; write the certificates (PEM) of its authorities, or `system` with verify-full';
 
-/** The host is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word `memory`. */
+/**
+ * The host is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word
+ * `memory`.
+ */
 export function toStoreConnection(
   ref: GatewayInstanceSpec['redisSecretRef'],
   data: SecretData,
@@ -99,7 +108,9 @@ export function toStoreConnection(
   return ok({ type: 'redis', host: bare, port, password: read(data, passwordSecret), tls: scheme === 'rediss://' });
 }
 
-/** The host as Pods of `namespace` resolve it: a name without a dot is a Service there. `localhost` and addresses stay. */
+/**
+ * The host as Pods of `namespace` resolve it: a name without a dot is a Service there. `localhost` and addresses stay.
+ */
 export function toServiceHost(host: string, namespace: string): string {
   const isName = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/i.test(host) && host !== 'localhost';
   return isName ? `${host}.${namespace}.svc` : host;

@@ -1,4 +1,5 @@
-// The rule about a model entry's credentials: their values make an address and a signature. The gateway skips an entry whose values do not.
+// The rule about a model entry's credentials: their values make an address and a signature. The gateway skips an entry
+// whose values do not.
 import { err, ok, type Result } from '../failure/result.ts';
 import { malformedPart, ownAddress, type Provider, partsOf, providerOf } from '../models/providers.ts';
 import type { Signing } from '../ports/serving.ts';
@@ -26,7 +27,10 @@ interface Entry {
   readonly apiBase?: string | undefined;
 }
 
-/** `values`: texts by the name of the credential, in the order of the entry; undefined where the Secret or its key does not exist. */
+/**
+ * `values`: texts by the name of the credential, in the order of the entry; undefined where the Secret or its key does
+ * not exist.
+ */
 export function toAccess(
   { provider: name, model, apiBase }: Entry,
   values: ReadonlyArray<readonly [name: string, value: string | undefined]>,

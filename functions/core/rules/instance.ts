@@ -1,4 +1,5 @@
-// Rules about instances: the instance that an object names exists and admits it; an instance has entries, each with a Secret of its own.
+// Rules about instances: the instance that an object names exists and admits it; an instance has entries, each with a
+// Secret of its own.
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
 import { modelOf, namesPrice, type PricedParams } from '../models/entry-model.ts';
 import { isKnownProvider, PROVIDER_NAMES, partsOf, providerOf } from '../models/providers.ts';
@@ -83,7 +84,10 @@ function priceAdvice(modelName: string, params: PricedParams): string {
   return `no key can use ${named} without a price, and ${why}; set ${absent.join(' and ')} ("0" is free)`;
 }
 
-/** An entry without an `apiBase` whose provider has no address of its own cannot be called: most often the provider is misspelt. */
+/**
+ * An entry without an `apiBase` whose provider has no address of its own cannot be called: most often the provider is
+ * misspelt.
+ */
 export function noAddress(
   { modelCredentials, gatewayParams }: Addressed,
   index: number,
@@ -114,9 +118,9 @@ interface Entry {
 }
 
 /**
- * No two entries share a credential Secret. `allowed` is the value of the annotation that permits it. Of those that share, all
- * but the first are named; the first is the entry that had the Secret `before`, else the first in the list. So the
- * finding names the entry that an edit changed, and an old violation stays the same when the list is reordered.
+ * No two entries share a credential Secret. `allowed` is the value of the annotation that permits it. Of those that
+ * share, all but the first are named; the first is the entry that had the Secret `before`, else the first in the list.
+ * So the finding names the entry that an edit changed, and an old violation stays the same when the list is reordered.
  */
 export function sharedCredentials(
   models: ReadonlyArray<Entry>,

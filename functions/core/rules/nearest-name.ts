@@ -9,8 +9,8 @@ const MAX_LENGTH = 64;
 const MAX_STEPS = 1_000_000;
 
 /**
- * Suggestions of one review or plan, which share one limit of work; beyond it there are none. A name is compared with the same list of choices
- * once.
+ * Suggestions of one review or plan, which share one limit of work; beyond it there are none. A name is compared with
+ * the same list of choices once.
  */
 export function createDidYouMean(maxSteps = MAX_STEPS): DidYouMean {
   const work = { left: maxSteps };
@@ -52,7 +52,10 @@ function nearest(name: string, choices: ReadonlyArray<string>, work: Work): stri
   return found;
 }
 
-/** Levenshtein distance within a band about the diagonal, row by row; anything above `maxEdits` is as far as anything else. */
+/**
+ * Levenshtein distance within a band about the diagonal, row by row; anything above `maxEdits` is as far as anything
+ * else.
+ */
 function editsBetween(left: string, right: string, maxEdits: number, work: Work): number {
   const far = maxEdits + 1;
   let row = Array.from({ length: right.length + 1 }, (_, index) => Math.min(index, far));

@@ -17,7 +17,10 @@ export interface Referred {
   readonly isDeleted: boolean;
 }
 
-/** `instance` is that of the referring object; undefined where it is not found (a finding of its own), so that it cannot be compared. */
+/**
+ * `instance` is that of the referring object; undefined where it is not found (a finding of its own), so that it cannot
+ * be compared.
+ */
 export function referenceFound(
   { kind, path, name, namespace }: Reference,
   found: Referred | undefined,

@@ -8,7 +8,7 @@ export const OWN_VARIABLES = [
   'CREDENTIALS_DIR',
   'DATABASE_DIR',
   'STORE_DIR',
-  'OUTBOX_DIR',
+  'JOURNAL_DIR',
 ] as const;
 
 export type OwnVariable = (typeof OWN_VARIABLES)[number];

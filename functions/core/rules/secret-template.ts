@@ -1,4 +1,5 @@
-// A rule about the labels and annotations of a key's Secret: whoever may create keys must not configure other software with them.
+// A rule about the labels and annotations of a key's Secret: whoever may create keys must not configure other software
+// with them.
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import type { Finding } from './finding.ts';
 
@@ -14,7 +15,10 @@ export function isHarmless(name: string, prefixes: ReadonlyArray<string>): boole
   return slash === -1 || prefix === COMMON || prefixes.includes(prefix);
 }
 
-/** Operators and controllers act on labels and annotations of their own domains: such a Secret may give them clusters, repositories or copies. */
+/**
+ * Operators and controllers act on labels and annotations of their own domains: such a Secret may give them clusters,
+ * repositories or copies.
+ */
 export function templateHarmless(template: Template, prefixes: ReadonlyArray<string>): ReadonlyArray<Finding> {
   return (['labels', 'annotations'] as const).flatMap((part) =>
     Object.entries(template?.[part] ?? {}).flatMap(([name, value]): Finding[] => {

@@ -1,4 +1,5 @@
-// Rules about the Secrets of an instance: each exists, with every key that the instance maps, and their values form an address.
+// Rules about the Secrets of an instance: each exists, with every key that the instance maps, and their values form an
+// address.
 import type { GatewayInstanceSpec as Spec } from '#crds/kinds/gateway-instance.ts';
 import type { ModelEntry } from '#crds/kinds/model-entry.ts';
 import type { Result } from '../failure/result.ts';
@@ -13,8 +14,8 @@ import type { Finding } from './finding.ts';
 export type SecretData = Readonly<Record<string, string>>;
 
 /**
- * A Secret as far as the reader of a finding may know it: undefined where it is missing, or the reader may not read it. `listed`: the reader
- * may see the names of its keys. Readers of a condition may not.
+ * A Secret as far as the reader of a finding may know it: undefined where it is missing, or the reader may not read it.
+ * `listed`: the reader may see the names of its keys. Readers of a condition may not.
  */
 export type ReadSecret = { readonly data: SecretData; readonly listed: boolean } | undefined;
 
@@ -28,7 +29,9 @@ export const checkDatabaseSecret = (
 ): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.databaseSecretRef'), secret, (data) => toDatabaseConnection(ref, data));
 
-/** The same. A store in memory has no port and no password, one at a URL no port: only keys that it needs are required. */
+/**
+ * The same. A store in memory has no port and no password, one at a URL no port: only keys that it needs are required.
+ */
 export const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.redisSecretRef'), secret, (data) => toStoreConnection(ref, data));
 
@@ -44,7 +47,10 @@ function checkAddress(
   return failure.reason === 'SecretKeyMissing' ? missingKeys(use, secret) : [invalidValue(use, failure)];
 }
 
-/** The Secret of one model entry exists, with every key that the model entry maps, and the gateway can call the provider with their values. */
+/**
+ * The Secret of one model entry exists, with every key that the model entry maps, and the gateway can call the provider
+ * with their values.
+ */
 export function checkCredentials(
   ref: SecretRef,
   { index, identifier, gatewayParams }: CredentialedEntry,

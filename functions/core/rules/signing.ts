@@ -1,4 +1,5 @@
-// The signing of an entry's requests, where there is no `apiKey`: keys of AWS, a service account of Google, or the role of the Pod.
+// The signing of an entry's requests, where there is no `apiKey`: keys of AWS, a service account of Google, or the role
+// of the Pod.
 
 import { err, ok, type Result } from '../failure/result.ts';
 import { member, parseJson, textOf } from '../json/json.ts';
@@ -14,8 +15,8 @@ interface SigningProblem {
 type Credentials = Readonly<Record<string, string>>;
 
 /**
- * Undefined: nothing is signed. A failure names the credential that is missing or wrong, never its value. `base`: the address that
- * the requests go to.
+ * Undefined: nothing is signed. A failure names the credential that is missing or wrong, never its value. `base`: the
+ * address that the requests go to.
  */
 export function signingOf(
   { signing }: Pick<Provider, 'signing'>,
@@ -55,7 +56,10 @@ function signingOfAws(credentials: Credentials, service: string): Result<Signing
 
 const GOOGLE = /^https:\/\/([a-z0-9-]+\.)*googleapis\.com(:443)?(\/|$)/i;
 
-/** Google's own address, or one of this machine, as tests and proxies have: the key file decides who sees a signed assertion. */
+/**
+ * Google's own address, or one of this machine, as tests and proxies have: the key file decides who sees a signed
+ * assertion.
+ */
 const TOKEN_URI = /^(https:\/\/([a-z0-9-]+\.)*googleapis\.com|http:\/\/127\.0\.0\.1:\d+)\//;
 
 function signingOfGoogle(text: string): Result<Signing, SigningProblem> {

@@ -23,7 +23,9 @@ test.each([
   {
     of: 'several parts that cannot be closed',
     thrown: Object.assign(new Error('An error was suppressed during disposal.'), {
-      ...{ name: 'SuppressedError', error: refused, suppressed: opening },
+      name: 'SuppressedError',
+      error: refused,
+      suppressed: opening,
     }),
     alone: `opening the books: ${refused.message}; ${refused.message}`,
     whole: `opening the books: ${refused.message}; ${refused.message}`,

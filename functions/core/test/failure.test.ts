@@ -72,8 +72,8 @@ test.each([
   ['UserOfOtherInstance', 'The user that this API key names is not of this gateway, so nobody would pay for it.'],
   ['TeamNotReady', 'A team that this API key or its user names is not ready, so nobody would pay for it.'],
   ['SomethingNew', 'This API key is blocked.'],
-])('a key that nobody blocked is told who is missing: %s', (unpaid, said) => {
-  expect(toReply({ code: 'key_blocked', kind: 'key', unpaid }).error.message).toContain(said);
+])('a key that nobody blocked is told who is missing: %s', (missingOwner, message) => {
+  expect(toReply({ code: 'key_blocked', kind: 'key', missingOwner }).error.message).toContain(message);
 });
 
 test('nobody is told why the ledger is away', () => {
@@ -121,7 +121,9 @@ test('no refusal of a spent budget reads like a passing failure, whatever the su
         digits.map((name) => `team-${name}`),
       ),
     }),
-    ...{ limit: sum, spent: sum, needs: sum },
+    limit: sum,
+    spent: sum,
+    needs: sum,
     duration: fc.oneof(
       fc.constant('30d'),
       digits.map((count) => `${count}h`),

@@ -17,7 +17,9 @@ describe('a model entry', () => {
       entryPrice({ ...params, cachedInputCostPerMillionTokens: '1', cacheWriteCostPerMillionTokens: '2' }).price,
     ).toEqual({ input: '9', output: '0', cachedInput: '1', cacheWrite: '2' });
     expect(entryPrice({ ...params, cacheWriteLongCostPerMillionTokens: '4' }).price).toEqual({
-      ...{ input: '9', output: '0', cacheWriteLong: '4' },
+      input: '9',
+      output: '0',
+      cacheWriteLong: '4',
     });
   });
 
@@ -40,7 +42,8 @@ describe('a model entry', () => {
     expect(entryPrice({ model: 'openai/gpt-4o-audio-preview' })).toEqual({ price: undefined, maxInputTokens: 128_000 });
     const named = { inputCostPerMillionTokens: '40', outputCostPerMillionTokens: '80' };
     expect(entryPrice({ model: 'openai/gpt-4o-audio-preview', ...named })).toMatchObject({
-      ...{ price: { input: '40', output: '80' }, maxInputTokens: 128_000 },
+      price: { input: '40', output: '80' },
+      maxInputTokens: 128_000,
     });
   });
 

@@ -1,4 +1,5 @@
-// Access of a key to a model through one API: who pays, and which entries may serve it. Compiled once for a policy, a snapshot and a model.
+// Access of a key to a model through one API: who pays, and which entries may serve it. Compiled once for a policy, a
+// snapshot and a model.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { type ApiName, type Provider, providerOf } from '#core/models/providers.ts';
@@ -112,7 +113,9 @@ function compile(
   return ok(access);
 }
 
-/** Models by name. An entry without the route, or without a price, is not a candidate: its use would fail, or be free. */
+/**
+ * Models by name. An entry without the route, or without a price, is not a candidate: its use would fail, or be free.
+ */
 function modelsThrough(api: Api, { models }: Snapshot): ReadonlyMap<string, Model> {
   const byName = Map.groupBy(models, ({ modelName }) => modelName);
   return new Map([...byName].map(([name, entries]) => [name, toModel(api, entries)]));

@@ -37,7 +37,8 @@ interface Asked {
 
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
   /**
-   * The context learns who pays, and `known` whose key it is, also for keys that are refused. `before`: the time that the database has taken already.
+   * The context learns who pays, and `known` whose key it is, also for keys that are refused. `before`: the time that
+   * the database has taken already.
    */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
@@ -62,7 +63,10 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
   };
 }
 
-/** The bearer's key value; without a bearer that of `x-api-key`, which Anthropic's clients send, some of them beside another bearer. A text of another form is none. */
+/**
+ * The bearer's key value; without a bearer that of `x-api-key`, which Anthropic's clients send, some of them beside
+ * another bearer. A text of another form is none.
+ */
 function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
   // The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1).
   const [, bearer] = /^\s*bearer\s+(\S+)\s*$/i.exec(client.header('authorization') ?? '') ?? [];
@@ -73,7 +77,7 @@ function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
 function refusalOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {
   if (key.expiresAt !== undefined && key.expiresAt <= now) return { code: 'expired_api_key', at: key.expiresAt };
   if (key.blocked && key.missingOwner !== undefined)
-    return { code: 'key_blocked', kind: 'key', unpaid: key.missingOwner };
+    return { code: 'key_blocked', kind: 'key', missingOwner: key.missingOwner };
   const blocked = key.blocked ? key : scopes.find((scope) => scope.blocked);
   return blocked === undefined ? undefined : { code: 'key_blocked', kind: blocked.kind };
 }

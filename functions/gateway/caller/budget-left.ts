@@ -1,4 +1,5 @@
-// The rest of the budgets that pay for a request, for the headers of its reply: of the budget that has least (DESIGN 7).
+// The rest of the budgets that pay for a request, for the headers of its reply: of the budget that has least (DESIGN
+// 7).
 import type { Failure } from '#core/failure/failure.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
@@ -24,7 +25,9 @@ export interface Paid {
 export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'knownSpend' | 'spend'> }) {
   return { look, learn };
 
-  /** From memory, which knows the budgets of every request that holds money. Returns whether nothing is left to learn. */
+  /**
+   * From memory, which knows the budgets of every request that holds money. Returns whether nothing is left to learn.
+   */
   function look(context: Paid): boolean {
     const { payers = [] } = context;
     if (!payers.some(({ budget }) => budget !== undefined)) return true;
@@ -33,7 +36,10 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
     return payers.every(({ budget }, index) => budget === undefined || spends[index] !== undefined);
   }
 
-  /** For replies without a hold: the store is asked where memory does not know. A reply that already waited for the store in vain goes without. */
+  /**
+   * For replies without a hold: the store is asked where memory does not know. A reply that already waited for the
+   * store in vain goes without.
+   */
   async function learn(context: Paid, refused?: Failure): Promise<void> {
     if (look(context) || refused?.code === 'ledger_unavailable' || refused?.code === 'client_left') return;
     const { payers = [] } = context;

@@ -1,4 +1,5 @@
-// The models that a key may use, in OpenAI's shape and in Anthropic's, with context window, limit and prices where they are known.
+// The models that a key may use, in OpenAI's shape and in Anthropic's, with context window, limit and prices where they
+// are known.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';

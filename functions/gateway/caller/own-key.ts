@@ -33,8 +33,8 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
 }
 
 /**
- * Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. The spend of a user or team without
- * a budget is null too, because the ledger does not sum it.
+ * Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. The spend of a user
+ * or team without a budget is null too, because the ledger does not sum it.
  */
 function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined) {
   const spent = spend?.spent ?? 0n;

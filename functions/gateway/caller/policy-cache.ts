@@ -91,7 +91,10 @@ type Question = PromiseWithResolvers<Answered>;
 type AnswerOf = (hash: string) => Answered;
 type Query = (hashes: ReadonlyArray<string>) => Promise<AnswerOf>;
 
-/** Questions about keys, of which each query asks all that wait. Where too many wait, the oldest goes: whoever asks for very many delays nobody else. */
+/**
+ * Questions about keys, of which each query asks all that wait. Where too many wait, the oldest goes: whoever asks for
+ * very many delays nobody else.
+ */
 function createLane(queries: number, query: Query) {
   let waiting = new Map<string, Question>();
   /** Questions of the queries that run. */

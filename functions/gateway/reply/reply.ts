@@ -1,4 +1,5 @@
-// Replies to clients: plain ones after they have settled; streams piece by piece as they arrive, settled before their last bytes.
+// Replies to clients: plain ones after they have settled; streams piece by piece as they arrive, settled before their
+// last bytes.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
@@ -18,7 +19,9 @@ import { answerHeaders } from './respond.ts';
 
 /** A stream in which the provider is silent for so long gets a sign of life, where its API has one. */
 const KEEP_ALIVE = 15_000;
-/** An upstream is read this long after the end of its reply: for its count, and so that its connection can be reused. */
+/**
+ * An upstream is read this long after the end of its reply: for its count, and so that its connection can be reused.
+ */
 const LINGER = 1_000;
 
 /** One stream that is under way. */
@@ -188,7 +191,10 @@ async function pass(running: Running, clock: Clock): Promise<ReadonlyArray<Uint8
   return passed;
 }
 
-/** Keeps no packet while it waits for the next one: the provider may be silent for long after a packet that repeats the whole request. */
+/**
+ * Keeps no packet while it waits for the next one: the provider may be silent for long after a packet that repeats the
+ * whole request.
+ */
 async function passNext(running: Running, clock: Clock): Promise<StreamProgress> {
   const pieces = running.end === undefined ? await next(running.exchange) : undefined;
   if (pieces !== undefined) return passOn(running, pieces, clock);
@@ -197,7 +203,10 @@ async function passNext(running: Running, clock: Clock): Promise<StreamProgress>
   return [];
 }
 
-/** Some of the pieces were written, or nothing of them; the connection is full; or the last bytes of the reply, which has ended. */
+/**
+ * Some of the pieces were written, or nothing of them; the connection is full; or the last bytes of the reply, which
+ * has ended.
+ */
 type StreamProgress = 'some' | 'nothing' | 'full' | ReadonlyArray<Uint8Array>;
 
 function passOn(running: Running, pieces: ReadonlyArray<Piece>, clock: Clock): StreamProgress {

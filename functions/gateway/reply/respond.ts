@@ -88,8 +88,8 @@ export function sendText(client: HttpExchange, status: number, text: string): vo
 }
 
 /**
- * Headers of an answer. `upstream`: as the provider sent them; only these are passed on: the content type, the request id and
- * `retry-after`. `clampedTo`: the limit that was lowered to what can be paid.
+ * Headers of an answer. `upstream`: as the provider sent them; only these are passed on: the content type, the request
+ * id and `retry-after`. `clampedTo`: the limit that was lowered to what can be paid.
  */
 export function answerHeaders(
   upstream: HeaderRecord,
@@ -121,7 +121,10 @@ function ownHeaders({ requestId, clientRequestId, rates, budget }: RequestContex
   return headers;
 }
 
-/** OpenAI's headers, which its clients already read (platform.openai.com/docs/guides/rate-limits), of the scope that leaves least. */
+/**
+ * OpenAI's headers, which its clients already read (platform.openai.com/docs/guides/rate-limits), of the scope that
+ * leaves least.
+ */
 export function rateHeaders(rates: RateView | undefined): HeaderRecord {
   const headers: Record<string, string> = {};
   for (const what of RATES) {

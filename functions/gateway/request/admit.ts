@@ -38,7 +38,8 @@ export function createAdmit(
 
     const body = await readBody({ client, share, key: first.value.key.scopeId });
     if (!body.ok) return body;
-    // A client may take longer than that to send the body: then the key's policy is read again, and counts as it is now.
+    // A client may take longer than that to send the body: then the key's policy is read again, and counts as it is
+    // now.
     const isFresh = deps.clock.now() < first.value.freshUntil;
     const caller = isFresh ? first : await authenticate(client, log.context, { before: first.value.waited });
     if (!caller.ok) return caller;

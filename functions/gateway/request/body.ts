@@ -6,7 +6,10 @@ import type { Millis } from '#core/ports/money.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { type RoomLimits, roomOf, type Share } from './memory-budget.ts';
 
-/** A sender has this time, and for its bytes as much more as they take on a slow line (1 Mbit/s): then it leaves its room to others. */
+/**
+ * A sender has this time, and for its bytes as much more as they take on a slow line (1 Mbit/s): then it leaves its
+ * room to others.
+ */
 const PATIENCE: Millis = 30_000;
 const MIN_BYTES_PER_SECOND = 128 * 1024;
 
@@ -36,7 +39,8 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
   /** The body. It has room in the share until that gives it back. */
   return async function readBody({ client, share, key }: Sender): Promise<Result<Uint8Array, Failure>> {
     if (!/^\s*(identity)?\s*$/i.test(client.header('content-encoding') ?? '')) return err(COMPRESSED);
-    // Room for the announced length is taken before anything is read: bodies that arrive together would leave each other none.
+    // Room for the announced length is taken before anything is read: bodies that arrive together would leave each
+    // other none.
     const announced = Number(client.header('content-length') ?? 0);
     if (announced > limit) return err(failureOf('too large'));
     if (!share.enter(key) || !share.take(roomOf(announced)) || !share.work(announced)) return err(OVERLOADED);

@@ -1,4 +1,5 @@
-// Room in a process's memory for requests: how many it serves, and the bytes of bodies and plain replies that it keeps, concurrently.
+// Room in a process's memory for requests: how many it serves, and the bytes of bodies and plain replies that it keeps,
+// concurrently.
 
 import { createLru, type Lru } from '#core/caches/lru.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
@@ -10,7 +11,10 @@ const MIB = 1024 * 1024;
 /** The largest body that any process accepts, and the largest reply. */
 export const MAX_BODY = 32 * MIB;
 const MAX_REPLY = 2 * MAX_BODY;
-/** A request's own memory, with its connections and what a stream keeps: measured, 100 to 300 KiB, and at most half of it in the heap. */
+/**
+ * A request's own memory, with its connections and what a stream keeps: measured, 100 to 300 KiB, and at most half of
+ * it in the heap.
+ */
 const REQUEST = MIB / 2;
 /** A short body is kept together with its text, in up to two bytes a letter. */
 const WITH_TEXT = 3;
@@ -19,7 +23,10 @@ const SMALL = WITH_TEXT * LONG_TEXT;
 const FOR_SMALL = 1 / 8;
 /** Others always find room: a key has at most so many times the requests, and the bytes, that it leaves free. */
 const TO_FREE = 3;
-/** Bodies above this size block other requests while they are read: a key may bring two of the largest, and then so many bytes a second. */
+/**
+ * Bodies above this size block other requests while they are read: a key may bring two of the largest, and then so many
+ * bytes a second.
+ */
 const LARGE = MIB;
 const MAX_LARGE = 2 * MAX_BODY;
 const LARGE_PER_SECOND = 8 * MIB;
@@ -37,8 +44,8 @@ export interface RoomLimits {
 }
 
 /**
- * The process has its memory for its own code and data; for the objects that a body is parsed into, several times its bytes, one body at
- * a time; for the bytes that it keeps meanwhile; and for its streams.
+ * The process has its memory for its own code and data; for the objects that a body is parsed into, several times its
+ * bytes, one body at a time; for the bytes that it keeps meanwhile; and for its streams.
  */
 export function limitsIn({
   limit,
@@ -95,7 +102,10 @@ interface State {
   kept: number;
 }
 
-/** The share of one request: its body and what is made of it, or its plain reply. A class, because one is made for each: methods are shared. */
+/**
+ * The share of one request: its body and what is made of it, or its plain reply. A class, because one is made for each:
+ * methods are shared.
+ */
 export class Share {
   readonly #state: State;
   #since: Millis = 0;
@@ -129,7 +139,10 @@ export class Share {
     return true;
   }
 
-  /** Takes room for so many bytes more, unless there is none. `all`: also what is left for others, for a request that gives it back soonest by going on. */
+  /**
+   * Takes room for so many bytes more, unless there is none. `all`: also what is left for others, for a request that
+   * gives it back soonest by going on.
+   */
   take(bytes: number, of: 'mine' | 'all' = 'mine'): boolean {
     if (!this.#fits(bytes, of) && !(this.#forgetOld() && this.#fits(bytes, of))) return false;
     this.#bytes += bytes;

@@ -44,7 +44,9 @@ function labelsOfModel(model: Labels) {
   };
 }
 
-/** Returns the same value for the same word: labels that come in the same object again cost nothing. The words are few. */
+/**
+ * Returns the same value for the same word: labels that come in the same object again cost nothing. The words are few.
+ */
 function kept<T>(make: (word: string) => T): (word: string) => T {
   const known = new Map<string, T>();
   return (word) => {

@@ -1,4 +1,5 @@
-// Stored responses: a VirtualKey refers only to what it has stored itself, and only where its instance lets providers store (decision 34).
+// Stored responses: a VirtualKey refers only to what it has stored itself, and only where its instance lets providers
+// store (decision 34).
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';

@@ -13,8 +13,8 @@ import type { Option, ReservedGrant } from './reserve.ts';
 type Called = Option & Pick<Recipient, 'limit'>;
 
 /**
- * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A ledger asks for the
- * cost every second, so more would seldom be kept.
+ * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A
+ * ledger asks for the cost every second, so more would seldom be kept.
  */
 const MAX_UNREAD = 64 * 1024;
 /** Room for the first of them; it doubles. */
@@ -159,7 +159,9 @@ export class Meter {
     return this.#usage !== undefined && this.#countsAll(this.#usage);
   }
 
-  /** Whether the count includes all content. A count with the first words does not; nor does one of zero beside content. */
+  /**
+   * Whether the count includes all content. A count with the first words does not; nor does one of zero beside content.
+   */
   #countsAll({ output }: Usage): boolean {
     if (!this.#isBehind && output > 0) return true;
     this.#readAll();
@@ -195,7 +197,10 @@ export function settlementOfUnheard(reservation: ReservedGrant, target: Called, 
   return withLost(reservation, settlementOf(reservation, target, counted, { output }));
 }
 
-/** The count, with media of the answer that it does not tell apart. Only where media has a rate of its own: most answers need not be sized. */
+/**
+ * The count, with media of the answer that it does not tell apart. Only where media has a rate of its own: most answers
+ * need not be sized.
+ */
 function countOf(usage: Usage, { price }: Called, size: () => OutputSize): Usage {
   return hasMediaRate(price) && size().media > 0 ? withOutputMedia(usage) : usage;
 }
@@ -225,7 +230,10 @@ function withLost({ reservation, failedAttemptsCost }: ReservedGrant, settlement
   };
 }
 
-/** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */
+/**
+ * A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the
+ * count is more.
+ */
 function settlementAbove(
   reservation: ReservedGrant,
   target: Called,
@@ -247,7 +255,8 @@ function settlementOf(
   const { input: prompt = 0, output = 0, ...rest } = estimated;
   // No prompt has zero tokens: a count that says so is none.
   const asked = prompt > 0 ? { input: prompt } : uncounted;
-  // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were allowed.
+  // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were
+  // allowed.
   const reported = counted ?? { ...NO_TOKENS, ...rest, ...asked, output: Math.min(output, limit.max * request.n) };
   // Searches that the provider was asked for and does not count are charged as one. Translations leave them out.
   const isAsked = request.webSearches !== undefined && !codec.isTranslated;

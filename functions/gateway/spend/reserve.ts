@@ -39,7 +39,9 @@ export interface Option extends Candidate {
   readonly maxCost: Nano;
 }
 
-/** Tokens of output where neither the client nor the entry names a limit. The gateway sends this default as the limit. */
+/**
+ * Tokens of output where neither the client nor the entry names a limit. The gateway sends this default as the limit.
+ */
 const DEFAULT_OUTPUT = 16_384;
 /** Tokens of an answer whose client names no limit, for limits per minute (decision: rate limits). */
 const USUAL_OUTPUT = 1024;
@@ -71,9 +73,7 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     }
     if ('rates' in held.failure) context.rates = held.failure.rates;
     const { furtherBudgets = [] } = caller.key;
-    return err(
-      toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now(), furtherBudgets }),
-    );
+    return err(toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now(), furtherBudgets }));
   };
 }
 
@@ -106,8 +106,9 @@ function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
 }
 
 /**
- * `growth`: of a translated request. The window is a bound unless it may be larger than it says: by a price for longer prompts, or by a
- * feature that the client asks for. Pages that searches find may fill it; translations leave searches out.
+ * `growth`: of a translated request. The window is a bound unless it may be larger than it says: by a price for longer
+ * prompts, or by a feature that the client asks for. Pages that searches find may fill it; translations leave searches
+ * out.
  */
 function promptBound(
   { input, webSearches, hasLargerWindow = false }: ModelRequest,
@@ -135,7 +136,10 @@ function minCostOf({ prompt, price, maxCost }: Option, { n, minOutput }: ModelRe
   return smaller(maxCostOf(prompt, BigInt(n) * BigInt(minOutput), price), maxCost);
 }
 
-/** Tokens of one answer, at most. A small model refuses a limit that leaves no room for the prompt: answers get a quarter of its window. */
+/**
+ * Tokens of one answer, at most. A small model refuses a limit that leaves no room for the prompt: answers get a
+ * quarter of its window.
+ */
 function maxOutputOf(request: ModelRequest, { entry }: Candidate): number {
   const window = entry.maxInputTokens;
   const share = window === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(window / 4));
@@ -143,8 +147,9 @@ function maxOutputOf(request: ModelRequest, { entry }: Candidate): number {
 }
 
 /**
- * About how many tokens the request will use, for limits per minute: the prompt's estimate, and the output that the client
- * asked for at most. A client that names no limit is expected to get a usual reply, not the longest possible one.
+ * About how many tokens the request will use, for limits per minute: the prompt's estimate, and the output that the
+ * client asked for at most. A client that names no limit is expected to get a usual reply, not the longest possible
+ * one.
  */
 function tokensOf(request: ModelRequest, options: ReadonlyArray<Option>): number {
   const max = Math.max(...options.map(({ maxOutput }) => maxOutput));

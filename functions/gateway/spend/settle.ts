@@ -1,4 +1,5 @@
-// Settlements: the cost of a request is durable before the last byte of its reply goes out, and every hold ends, even after an error.
+// Settlements: the cost of a request is durable before the last byte of its reply goes out, and every hold ends, even
+// after an error.
 
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
@@ -34,7 +35,10 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     else await durably(reservation, reservation.failedAttemptsCost, log);
   }
 
-  /** Ends a request after an error of ours: the whole hold is charged if a provider was called, else released; an earlier settlement stays. */
+  /**
+   * Ends a request after an error of ours: the whole hold is charged if a provider was called, else released; an
+   * earlier settlement stays.
+   */
   function afterError(reservation: ReservedGrant): Promise<void> {
     return reservation.isCalled
       ? ledger.settle(reservation.reservation, settlementOfHold(reservation))

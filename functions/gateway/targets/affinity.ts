@@ -5,7 +5,10 @@ interface Choice {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
-/** The targets in the order of this conversation. Over many conversations an entry comes first as often as its share of the weights says. */
+/**
+ * The targets in the order of this conversation. Over many conversations an entry comes first as often as its share of
+ * the weights says.
+ */
 export function inConversation<T extends Choice>(
   targets: ReadonlyArray<T>,
   strategy: string,
@@ -25,8 +28,8 @@ export function markOf({ identifier }: Choice['entry']): string {
 }
 
 /**
- * Weighted rendezvous hashing: another entry that comes or goes moves only the conversations that it gains or had. `conversation`: the
- * hash of its name.
+ * Weighted rendezvous hashing: another entry that comes or goes moves only the conversations that it gains or had.
+ * `conversation`: the hash of its name.
  */
 function rankOf({ entry: { identifier, weight } }: Choice, conversation: number): number {
   return -Math.log((mix(fnv(identifier, conversation)) + 1) / 2 ** 32) / weight;

@@ -79,15 +79,19 @@ export function createCooldowns({
       inFlight.add(request);
       return () => void inFlight.delete(request);
     },
-    /** The target whose cooldown ends first for this VirtualKey, or the first without one; undefined where there is no target. */
+    /**
+     * The target whose cooldown ends first for this VirtualKey, or the first without one; undefined where there is no
+     * target.
+     */
     soonest: <T extends { readonly endpoint: Called }>(targets: ReadonlyArray<T>, key: string): T | undefined => {
       const [first, ...others] = targets;
       const until = ({ endpoint }: T) => of(endpoint, key) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
     /**
-     * Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown: for one VirtualKey where its
-     * requests alone may have caused them all, else for all. One `retry-after` of up to a minute begins one for all; a longer one counts as a failure.
+     * Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown: for one
+     * VirtualKey where its requests alone may have caused them all, else for all. One `retry-after` of up to a minute
+     * begins one for all; a longer one counts as a failure.
      */
     failed: (
       target: Called,
@@ -109,7 +113,10 @@ export function createCooldowns({
     },
   };
 
-  /** The end of the entry's cooldown for this VirtualKey; undefined where it has none. A new address, model or credential ends the cooldown. */
+  /**
+   * The end of the entry's cooldown for this VirtualKey; undefined where it has none. A new address, model or
+   * credential ends the cooldown.
+   */
   function of(target: Called, key: string): Millis | undefined {
     const { identifier } = target.entry;
     const shared = endOf(target, states.get(identifier)?.cooldown);

@@ -47,7 +47,8 @@ export function createChooseTargets(
       if (cooldowns.of(endpoint.value, key) === undefined) ready.push(target);
       else log.skipped(entry.identifier, 'cooling down: it failed lately');
     }
-    // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN 10).
+    // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN
+    // 10).
     const soonest = cooldowns.soonest(reachable, key);
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
     const { inFlight } = cooldowns;
@@ -86,7 +87,10 @@ interface Choice {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
-/** All targets, each once, in the order of `routing.strategy`. Weights decide between targets that the strategy treats alike. */
+/**
+ * All targets, each once, in the order of `routing.strategy`. Weights decide between targets that the strategy treats
+ * alike.
+ */
 export function inOrder<T extends Choice>(
   targets: ReadonlyArray<T>,
   strategy: string,

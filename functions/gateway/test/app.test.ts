@@ -169,7 +169,10 @@ describe('a model', () => {
         object: 'list',
         data: [
           {
-            ...{ id: 'gpt', object: 'model', created: 0, owned_by: 'gateway-operator' },
+            id: 'gpt',
+            object: 'model',
+            created: 0,
+            owned_by: 'gateway-operator',
             pricing: { unit: 'dollars per million tokens', input: '1', output: '2' },
           },
         ],

@@ -1,4 +1,5 @@
-// Attempts that the provider took and that broke: charged, and another entry is tried where the budget covers both (LEDGER 10).
+// Attempts that the provider took and that broke: charged, and another entry is tried where the budget covers both
+// (LEDGER 10).
 import { describe, expect, test } from 'vitest';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
@@ -27,7 +28,10 @@ const REPLY: WireReply = { body: completion('hello') };
 const HTML = { 'content-type': 'text/html' };
 const CUT = completion('hello').slice(0, 50);
 
-/** How an attempt breaks, the status that its client sees where no other entry is left, and the output that it is charged for. */
+/**
+ * How an attempt breaks, the status that its client sees where no other entry is left, and the output that it is
+ * charged for.
+ */
 const BREAKS: ReadonlyArray<readonly [string, Script, number, number]> = [
   ['falls silent', () => new Promise(() => {}), 504, 0],
   ['breaks off before its head', () => Promise.reject(new UpstreamBroke('broken', 'reset')), 502, 0],

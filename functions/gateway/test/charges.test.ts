@@ -1,4 +1,5 @@
-// Charges of a request, by how it ended: each row of the table in docs/ledger.md, on every path that spends, behind every dialect.
+// Charges of a request, by how it ended: each row of the table in docs/ledger.md, on every path that spends, behind
+// every dialect.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

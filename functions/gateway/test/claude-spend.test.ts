@@ -48,7 +48,9 @@ test.each([
 
 test('a refusal of the budget tells it as rejected, with its period', async () => {
   const rejected = {
-    ...{ status: 'rejected', 'overage-utilization': '1', 'overage-surpassed-threshold': '0.95' },
+    status: 'rejected',
+    'overage-utilization': '1',
+    'overage-surpassed-threshold': '0.95',
     'overage-disabled-reason': 'org_spend_cap_reached',
   };
   expect(told(await open('500').ask())).toEqual({ ...shared, ...rejected, 'overage-period': 'monthly' });

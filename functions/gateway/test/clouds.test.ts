@@ -26,7 +26,8 @@ function open(provider: string, script: Script = () => ({ body: message('hello')
   });
   const ask = (body: string | object, path = '/v1/messages?beta=true') =>
     world.app.request(path, {
-      ...{ method: 'POST', headers: { 'x-api-key': KEY, 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a, b' } },
+      method: 'POST',
+      headers: { 'x-api-key': KEY, 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a, b' },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
   return { ...world, ask };

@@ -12,7 +12,8 @@ function open(script: Script, record = keyRecord()) {
   const world = stage({ snapshot, script, keys: { [KEY]: record } });
   const count = (body: unknown = COUNT) =>
     world.app.request('/v1/messages/count_tokens?beta=true', {
-      ...{ method: 'POST', headers: { 'x-api-key': KEY, 'anthropic-beta': 'b' } },
+      method: 'POST',
+      headers: { 'x-api-key': KEY, 'anthropic-beta': 'b' },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
   return { ...world, count };

@@ -14,7 +14,10 @@ interface Options {
 
 const EMBED = { model: 'gpt', input: 'Say hello.' };
 
-/** A gateway whose provider answers with embeddings; the model has a price of its input only, a thousand nano-dollars a token. */
+/**
+ * A gateway whose provider answers with embeddings; the model has a price of its input only, a thousand nano-dollars a
+ * token.
+ */
 function open({ reply = embedded(10), limit = '1', ...more }: Options = {}) {
   const models = [entry('gpt', { price: { input: '1' }, ...more })];
   const keys = { [KEY]: keyRecord({ limit }) };

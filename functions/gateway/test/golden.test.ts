@@ -1,4 +1,5 @@
-// Streams as clients get them that did not ask for usage, and their charges: `golden/*.upstream.txt` in, `*.client.golden.txt` out.
+// Streams as clients get them that did not ask for usage, and their charges: `golden/*.upstream.txt` in,
+// `*.client.golden.txt` out.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

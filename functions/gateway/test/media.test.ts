@@ -1,4 +1,5 @@
-// Media: what a picture, a document, a sound or a film holds before a provider counts it, and is charged where none does (LEDGER 9, 10).
+// Media: what a picture, a document, a sound or a film holds before a provider counts it, and is charged where none
+// does (LEDGER 9, 10).
 import { describe, expect, test } from 'vitest';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import { START, words } from '../../../test/gateway/anthropic.ts';
@@ -60,7 +61,10 @@ const WAYS: ReadonlyArray<Way> = [
   { ...chat, provider: 'openai', pictureTokens: 100_000 },
   { ...messages, provider: 'anthropic', pictureTokens: 8_000, begun: words('a', 'b') },
   {
-    ...{ path: '/responses', limit: 'max_output_tokens', provider: 'openai', pictureTokens: 100_000 },
+    path: '/responses',
+    limit: 'max_output_tokens',
+    provider: 'openai',
+    pictureTokens: 100_000,
     body: (content) => ({ input: [{ role: 'user', content }] }),
     picture: (data) => ({ type: 'input_image', image_url: `data:image/png;base64,${data}` }),
     files: {

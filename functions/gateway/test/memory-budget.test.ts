@@ -6,7 +6,11 @@ import { createRoom, limitsIn, type RoomLimits, type Share } from '../request/me
 const MIB = 2 ** 20;
 /** 64 MiB for 8 MiB of bodies each, and 100 requests. */
 const LIMITS: RoomLimits = {
-  ...{ bytes: 64 * MIB, body: 8 * MIB, reply: 16 * MIB, requests: 100, lasts: Number.POSITIVE_INFINITY },
+  bytes: 64 * MIB,
+  body: 8 * MIB,
+  reply: 16 * MIB,
+  requests: 100,
+  lasts: Number.POSITIVE_INFINITY,
 };
 
 function open(limits: Partial<RoomLimits> = {}) {

@@ -1,4 +1,5 @@
-// Does a request keep no more memory than it takes of the room, whatever is in its body, while its provider thinks and after it has begun to answer?
+// Does a request keep no more memory than it takes of the room, whatever is in its body, while its provider thinks and
+// after it has begun to answer?
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { UpstreamResponse } from '#core/ports/serving.ts';
@@ -29,7 +30,10 @@ const CHOSEN = PAIRS.filter(
   ({ provider, label }) => provider.cloud === undefined && (IS_ALL || SOME_PAIRS.includes(label)),
 );
 
-/** A gateway whose provider keeps nothing of what it is sent, and begins to stream when it is told to. `repeated`: values of the request in each event. */
+/**
+ * A gateway whose provider keeps nothing of what it is sent, and begins to stream when it is told to. `repeated`:
+ * values of the request in each event.
+ */
 function open(pair: Pair, repeated = 0) {
   const { name, model } = pair;
   const names = ['apiKey', 'apiBase'];
@@ -78,8 +82,18 @@ function toExchange(path: string, sent: Uint8Array): HttpExchange {
   ]);
   let body: Uint8Array | undefined = sent;
   return {
-    ...{ method: 'POST', path, query: '', begin: () => {}, flush: () => {}, hasBegun: () => false, write: () => true },
-    ...{ drained: async () => {}, end: () => {}, destroy: () => {}, hasLeft: () => false, onLeave: () => {} },
+    method: 'POST',
+    path,
+    query: '',
+    begin: () => {},
+    flush: () => {},
+    hasBegun: () => false,
+    write: () => true,
+    drained: async () => {},
+    end: () => {},
+    destroy: () => {},
+    hasLeft: () => false,
+    onLeave: () => {},
     stopReading: () => {},
     header: (name) => headers.get(name),
     readBody: async (accept) => {

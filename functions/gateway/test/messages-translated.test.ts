@@ -1,4 +1,5 @@
-// Messages to models of OpenAI's dialect, as a client of Anthropic sees them: the same budget, errors, streams and counts.
+// Messages to models of OpenAI's dialect, as a client of Anthropic sees them: the same budget, errors, streams and
+// counts.
 import { describe, expect, test } from 'vitest';
 import { event, message } from '../../../test/gateway/anthropic.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
@@ -16,7 +17,8 @@ import {
 
 const ASK = { model: 'gpt', max_tokens: 100, messages: MESSAGES };
 const init = (body: object) => ({
-  ...{ method: 'POST', headers: { 'x-api-key': KEY, 'anthropic-version': '2023-06-01', 'anthropic-beta': 'b' } },
+  method: 'POST',
+  headers: { 'x-api-key': KEY, 'anthropic-version': '2023-06-01', 'anthropic-beta': 'b' },
   body: JSON.stringify(body),
 });
 

@@ -6,12 +6,16 @@ import { MESSAGES } from '../../../test/gateway/upstream.ts';
 /** A small request. */
 export const ASK = { model: 'claude', max_tokens: 100, messages: MESSAGES };
 
-/** A gateway in front of Anthropic, asked as its clients ask. A token costs a thousand nano-dollars, one of output two thousand. */
+/**
+ * A gateway in front of Anthropic, asked as its clients ask. A token costs a thousand nano-dollars, one of output two
+ * thousand.
+ */
 export function open({ script = () => ({ body: message('hello') }), ...more }: OneModel = {}) {
   const world = stageOne(entry('claude', { provider: 'anthropic' }), { script, ...more });
   const ask = (body: unknown, headers: Record<string, string> = { 'x-api-key': KEY }, query = '') =>
     world.app.request(`/v1/messages${query}`, {
-      ...{ method: 'POST', headers: { 'anthropic-version': '2023-06-01', ...headers } },
+      method: 'POST',
+      headers: { 'anthropic-version': '2023-06-01', ...headers },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
   return { ...world, ask };

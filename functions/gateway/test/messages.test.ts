@@ -24,7 +24,9 @@ describe('a message', () => {
     expect(addressOf(sent)).toBe('https://api.anthropic.com/v1/messages?beta=true');
     expect(sentText(sent)).toBe(body.replace('"claude"', '"real-claude"').replace(',"Model":"dear"', ''));
     expect(sent?.headers).toMatchObject({
-      ...{ 'x-api-key': 'value-of-claude-secret-key', 'anthropic-beta': beta, 'anthropic-version': '2023-06-01' },
+      'x-api-key': 'value-of-claude-secret-key',
+      'anthropic-beta': beta,
+      'anthropic-version': '2023-06-01',
     });
     expect(Object.keys(sent?.headers ?? {})).not.toContain('x-app');
   });
@@ -48,7 +50,10 @@ describe('a message', () => {
 
   test('is charged by its counts, each kind at its own price', async () => {
     const usage = {
-      ...{ input_tokens: 10, cache_read_input_tokens: 1000, cache_creation_input_tokens: 300, output_tokens: 5 },
+      input_tokens: 10,
+      cache_read_input_tokens: 1000,
+      cache_creation_input_tokens: 300,
+      output_tokens: 5,
       cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
       server_tool_use: { web_search_requests: 2 },
     };

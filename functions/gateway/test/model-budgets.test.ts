@@ -19,7 +19,13 @@ beforeEach(async () => {
 });
 
 const modelScope = (name: string, limit: bigint): ScopePolicy => ({
-  ...{ scopeId: `model-${name}`, kind: 'model', name, of: 'billing', blocked: false, models: [], anchor: NOW },
+  scopeId: `model-${name}`,
+  kind: 'model',
+  name,
+  of: 'billing',
+  blocked: false,
+  models: [],
+  anchor: NOW,
   budget: { limit: `${limit}`, duration: '1d', alignment: 'Rolling' },
 });
 
@@ -55,7 +61,12 @@ test('a key’s budget for a model refuses that model alone, and says whose it i
 
 test('a spent budget of a further window names the field budgets', async () => {
   const hour: ScopePolicy = {
-    ...{ scopeId: 'hour', kind: 'key', name: 'billing', blocked: false, models: [], anchor: NOW },
+    scopeId: 'hour',
+    kind: 'key',
+    name: 'billing',
+    blocked: false,
+    models: [],
+    anchor: NOW,
     budget: { limit: '100000000', duration: '1h', alignment: 'Rolling' },
   };
   const { chat } = stageWith([], hour);
@@ -92,7 +103,12 @@ test('GET key tells each, and that the key works as long as one of its models do
 });
 
 const windowScope = (duration: string, limit: bigint): ScopePolicy => ({
-  ...{ scopeId: `window-${duration}`, kind: 'key', name: 'billing', blocked: false, models: [], anchor: NOW },
+  scopeId: `window-${duration}`,
+  kind: 'key',
+  name: 'billing',
+  blocked: false,
+  models: [],
+  anchor: NOW,
   budget: { limit: `${limit}`, duration, alignment: 'Rolling' },
 });
 

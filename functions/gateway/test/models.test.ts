@@ -23,7 +23,9 @@ const openai = (id: string, more: object) => ({
   ...more,
 });
 const GPT = openai('gpt', {
-  ...{ context_window: 64_000, max_output_tokens: 4096, pricing: pricing({ input: '3', output: '9' }) },
+  context_window: 64_000,
+  max_output_tokens: 4096,
+  pricing: pricing({ input: '3', output: '9' }),
 });
 
 describe('the models of a key', () => {
@@ -45,7 +47,9 @@ describe('the models of a key', () => {
     const { app } = stage({ snapshot, keys: { [KEY]: keyRecord({ models: ['team/claude 4', 'gpt'] }) } });
     const response = await app.request('/v1/models?limit=1000', { headers: ANTHROPIC });
     expect(await response.json()).toMatchObject({
-      ...{ has_more: false, first_id: 'gpt', last_id: 'team/claude 4' },
+      has_more: false,
+      first_id: 'gpt',
+      last_id: 'team/claude 4',
       data: [
         { type: 'model', id: 'gpt', display_name: 'gpt', created_at: '1970-01-01T00:00:00Z', max_tokens: 4096 },
         { id: 'team/claude 4', max_input_tokens: 200_000 },

@@ -76,7 +76,9 @@ describe('pictures and sound of an answer cost the highest rate of output, unles
   const SPOKEN = { content: null, audio: { data: SECOND, transcript: 'A cat.' } };
   const PRICE = { input: '0', output: '2', outputAudio: '8', outputImage: '30' };
   const usageOf = (details: object) => ({
-    ...{ prompt_tokens: 10, completion_tokens: 1_300, total_tokens: 1_310 },
+    prompt_tokens: 10,
+    completion_tokens: 1_300,
+    total_tokens: 1_310,
     completion_tokens_details: details,
   });
   const CASES: ReadonlyArray<[string, object, object, bigint]> = [

@@ -8,7 +8,10 @@ import { type Script, sentText } from '../../../test/gateway/upstream.ts';
 import { APIS } from '../wire/apis.ts';
 
 const PLACES: Readonly<Record<string, string>> = {
-  ...{ awsRegion: 'eu-west-1', vertexLocation: 'us-east5', vertexProject: 'p-1', apiVersion: '2026-06-01' },
+  awsRegion: 'eu-west-1',
+  vertexLocation: 'us-east5',
+  vertexProject: 'p-1',
+  apiVersion: '2026-06-01',
 };
 const ASKED = { messages: [{ role: 'user', content: 'Hi.' }], input: 'Hi.' };
 const LIMITS: Readonly<Record<string, object>> = {
@@ -26,7 +29,8 @@ const ENTRIES: Readonly<Record<string, { provider: string; apiBase?: string; cre
   ...Object.fromEntries(PROVIDER_NAMES.map((provider) => [provider, { provider }])),
   azure: { provider: 'azure', apiBase: 'https://team.openai.azure.com/openai/v1' },
   'azure by deployment': {
-    ...{ provider: 'azure', apiBase: 'https://team.openai.azure.com/openai/deployments/gpt' },
+    provider: 'azure',
+    apiBase: 'https://team.openai.azure.com/openai/deployments/gpt',
     credentials: ['apiVersion'],
   },
   vllm: { provider: 'vllm', apiBase: 'http://vllm:8000/v1' },
@@ -58,7 +62,8 @@ async function request(
   const model = entry('m', { provider, credentials: refs, ...(apiBase === undefined ? {} : { apiBase }) });
   const refusing: Script = () => ({ status: 400 });
   const { app, fake } = stage({
-    ...{ snapshot: snapshotOf([model], { retries: 0 }), script: refusing },
+    snapshot: snapshotOf([model], { retries: 0 }),
+    script: refusing,
     deps: { credentials: { read: (_, credential) => PLACES[credential] ?? 'KEY' } },
   });
   const asked = Object.fromEntries((MEMBERS[name] ?? ['input']).map((member) => [member, ASKED[member]]));

@@ -28,8 +28,11 @@ describe('a response', () => {
 
   test('is charged by its counts: cached, reasoning, searches', async () => {
     const usage = {
-      ...{ input_tokens: 1000, input_tokens_details: { cached_tokens: 600 } },
-      ...{ output_tokens: 50, output_tokens_details: { reasoning_tokens: 40 }, total_tokens: 1050 },
+      input_tokens: 1000,
+      input_tokens_details: { cached_tokens: 600 },
+      output_tokens: 50,
+      output_tokens_details: { reasoning_tokens: 40 },
+      total_tokens: 1050,
     };
     const output = [
       { type: 'web_search_call', action: { type: 'search' } },
@@ -281,8 +284,11 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
       {
         type: 'response.incomplete',
         response: {
-          ...{ id: 'resp_1', status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
-          ...{ output: [item], usage: { output_tokens: output } },
+          id: 'resp_1',
+          status: 'incomplete',
+          incomplete_details: { reason: 'max_output_tokens' },
+          output: [item],
+          usage: { output_tokens: output },
         },
       },
     ]);

@@ -50,7 +50,9 @@ interface Reply {
   readonly packets: ReadonlyArray<Uint8Array>;
 }
 
-/** A gateway in front of this provider, which gives every request this reply. Returns the status that the client gets. */
+/**
+ * A gateway in front of this provider, which gives every request this reply. Returns the status that the client gets.
+ */
 function open(
   { name, model, api }: Pair,
   { headers, packets }: Reply,
@@ -90,8 +92,18 @@ function open(
 function toExchange(path: string, sent: Uint8Array, begin: HttpExchange['begin']): HttpExchange {
   const headers = new Map([['authorization', `Bearer ${KEY}`]]);
   return {
-    ...{ method: 'POST', path, query: '', begin, flush: () => {}, hasBegun: () => false, write: () => true },
-    ...{ drained: async () => {}, end: () => {}, destroy: () => {}, hasLeft: () => false, onLeave: () => {} },
+    method: 'POST',
+    path,
+    query: '',
+    begin,
+    flush: () => {},
+    hasBegun: () => false,
+    write: () => true,
+    drained: async () => {},
+    end: () => {},
+    destroy: () => {},
+    hasLeft: () => false,
+    onLeave: () => {},
     stopReading: () => {},
     header: (name) => headers.get(name),
     readBody: async (accept) => accept(sent.length) ?? sent,
@@ -107,7 +119,10 @@ const [MANY, SOME] = [1500, 300];
 /** Clouds differ in their addresses, and in the frames of their streams. */
 const DIALECTS = PAIRS.filter(({ provider }) => provider.cloud === undefined);
 
-/** The law: more of the same takes no more than in proportion, and is never our error. Memory that grows faster takes more work to fill. */
+/**
+ * The law: more of the same takes no more than in proportion, and is never our error. Memory that grows faster takes
+ * more work to fill.
+ */
 async function expectLinear(prepare: (size: number) => () => Promise<number>, size: number): Promise<void> {
   const statuses = new Set<number>();
   const work: Prepare = (elements) => {

@@ -16,7 +16,10 @@ declare const chooseTargets: ReturnType<typeof createChooseTargets>;
 declare const callUpstream: ReturnType<typeof createCallUpstream>;
 declare const reply: ReturnType<typeof createReply>;
 
-/** Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that nothing else in it is the error. */
+/**
+ * Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that
+ * nothing else in it is the error.
+ */
 function skippingSteps(asking: Asking): void {
   const snapshot = snapshotOf([]);
   const { client, log } = asking;

@@ -1,4 +1,5 @@
-// Failures of attempts: what they mean for the client, the charge, the next attempt and the entry's cooldown (LEDGER 10).
+// Failures of attempts: what they mean for the client, the charge, the next attempt and the entry's cooldown (LEDGER
+// 10).
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
@@ -13,34 +14,54 @@ export interface AttemptFailure {
   readonly failure: Failure;
   /** Another attempt is of use at another target only (`elsewhere`), at any (`anywhere`), at none (`never`). */
   readonly again: 'never' | 'elsewhere' | 'anywhere';
-  /** The cause: the entry, whatever is asked of it; perhaps the request; or surely not the entry. Decides on its cooldown. */
+  /**
+   * The cause: the entry, whatever is asked of it; perhaps the request; or surely not the entry. Decides on its
+   * cooldown.
+   */
   readonly fault: 'entry' | 'unclear' | 'none';
   /** Surely nothing of the request has reached the provider. */
   readonly unsent?: true;
-  /** Bytes of the reply to a request that the provider took, and bills. Absent: the provider refused the request, or never took it. */
+  /**
+   * Bytes of the reply to a request that the provider took, and bills. Absent: the provider refused the request, or
+   * never took it.
+   */
   readonly outputBytes?: number;
   /** The provider's count of a request that it took and failed. */
   readonly usage?: Usage | undefined;
   /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
-  /** For the log: the upstream's status and its own code, or the system's where there was no reply; never its message. */
+  /**
+   * For the log: the upstream's status and its own code, or the system's where there was no reply; never its message.
+   */
   readonly status?: number;
   readonly upstreamCode?: string | undefined;
 }
 
 const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'entry' };
 const UNSENT: AttemptFailure = {
-  ...{ failure: { code: 'upstream_timeout' }, again: 'elsewhere', fault: 'entry', unsent: true },
+  failure: { code: 'upstream_timeout' },
+  again: 'elsewhere',
+  fault: 'entry',
+  unsent: true,
 };
 const UNSIGNED: AttemptFailure = { ...UNREACHABLE, again: 'elsewhere', unsent: true };
-/** The provider took the request; the connection broke or ended before any reply. A request may be too much for a server. */
+/**
+ * The provider took the request; the connection broke or ended before any reply. A request may be too much for a
+ * server.
+ */
 export const BROKEN: AttemptFailure = {
-  ...{ failure: { code: 'upstream_error' }, again: 'elsewhere', fault: 'unclear', outputBytes: 0 },
+  failure: { code: 'upstream_error' },
+  again: 'elsewhere',
+  fault: 'unclear',
+  outputBytes: 0,
 };
 /** The provider took the request and sent nothing within its time. */
 const TIMED_OUT: AttemptFailure = { ...BROKEN, failure: { code: 'upstream_timeout' } };
 
-/** Statuses by which a proxy tells that its provider took the request and did not answer; a provider that uses one gives its own error with it. */
+/**
+ * Statuses by which a proxy tells that its provider took the request and did not answer; a provider that uses one gives
+ * its own error with it.
+ */
 const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
   [408, TIMED_OUT],
   [502, BROKEN],
@@ -49,7 +70,10 @@ const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
   [524, TIMED_OUT],
 ]);
 
-/** The failure of a call that broke: before there was a reply, or, with so many bytes, in the middle of a plain one. Throws an error of our own. */
+/**
+ * The failure of a call that broke: before there was a reply, or, with so many bytes, in the middle of a plain one.
+ * Throws an error of our own.
+ */
 export function failureOf(error: unknown, signal: AbortSignal, outputBytes = 0): AttemptFailure {
   if (!(error instanceof UpstreamBroke)) throw error;
   const { how } = error;
@@ -76,9 +100,15 @@ export function invalidReply(status: number, bytes: Uint8Array, error: WireError
   return { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'unclear', ...reported(status, error) };
 }
 
-/** A whole reply of so many bytes that the gateway cannot pass on: too long, or nested too deeply. A second one would be as long. */
+/**
+ * A whole reply of so many bytes that the gateway cannot pass on: too long, or nested too deeply. A second one would be
+ * as long.
+ */
 export const unreadable = (code: 'overloaded' | 'upstream_error', outputBytes: number): AttemptFailure => ({
-  ...{ failure: { code }, again: 'never', fault: 'none', outputBytes },
+  failure: { code },
+  again: 'never',
+  fault: 'none',
+  outputBytes,
 });
 
 /** Whether these are the words of a provider, not of a proxy before it. */
@@ -116,7 +146,9 @@ export function refusalOf({ status, headers, error, isOwn }: Refusal, target: En
   return { failure, again: status >= 500 ? 'anywhere' : 'elsewhere', fault: FAULTS.get(status) ?? 'unclear', ...about };
 }
 
-/** One request that is larger than the account's tokens per minute (OpenAI): other requests find the entry as before. */
+/**
+ * One request that is larger than the account's tokens per minute (OpenAI): other requests find the entry as before.
+ */
 const TOO_LARGE = /^Request too large\b/i;
 
 /** A wrong key is the entry's; a client may name a file or a response that is not there. */

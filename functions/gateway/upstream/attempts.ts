@@ -1,4 +1,5 @@
-// Attempts of a request so far: which entry is called next, what those that broke cost, and whether the hold covers another (LEDGER 10).
+// Attempts of a request so far: which entry is called next, what those that broke cost, and whether the hold covers
+// another (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import type { ReservationRefusal } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
@@ -25,7 +26,12 @@ export interface Attempts {
 }
 
 export const noAttempts = (order: ReadonlyArray<Target>): Attempts => ({
-  ...{ left: order, failures: new Map(), last: undefined, full: undefined, uncovered: 0n, leave: () => {} },
+  left: order,
+  failures: new Map(),
+  last: undefined,
+  full: undefined,
+  uncovered: 0n,
+  leave: () => {},
 });
 
 /** A failed attempt. */
@@ -74,8 +80,8 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   }
 
   /**
-   * Whether the hold covers an attempt at this one of `left` beside those that were charged since: it grows by their charge. Where a budget does not cover
-   * that, only targets are left that the hold covers whole.
+   * Whether the hold covers an attempt at this one of `left` beside those that were charged since: it grows by their
+   * charge. Where a budget does not cover that, only targets are left that the hold covers whole.
    */
   async function covers(
     attempts: Attempts,

@@ -52,13 +52,19 @@ interface Origin {
 
 type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
 
-/** Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle connection. */
+/**
+ * Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle
+ * connection.
+ */
 const KEPT_BACK: Millis = 15_000;
 const MAX_KEPT_BACK = 64 * 1024;
 const MAX_ERROR = 64 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
-/** The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any content. */
+/**
+ * The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any
+ * content.
+ */
 export async function openReply(response: UpstreamResponse, origin: Origin): Opened {
   const { streams, readError } = origin.endpoint.codec;
   if (response.status >= 200 && response.status <= 299) {
@@ -169,7 +175,8 @@ async function read({ body }: UpstreamResponse, max: number, share?: Share): Pro
     for await (const piece of body) {
       pieces.push(piece);
       length += piece.length;
-      // Its pieces are there beside the whole until they are joined. It is paid already: a short one is never refused for what its key keeps.
+      // Its pieces are there beside the whole until they are joined. It is paid already: a short one is never refused
+      // for what its key keeps.
       if (length > max) refused = 'too large';
       else if (share?.take(2 * piece.length, length <= LONG_TEXT ? 'all' : 'mine') === false) refused = 'no room';
       if (refused !== undefined) break;

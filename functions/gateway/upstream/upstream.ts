@@ -36,7 +36,10 @@ export interface StreamExchange extends Answered, StreamReply {
   readonly deadline: Deadline;
   /** Stops the call of the upstream. */
   stop(): void;
-  /** The stream has ended; `hasFailed`: its provider broke it off, or ended it by an error that is not the request's. Called once. */
+  /**
+   * The stream has ended; `hasFailed`: its provider broke it off, or ended it by an error that is not the request's.
+   * Called once.
+   */
   over(hasFailed: boolean): void;
 }
 
@@ -171,7 +174,11 @@ export function createCallUpstream(
       const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
       const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
       const opened = await openReply(response, {
-        ...{ endpoint, stream: request.stream, clock: deps.clock, signal: controller.signal, share },
+        endpoint,
+        stream: request.stream,
+        clock: deps.clock,
+        signal: controller.signal,
+        share,
         marks: marksOf(reservation, target),
       });
       if (!opened.ok) return opened;

@@ -1,4 +1,5 @@
-// A client's API, as the pipeline sees it: what of a request is ours to know, which dialects can serve it, and how an error looks.
+// A client's API, as the pipeline sees it: what of a request is ours to know, which dialects can serve it, and how an
+// error looks.
 import type { Failure } from '#core/failure/failure.ts';
 import type { Result } from '#core/failure/result.ts';
 import type { ApiName, DialectName, Provider } from '#core/models/providers.ts';

@@ -1,4 +1,5 @@
-// Codecs: how requests of one API are written for providers of one dialect, and how their replies and streams reach the client.
+// Codecs: how requests of one API are written for providers of one dialect, and how their replies and streams reach the
+// client.
 import type { Failure } from '#core/failure/failure.ts';
 import type { Result } from '#core/failure/result.ts';
 import type { Provider } from '#core/models/providers.ts';
@@ -101,7 +102,9 @@ export interface Made {
   readonly created: number;
   /** The mark of the entry, where the model has several; absent: nothing is marked. */
   readonly by?: string | undefined;
-  /** An id of what the provider stores, with the mark that binds it to the VirtualKey; absent: providers store nothing. */
+  /**
+   * An id of what the provider stores, with the mark that binds it to the VirtualKey; absent: providers store nothing.
+   */
   readonly markId?: ((id: string) => string) | undefined;
   /** Takes our credentials out of a provider's words. */
   readonly redact: (words: string) => string;
@@ -133,8 +136,8 @@ export interface StreamReader {
 export interface Piece extends OutputSize {
   readonly bytes: Uint8Array;
   /**
-   * Reads the events of an unread piece: they continue answers, and none of them contains a count or an error or ends the stream. Until then
-   * everything below is as in `NOTHING`.
+   * Reads the events of an unread piece: they continue answers, and none of them contains a count or an error or ends
+   * the stream. Until then everything below is as in `NOTHING`.
    */
   readonly events: ((bytes: Uint8Array) => ReadonlyArray<Piece>) | undefined;
   /** `[DONE]`. */

@@ -1,4 +1,5 @@
-// Requests of clients: whether a body is one, and the members that decide its maximum cost. The provider reads the others.
+// Requests of clients: whether a body is one, and the members that decide its maximum cost. The provider reads the
+// others.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { parseJson } from '#core/json/json.ts';
@@ -132,8 +133,8 @@ function textIn(bytes: Uint8Array): string {
 }
 
 /**
- * Finds names of members that some parser takes for one of these. They must not reach a provider: `Model` means `model` to parsers that
- * ignore case, `maxTokens` means `max_tokens` to those of protocol buffers.
+ * Finds names of members that some parser takes for one of these. They must not reach a provider: `Model` means `model`
+ * to parsers that ignore case, `maxTokens` means `max_tokens` to those of protocol buffers.
  */
 export function lookalikesOf(own: ReadonlySet<string>): (object: ObjectText) => ReadonlySet<string> {
   const folded = new Set([...own].map(foldName));

@@ -23,7 +23,8 @@ export type Handlers = {
 export const done = (object?: KubeObject): Outcome => ({ ended: 'done', ...(object === undefined ? {} : { object }) });
 export const conflict: Outcome = { ended: 'conflict' };
 export const failed = (message: string, reason: Reason = 'ReconcileFailed'): Outcome => ({
-  ...{ ended: 'failed', problem: { reason, message } },
+  ended: 'failed',
+  problem: { reason, message },
 });
 
 /** The outcome of a write. */
@@ -51,7 +52,10 @@ export type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
 export const objectOf = (at: At, { world }: ActContext): OwnObject | Malformed | undefined =>
   objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
 
-/** Whether the object is as it was planned for: a slow run never undoes what a faster one did, and nothing deleted comes back as a row. */
+/**
+ * Whether the object is as it was planned for: a slow run never undoes what a faster one did, and nothing deleted comes
+ * back as a row.
+ */
 export async function isAsPlanned(at: At, context: ActContext): Promise<boolean> {
   const planned = objectOf(at, context)?.metadata;
   const found = await context.deps.cluster.get(kindOf[at.kind], at.namespace, at.name);

@@ -59,8 +59,8 @@ export const databaseHandlers = {
     const { uid: instanceUid, registry } = linkOf(action, context);
     const { scope: kind, alias, namespace, name, proof, isNew } = action;
     const object = objectOf(action, context);
-    // A list is older than this call: an object deleted meanwhile must not come back as a claim. One that this run has just given its
-    // finalizer is there, and cannot go without us.
+    // A list is older than this call: an object deleted meanwhile must not come back as a claim. One that this run has
+    // just given its finalizer is there, and cannot go without us.
     const isSure = !isNew || object === undefined || !hasFinalizer(object);
     if (!isSure && !(await isAsPlanned(action, context))) return conflict;
     const holder = { uid: object?.metadata.uid ?? '', namespace, name };
@@ -68,7 +68,11 @@ export const databaseHandlers = {
     const { scopeId } = write.policy;
     const value = action.value && { ...action.value, hash: action.value.hash ?? mint(action, scopeId, context) };
     const outcome = await registry.putScope({
-      ...{ instanceUid, kind, alias, holder, ...write },
+      instanceUid,
+      kind,
+      alias,
+      holder,
+      ...write,
       ...(proof === undefined ? {} : { proof }),
       ...(value === undefined ? {} : { value }),
     });
@@ -141,7 +145,9 @@ function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted
   return { reason: 'LedgerNotAdopted', message };
 }
 
-/** The spend of a closed instance is in PostgreSQL: a store that is away keeps some keys that nothing reads any more. */
+/**
+ * The spend of a closed instance is in PostgreSQL: a store that is away keeps some keys that nothing reads any more.
+ */
 async function forget(uid: string, path: Path, { deps, memory }: ActContext): Promise<void> {
   const store = memory.instances.get(uid)?.store;
   memory.instances.delete(uid);
@@ -154,8 +160,8 @@ async function forget(uid: string, path: Path, { deps, memory }: ActContext): Pr
 }
 
 /**
- * The policy with the ids of new scopes, and with the windows that are counted otherwise than before: their sums are made anew from the entries
- * inside them (LEDGER 5).
+ * The policy with the ids of new scopes, and with the windows that are counted otherwise than before: their sums are
+ * made anew from the entries inside them (LEDGER 5).
  */
 function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext): PolicyWrite {
   const { instance, scope, alias, generation } = action;

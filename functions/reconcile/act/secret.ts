@@ -7,8 +7,8 @@ import { type PresentSecret, pathOf, present } from '../world.ts';
 import { type ActContext, conflict, done, toOutcome } from './context.ts';
 
 /**
- * Created, never taken over: a Secret of that name which is there already is looked at, and planned with. One that is there is
- * written over only as it was seen. A new value that is not published is taken back: no client ever had it.
+ * Created, never taken over: a Secret of that name which is there already is looked at, and planned with. One that is
+ * there is written over only as it was seen. A new value that is not published is taken back: no client ever had it.
  */
 export async function putSecret(action: ActionOf<'PutSecret'>, context: ActContext): Promise<Outcome> {
   const { deps, world, links, minted } = context;

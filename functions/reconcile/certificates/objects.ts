@@ -1,4 +1,5 @@
-// The Secret of admission's certificate and the webhook configurations that trust it: read, and written with the version that was read.
+// The Secret of admission's certificate and the webhook configurations that trust it: read, and written with the
+// version that was read.
 import { decode, encode } from '#core/json/base64.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource, type Written } from '#core/ports/cluster.ts';
 import type { Issuer, Pair, Signed, Validity } from '#core/ports/issuer.ts';
@@ -47,7 +48,9 @@ export const HOOKS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((ve
   plural: `${verb.toLowerCase()}webhookconfigurations`,
   kind: `${verb}WebhookConfiguration`,
 }));
-/** Names of the configurations (infra/packaging/manifests/webhooks.ts) and of the Secret, which lies beside the Service. */
+/**
+ * Names of the configurations (infra/packaging/manifests/webhooks.ts) and of the Secret, which lies beside the Service.
+ */
 export const WEBHOOKS = 'gateway-operator';
 export const SECRET = 'admission-tls';
 const PREVIOUS = 'previous-ca.crt';
@@ -71,7 +74,10 @@ export async function observe(cluster: Cluster, certificates: CertificateDeps) {
   return { hooks: found, secret: secret && toSecretView(secret, certificates) };
 }
 
-/** Writes the path of admission, and the CAs where they are given. A merge patch replaces lists whole: entries of others go back as they were read. */
+/**
+ * Writes the path of admission, and the CAs where they are given. A merge patch replaces lists whole: entries of others
+ * go back as they were read.
+ */
 export function writeHook(
   cluster: Cluster,
   certificates: CertificateDeps,
@@ -99,8 +105,11 @@ export function writeSecret(
   over: SecretView | undefined,
 ): Promise<Written<KubeObject>> {
   const data = {
-    ...{ 'ca.crt': encode(ca), 'ca.key': encode(authority.key), [PREVIOUS]: encode(previous.join('')) },
-    ...{ 'tls.crt': encode(cert), 'tls.key': encode(key) },
+    'ca.crt': encode(ca),
+    'ca.key': encode(authority.key),
+    [PREVIOUS]: encode(previous.join('')),
+    'tls.crt': encode(cert),
+    'tls.key': encode(key),
   };
   if (over !== undefined) {
     const metadata = { resourceVersion: over.resourceVersion };

@@ -1,4 +1,5 @@
-// The certificate of admission: one CA for ten years, one serving certificate for a year, each renewed at two thirds by a resync.
+// The certificate of admission: one CA for ten years, one serving certificate for a year, each renewed at two thirds by
+// a resync.
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Metrics } from '#core/ports/clock.ts';
@@ -35,7 +36,10 @@ const DAY = 86_400_000;
 export const LIFETIMES: CertificateDeps['lifetimes'] = { authority: 3_650 * DAY, serving: 365 * DAY };
 /** CAs that a new one keeps, the oldest first: however often a write fails, what Pods show stays trusted. */
 const MAX_PREVIOUS = 3;
-/** A certificate is valid so much earlier than it is issued, because clocks differ: a share of its life, an hour at most. */
+/**
+ * A certificate is valid so much earlier than it is issued, because clocks differ: a share of its life, an hour at
+ * most.
+ */
 const SKEW = 1 / 24;
 const HOUR = 3_600_000;
 
@@ -47,7 +51,10 @@ export function beginCertificateCounters(metrics: Pick<Metrics, 'add'>): void {
   metrics.add(COUNTER, FAILED, 0);
 }
 
-/** Never rejects: keys and instances do not wait for certificates. Where another run is faster, the next resync continues. */
+/**
+ * Never rejects: keys and instances do not wait for certificates. Where another run is faster, the next resync
+ * continues.
+ */
 export async function keepCertificate(keeper: Keeper, certificates: CertificateDeps): Promise<CertificateReport> {
   const { log, metrics } = keeper;
   const actions: CertificateAction[] = [];

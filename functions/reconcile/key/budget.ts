@@ -23,7 +23,10 @@ export function budgetOf(member: Member): Budget | undefined {
 export const alignmentOf = ({ spec: { budgetWindow, budgetTimeZone } }: VirtualKey): Budget['alignment'] =>
   budgetWindow === 'Calendar' && budgetTimeZone !== undefined ? `Calendar ${budgetTimeZone}` : budgetWindow;
 
-/** As `budgetOf`, but told from the budget `before` it where that was counted in other windows (`since`). `isNew`: the scope has no policy yet. */
+/**
+ * As `budgetOf`, but told from the budget `before` it where that was counted in other windows (`since`). `isNew`: the
+ * scope has no policy yet.
+ */
 export function renewedBudget(
   budget: Budget | undefined,
   before: Budget | undefined,
@@ -36,7 +39,10 @@ export function renewedBudget(
   return since === undefined ? budget : { ...budget, since };
 }
 
-/** The window of `now`. An anchor that this run made, or that a faster clock made, may lie a moment ahead: the first window has begun. */
+/**
+ * The window of `now`. An anchor that this run made, or that a faster clock made, may lie a moment ahead: the first
+ * window has begun.
+ */
 export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
   return windowAt({ ...budget, anchor }, Math.max(now, anchor));
 }
@@ -56,7 +62,10 @@ export interface Spend {
   readonly isExceeded: boolean;
 }
 
-/** A member's spend in its window, by the policy in force: an edit that is not written yet counts nothing. Undefined: no budget, or no claim. */
+/**
+ * A member's spend in its window, by the policy in force: an edit that is not written yet counts nothing. Undefined: no
+ * budget, or no claim.
+ */
 export function spendOf(member: Member, own: OwnClaim | undefined, now: Millis): Spend | undefined {
   const budget = budgetOf(member);
   if (budget === undefined || own === undefined) return undefined;
@@ -71,7 +80,10 @@ export interface WindowSpend extends Spend {
   readonly maxBudget: string;
 }
 
-/** A key's spend in its further windows (`budgets`), in the order of the spec; windows that are not in force yet are left out. */
+/**
+ * A key's spend in its further windows (`budgets`), in the order of the spec; windows that are not in force yet are
+ * left out.
+ */
 export function windowSpends(key: VirtualKey, { claim, instance }: OwnClaim, now: Millis): ReadonlyArray<WindowSpend> {
   const further = budgetedScopes(claim).filter(({ kind, scopeId }) => kind === 'key' && scopeId !== claim.scopeId);
   return (key.spec.budgets ?? []).flatMap(({ budgetDuration, maxBudget }) => {
@@ -92,7 +104,10 @@ interface OwnSpend {
   readonly instance: Pick<OwnClaim['instance'], 'sums'>;
 }
 
-/** Further budgets that are used up, in one sentence each: for models that the key may use (`modelMaxBudget`), and for other windows (`budgets`). */
+/**
+ * Further budgets that are used up, in one sentence each: for models that the key may use (`modelMaxBudget`), and for
+ * other windows (`budgets`).
+ */
 export function spentBudgets(
   { spec }: { readonly spec: Pick<VirtualKeySpec, 'models' | 'modelMaxBudget' | 'budgets'> },
   { claim, instance }: OwnSpend,

@@ -12,7 +12,10 @@ const LOST_AFTER: Millis = 600_000;
 
 type Values = Pick<Claim, 'values'>;
 
-/** The end of a key's lifetime, which counts from the creation of its claim: it never slides, and an edit lengthens or clears it. */
+/**
+ * The end of a key's lifetime, which counts from the creation of its claim: it never slides, and an edit lengthens or
+ * clears it.
+ */
 export function expiryOf({ spec: { duration } }: VirtualKey, { anchor }: Pick<Claim, 'anchor'>): Millis | undefined {
   const lifetime = duration === undefined ? undefined : parseDuration(duration);
   return lifetime === undefined ? undefined : anchor + lifetime;
@@ -46,7 +49,8 @@ export function dueAt({ spec: { rotation } }: VirtualKey, { createdAt }: LiveVal
 }
 
 /**
- * The values without an end beside the published one. `replaced`: those that it took the place of, which work on for the overlap. `lost`:
+ * The values without an end beside the published one. `replaced`: those that it took the place of, which work on for
+ * the overlap. `lost`:
  * those that were never published, because the run that made them died or was slower than another: younger than the
  * published one, or made a moment before it and never shown in status.
  */
@@ -61,7 +65,10 @@ export function othersOf({ values }: Values, published: string, keyID: string | 
   };
 }
 
-/** The values that go when the Secret that published them is lost. One that another run is about to publish is not among them. */
+/**
+ * The values that go when the Secret that published them is lost. One that another run is about to publish is not among
+ * them.
+ */
 export function publishedOf({ values }: Values, keyID: string | undefined, time: Millis): ReadonlyArray<string> {
   return values.flatMap(({ hash, createdAt, notAfter }) =>
     notAfter === undefined && (hash === keyID || createdAt + LOST_AFTER <= time) ? [hash] : [],

@@ -55,7 +55,10 @@ export function retainedShape(key: VirtualKey, wanted: Wanted): SecretShape {
 
 type Texts = Readonly<Record<string, string>>;
 
-/** Those of the template that no rule forbids, and those that a template has put there before the rule was: their readers continue working. */
+/**
+ * Those of the template that no rule forbids, and those that a template has put there before the rule was: their
+ * readers continue working.
+ */
 function allowed(
   part: 'labels' | 'annotations',
   template: VirtualKey['spec']['secretTemplate'],
@@ -76,7 +79,10 @@ function recordOf(labels: Texts, annotations: Texts): Texts {
 
 const Recorded = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) });
 
-/** Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention put there. Those of others stay. */
+/**
+ * Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention put
+ * there. Those of others stay.
+ */
 export function metadataOf(
   secret: PresentSecret,
   shape: SecretShape,
@@ -106,8 +112,8 @@ export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, s
 }
 
 /**
- * Ours: made for this very key (owner reference or annotation), or with our label and holding one of `proven`, the hashes of values that
- * live in the key's claim. Other Secrets are never written and never deleted.
+ * Ours: made for this very key (owner reference or annotation), or with our label and holding one of `proven`, the
+ * hashes of values that live in the key's claim. Other Secrets are never written and never deleted.
  */
 export function isOurs(
   secret: PresentSecret,
@@ -129,7 +135,10 @@ export function leftoverOf(view: KeyView, secret: PresentSecret): PresentSecret 
   return isLabelled(previous) && isOurs(previous, view.object, []) ? previous : undefined;
 }
 
-/** The differences between the Secret and its shape, in words; empty when there are none. Labels and annotations of others stay. */
+/**
+ * The differences between the Secret and its shape, in words; empty when there are none. Labels and annotations of
+ * others stay.
+ */
 export function driftOf(secret: PresentSecret, shape: SecretShape): string {
   const wanted = dataOf(shape, secret.data.get('key') ?? '');
   const { labels, annotations } = metadataOf(secret, shape);

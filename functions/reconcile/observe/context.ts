@@ -20,7 +20,8 @@ export type Draft = { -readonly [Name in keyof World]: Mutable<World[Name]> };
 export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 
 /**
- * Lists what the scope holds. Rejects when the API server does not say what there is: then nothing is known, and nothing is planned.
+ * Lists what the scope holds. Rejects when the API server does not say what there is: then nothing is known, and
+ * nothing is planned.
  * `isDry`: nothing may be written, not even bookings.
  */
 export async function createObserveContext(deps: ReconcileDeps, memory: Memory, scope: Scope, isDry: boolean) {

@@ -25,7 +25,10 @@ export interface Connections {
 
 type OfDatabase = Pick<InstanceView, 'database' | 'time' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
 
-/** `link`: absent where the database cannot be reached. `aliases`: of a hundred thousand claims, a trigger reads those that it is about. */
+/**
+ * `link`: absent where the database cannot be reached. `aliases`: of a hundred thousand claims, a trigger reads those
+ * that it is about.
+ */
 export async function reachDatabase(
   context: ObserveContext,
   { metadata }: GatewayInstance,
@@ -75,7 +78,10 @@ function linkTo({ deps }: ObserveContext, { uid }: GatewayInstance['metadata'], 
   return { uid, registry: deps.backends.database(connection), where };
 }
 
-/** Books settled entries before they are summed up. Those that cannot be booked now come later: only the spend in status is older. */
+/**
+ * Books settled entries before they are summed up. Those that cannot be booked now come later: only the spend in status
+ * is older.
+ */
 async function flush(
   { deps, isDry }: ObserveContext,
   { uid, namespace, name }: GatewayInstance['metadata'],

@@ -67,8 +67,11 @@ export async function observeInstance(
   const { databaseSecretRef, redisSecretRef } = object.spec;
   const secretProblem = [database, store].find((one) => 'reason' in one);
   const view: ObservedInstance = {
-    ...{ object, isComplete, ...ofDatabase },
-    ...{ store: health, ...('reason' in store ? {} : { storeType: store.type }) },
+    object,
+    isComplete,
+    ...ofDatabase,
+    store: health,
+    ...('reason' in store ? {} : { storeType: store.type }),
     ...(secretProblem === undefined ? {} : { secretProblem }),
     secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]
       .map((name) => secrets.get(name)?.version ?? '')
@@ -109,7 +112,10 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
   return new Map(read);
 }
 
-/** The problem that a rule finds in a Secret, or that reading it had. Readers of a condition may not read the Secret: its entries are not listed. */
+/**
+ * The problem that a rule finds in a Secret, or that reading it had. Readers of a condition may not read the Secret:
+ * its entries are not listed.
+ */
 function checkSecret(
   secrets: Secrets,
   name: string,

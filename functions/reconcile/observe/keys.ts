@@ -67,8 +67,8 @@ function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: 
 }
 
 /**
- * A settled key has its Secret where the status says, with the one value that has no end, and that is not due to be replaced. One whose alias
- * another object has can do nothing with its Secret.
+ * A settled key has its Secret where the status says, with the one value that has no end, and that is not due to be
+ * replaced. One whose alias another object has can do nothing with its Secret.
  */
 function isSettled(deps: ReconcileDeps, key: VirtualKey, instance: InstanceView): boolean {
   const { state, claim } = claimOf(key, instance);
@@ -93,7 +93,9 @@ function secretNameOf({ hash }: ReconcileDeps, { metadata, spec, status }: Virtu
 const UNREAD: SecretView = { state: 'unread' };
 
 export const unreadKey = (deps: ReconcileDeps, object: VirtualKey): KeyView => ({
-  ...{ object, secretName: secretNameOf(deps, object), secret: UNREAD },
+  object,
+  secretName: secretNameOf(deps, object),
+  secret: UNREAD,
 });
 
 async function readKey(deps: ReconcileDeps, object: VirtualKey): Promise<KeyView> {
@@ -121,7 +123,14 @@ async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, n
   const value = data.get('key');
   const { uid = '', resourceVersion = '', labels = {}, annotations = {}, ownerReferences: owners = [] } = metadata;
   return {
-    ...{ state: 'present', name, uid, resourceVersion, labels, annotations, owners, data },
+    state: 'present',
+    name,
+    uid,
+    resourceVersion,
+    labels,
+    annotations,
+    owners,
+    data,
     ...(value ? { hash: hash(value) } : {}),
   };
 }

@@ -1,4 +1,5 @@
-// Objects of our kinds: those that a scope holds, loaded whole (whatever is loaded can be planned for), read, validated and sorted by kind.
+// Objects of our kinds: those that a scope holds, loaded whole (whatever is loaded can be planned for), read, validated
+// and sorted by kind.
 import {
   type Cluster,
   ClusterError,
@@ -107,7 +108,10 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>>
   },
 };
 
-/** Loads what planning needs beside the objects here: users and teams of keys, the keys called like users, all instances. */
+/**
+ * Loads what planning needs beside the objects here: users and teams of keys, the keys called like users, all
+ * instances.
+ */
 async function loadReferred({ found, get }: Load): Promise<void> {
   const asked = new Set<ObjectId>();
   /** The object that was asked for now: undefined where it is known already, or not there. */
@@ -140,7 +144,10 @@ async function loadReferred({ found, get }: Load): Promise<void> {
   );
 }
 
-/** `absent` where the API server does not serve the kind: its CRD is gone. A 404 for any other cause is thrown: it must not pass for an empty kind. */
+/**
+ * `absent` where the API server does not serve the kind: its CRD is gone. A 404 for any other cause is thrown: it must
+ * not pass for an empty kind.
+ */
 export async function whereServed<T, const A>(
   cluster: Cluster,
   kind: Resource,
@@ -171,11 +178,18 @@ export function collect(into: Collection, object: KubeObject): void {
 }
 
 export const emptyCollection = (): Collection => ({
-  ...{ instances: new Map(), keys: new Map(), users: new Map(), teams: new Map() },
-  ...{ malformed: new Map(), violations: new Map() },
+  instances: new Map(),
+  keys: new Map(),
+  users: new Map(),
+  teams: new Map(),
+  malformed: new Map(),
+  violations: new Map(),
 });
 
-/** An object of our kinds: with its defaults, and undefined where it is malformed; and what breaks a rule about its own spec. */
+/**
+ * An object of our kinds: with its defaults, and undefined where it is malformed; and what breaks a rule about its own
+ * spec.
+ */
 export interface Own extends Malformed {
   readonly object: OwnObject | undefined;
 }

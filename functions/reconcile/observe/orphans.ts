@@ -12,7 +12,9 @@ import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
 import { toOwn, whereServed } from './objects.ts';
 
-/** Claims whose holder is gone: among all of a complete instance, else among those whose aliases the members here want. */
+/**
+ * Claims whose holder is gone: among all of a complete instance, else among those whose aliases the members here want.
+ */
 export async function findOrphanedClaims(
   { deps: { cluster } }: ObserveContext,
   view: ObservedInstance,
@@ -21,7 +23,10 @@ export async function findOrphanedClaims(
   const instance = pathOf(view.object.metadata);
   const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
   const wanted = view.isComplete ? undefined : new Set(listed.values());
-  /** Whether nothing of the holder's uid claims this any more. A claim stays while its object is malformed, or the kind is not served. */
+  /**
+   * Whether nothing of the holder's uid claims this any more. A claim stays while its object is malformed, or the kind
+   * is not served.
+   */
   const isGone = async (key: string, claim: Claim): Promise<boolean> => {
     const { namespace, name, uid } = claim.holder;
     const secret = retainedSecret(claim);

@@ -14,7 +14,10 @@ export interface Part extends Collection {
   readonly turn: number;
 }
 
-/** The parts whose turn it is. All of them have ended before this does, also where one rejects: nothing continues behind an answer. */
+/**
+ * The parts whose turn it is. All of them have ended before this does, also where one rejects: nothing continues behind
+ * an answer.
+ */
 export async function eachPart<T>(
   { all, limits, now, memory, deps: { clock } }: EachContext,
   visit: (part: Part) => Promise<T>,
@@ -54,7 +57,10 @@ const nameOf = ({ instances, keys, users, teams }: Part): Path => {
 
 const MINUTE: Millis = 60_000;
 
-/** As many parts as the limit has, from where those of the minute before ended: the clock is the cursor, and nothing is kept between runs. */
+/**
+ * As many parts as the limit has, from where those of the minute before ended: the clock is the cursor, and nothing is
+ * kept between runs.
+ */
 export function takeTurn(parts: ReadonlyArray<Collection>, limit: number, minute: number): ReadonlyArray<Part> {
   const taken = Math.min(limit, parts.length);
   return Array.from({ length: taken }, (_, index) => {

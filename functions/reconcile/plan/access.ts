@@ -18,9 +18,10 @@ import {
 import type { InstanceConditions } from './conditions-instance.ts';
 
 /**
- * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: there is no such instance, or it is
- * being deleted. `paused`: nothing may be done, or it could not be looked at. `notAllowed`: it does not admit the namespace; a
- * member that it never admitted gets the same message as for a missing one. `unreachable`: its database.
+ * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: there is no such
+ * instance, or it is being deleted. `paused`: nothing may be done, or it could not be looked at. `notAllowed`: it does
+ * not admit the namespace; a member that it never admitted gets the same message as for a missing one. `unreachable`:
+ * its database.
  */
 export type InstanceAccess =
   | {

@@ -1,4 +1,5 @@
-// Whether an instance can serve, and if not, why: evaluated from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
+// Whether an instance can serve, and if not, why: evaluated from spec, Secrets, database and store, never by calling an
+// upstream (DESIGN 10).
 
 import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
 import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
@@ -102,7 +103,10 @@ function checkSnapshot(view: InstanceView): Reached {
   return snapshotProblem(view) ?? { ok: false, reason: 'SnapshotNotPublished', message };
 }
 
-/** The condition `LedgerAdopted`, while the annotation is there: an instance has its own ledger, or that of a closed one which it continues with. */
+/**
+ * The condition `LedgerAdopted`, while the annotation is there: an instance has its own ledger, or that of a closed one
+ * which it continues with.
+ */
 export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionState> {
   const { object, adopted } = view;
   const asked = ledgerAskedFor(object);
@@ -118,7 +122,10 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
   return [{ type, status: 'False', reason: 'LedgerInUse', message }];
 }
 
-/** The time for which claims wait for their objects after an adoption: a restore brings the instance first and its keys one by one. */
+/**
+ * The time for which claims wait for their objects after an adoption: a restore brings the instance first and its keys
+ * one by one.
+ */
 const ARRIVAL: Millis = 3_600_000;
 
 /** `<uid>`, or `<uid> lost` where no operator can close that instance any more. */
@@ -129,7 +136,10 @@ export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>):
   return { uid, isMissing: word === 'lost' };
 }
 
-/** Whether its database has our schema and the instance, with the ledger that it asks for: one that has claims of its own keeps those. */
+/**
+ * Whether its database has our schema and the instance, with the ledger that it asks for: one that has claims of its
+ * own keeps those.
+ */
 export function isOpen({ database, object, adopted, hasClaims }: InstanceView): boolean {
   const isSettled = ledgerAskedFor(object) === undefined || adopted !== undefined || hasClaims;
   return database.ok && database.isOpen && isSettled;

@@ -36,7 +36,10 @@ type Why = Problem<Reason>;
 type Violated = ReadonlyArray<Finding<Reason>>;
 type Cause = Why | Finding<Reason> | Violated | undefined;
 
-/** Why it does not work: the first cause, and where that is a violation of a rule, all violations; undefined when it works. `view`: of a key. */
+/**
+ * Why it does not work: the first cause, and where that is a violation of a rule, all violations; undefined when it
+ * works. `view`: of a key.
+ */
 export function whyNot(member: Member, context: PlanContext, view?: KeyView): Why | undefined {
   const why = whyNotAccess(member, context);
   const own = context.own(member);
@@ -80,7 +83,8 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     whyExceeded(key, 'it has', own, now),
     spent.find(({ model }) => model === undefined),
     ...paying.map((scope) => whyExceeded(scope.object, `${titleOf(scope.object)} has`, scope, now)),
-    // At least one model has some of its own budget left, and at least one is served. `ModelsReady` reports single models.
+    // At least one model has some of its own budget left, and at least one is served. `ModelsReady` reports single
+    // models.
     isAllSpent ? spent.find(({ model }) => model !== undefined) : undefined,
     whyUnserved(key, own, context),
   ];
@@ -150,13 +154,19 @@ function whyTaken(member: Member, context: PlanContext): Why | undefined {
   const { kind, spec, metadata } = member;
   const { namespace, name } = claim.holder;
   const finding = aliasTaken({
-    ...{ path: ALIAS_PATH[kind], alias: aliasOf(member).alias, holder: { kind, namespace, name } },
-    ...{ instance: spec.connectionRef.instanceRef, from: metadata.namespace, retained: retainedSecret(claim) },
+    path: ALIAS_PATH[kind],
+    alias: aliasOf(member).alias,
+    holder: { kind, namespace, name },
+    instance: spec.connectionRef.instanceRef,
+    from: metadata.namespace,
+    retained: retainedSecret(claim),
   });
   return toProblem([finding]);
 }
 
-/** Teams that a user names and that are not there: the user's keys do not work, for that team's budget cannot be kept. */
+/**
+ * Teams that a user names and that are not there: the user's keys do not work, for that team's budget cannot be kept.
+ */
 function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): Violated {
   const findings = spec.teamRefs.map(({ name }, index) => {
     const team = toReferred(world.teams.get(pathOf({ namespace, name })));
@@ -173,7 +183,10 @@ function whyNoKey(user: User, context: PlanContext): Cause {
   return isOwned ? whyTaken(key, context) : keyConflict(key.metadata.name);
 }
 
-/** `ModelsReady`: the instance serves all of its models, and each has some of its own budget left. Unknown while the instance is not evaluated. */
+/**
+ * `ModelsReady`: the instance serves all of its models, and each has some of its own budget left. Unknown while the
+ * instance is not evaluated.
+ */
 export function toModelsCondition(member: Member, context: PlanContext): ConditionState {
   const type = 'ModelsReady' as const;
   const access = context.access(member);

@@ -1,4 +1,5 @@
-// Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers write.
+// Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers
+// write.
 import * as z from 'zod';
 import { type Reason, toOtherReason } from '#core/conditions/reasons.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
@@ -32,7 +33,8 @@ export function evaluateWorkload(view: InstanceView, world: World): WorkloadCond
   if (other === undefined) return own;
   const title = partTitle(PARTS_OF[other][0], view.object.metadata.name);
   return {
-    ...{ ...own, url: before },
+    ...own,
+    url: before,
     reached: { ok: true, message: `${title} serves until its successor does: ${own.reached.message}` },
   };
 }
@@ -68,7 +70,10 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   return { reached: { ok: true, message: `${reached.message}; changes wait: ${waits.message}` }, ...own };
 }
 
-/** `Auto` is decided once; a failed discovery never flips it (DESIGN 6). Where the platform serves instances itself, it serves those. */
+/**
+ * `Auto` is decided once; a failed discovery never flips it (DESIGN 6). Where the platform serves instances itself, it
+ * serves those.
+ */
 function decideType({ object, servedAt }: InstanceView, { platform }: World): Problem | WorkloadType {
   const { type } = object.spec.workload;
   if (type !== 'Auto') return type;
@@ -83,8 +88,8 @@ function decideType({ object, servedAt }: InstanceView, { platform }: World): Pr
 
 /**
  * Pods mount the Secrets of database and store when they start, and read them then: while one of these is missing a new
- * Pod would not come up, so what runs is left as it is. The same while the store may not be used as it would be, and while
- * database or store do not answer to what a changed Secret says: new Pods would serve nobody.
+ * Pod would not come up, so what runs is left as it is. The same while the store may not be used as it would be, and
+ * while database or store do not answer to what a changed Secret says: new Pods would serve nobody.
  */
 function whyHeldBack(view: InstanceView, type: WorkloadType, { platform }: World): Problem | undefined {
   if (type === 'Knative' && platform.knative === false) {
@@ -127,8 +132,8 @@ export function whyNotShared(
 }
 
 /**
- * Why a part is left as it is: it is not ours, or an operator of a later version wrote it. One that was rolled back, or that an update
- * has not stopped yet, never undoes what its successor wrote.
+ * Why a part is left as it is: it is not ours, or an operator of a later version wrote it. One that was rolled back, or
+ * that an update has not stopped yet, never undoes what its successor wrote.
  */
 export function whyLeftAlone(
   { object, parts }: InstanceView,
@@ -148,7 +153,9 @@ export function whyLeftAlone(
   return { part, reason: 'WrittenByLaterVersion', message };
 }
 
-/** The state of the part that runs a gateway, by its controller. `url`: where it serves, if only the controller knows. */
+/**
+ * The state of the part that runs a gateway, by its controller. `url`: where it serves, if only the controller knows.
+ */
 type Running = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolling'> & { readonly url?: string | undefined };
 
 const NOT_MADE = { ok: false, reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' } as const;
@@ -167,9 +174,14 @@ const Live = z.object({
   }),
   status: z
     .object({
-      ...{ observedGeneration: Count, replicas: Count, updatedReplicas: Count, availableReplicas: Count },
+      observedGeneration: Count,
+      replicas: Count,
+      updatedReplicas: Count,
+      availableReplicas: Count,
       conditions: z.array(z.object({ type: z.string(), status: z.string(), reason: Text, message: Text })).default([]),
-      ...{ url: z.string().optional(), latestCreatedRevisionName: Text, latestReadyRevisionName: Text },
+      url: z.string().optional(),
+      latestCreatedRevisionName: Text,
+      latestReadyRevisionName: Text,
       traffic: z.array(z.object({ latestRevision: z.boolean().default(false) })).default([]),
     })
     .prefault({}),
@@ -177,8 +189,8 @@ const Live = z.object({
 type Live = z.output<typeof Live>;
 
 /**
- * `isUp`: some of it serves. `isNewest`: nothing of an earlier configuration runs any more. `stuck`: why the newest does not come up. `isRolling`: the
- * newest has not come up yet, and may.
+ * `isUp`: some of it serves. `isNewest`: nothing of an earlier configuration runs any more. `stuck`: why the newest
+ * does not come up. `isRolling`: the newest has not come up yet, and may.
  */
 interface Seen {
   readonly isUp: boolean;
@@ -209,7 +221,10 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running 
   return { reached: { ok: true, message: `${title} serves${further}` }, url, isCurrent, isRolling: false };
 }
 
-/** Pods are not read: the Deployment's deadline for a rollout shows that they cannot start, and the message names the command that says why. */
+/**
+ * Pods are not read: the Deployment's deadline for a rollout shows that they cannot start, and the message names the
+ * command that says why.
+ */
 function readDeployment({ metadata, spec, status }: Live, { object }: InstanceView): Seen {
   const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
   const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');

@@ -94,7 +94,10 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
 }
 
 export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecret, why: string): Action => ({
-  ...{ action: 'DeleteSecret', ...about(key, why), secret, uid },
+  action: 'DeleteSecret',
+  ...about(key, why),
+  secret,
+  uid,
 });
 
 /** Claim and Secret say so before the object goes. */
@@ -120,7 +123,10 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   return [told, removeFinalizer(key)];
 }
 
-/** Retires the claim of a member, then removes its finalizer; keys that name a user or team say so. Empty: the database is to be tried again. */
+/**
+ * Retires the claim of a member, then removes its finalizer; keys that name a user or team say so. Empty: the database
+ * is to be tried again.
+ */
 export function planRetirement(member: Member, context: PlanContext): Action[] {
   const { instance } = context.access(member);
   const blocked = memberBlockedBy(member, context);

@@ -65,7 +65,10 @@ function superfluous(view: InstanceView, context: PlanContext): SnapshotView['ol
   return snapshot.older.slice(KEPT - 1).filter(({ name }) => name !== inUse);
 }
 
-/** The workload is stated whole in every run, once its snapshot is there to be mounted. Parts of others are never touched; the conditions say so. */
+/**
+ * The workload is stated whole in every run, once its snapshot is there to be mounted. Parts of others are never
+ * touched; the conditions say so.
+ */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, parts, snapshot, storeType } = view;
   const { type, heldBack, reached } = evaluateOwnType(view, world);
@@ -98,7 +101,8 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   return [
     ...applies,
     ...(isFixed ? remove('HorizontalPodAutoscaler', 'its scale leaves nothing to decide') : []),
-    // The former workload goes when the new one serves. The part that runs the gateway goes last: while it is there, the rest is looked for.
+    // The former workload goes when the new one serves. The part that runs the gateway goes last: while it is there,
+    // the rest is looked for.
     ...others.flatMap((other) =>
       reached.ok
         ? PARTS_OF[other].toReversed().flatMap((part) => remove(part, `the workload is of type ${type} now`))

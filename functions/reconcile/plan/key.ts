@@ -1,6 +1,7 @@
-// The life of a key, in its order: finalizer → scope row (alias, policy, value: won or lost) → Secret → status and event.
-// A value is recorded before it is published, so a published one always works. Of two concurrent runs one writes the Secret, and the other
-// takes its value back.
+// The life of a key, in its order: finalizer → scope row (alias, policy, value: won or lost) → Secret → status and
+// event.
+// A value is recorded before it is published, so a published one always works. Of two concurrent runs one writes the
+// Secret, and the other takes its value back.
 
 import { askedFor, overlapOf } from '#core/keys/rotation.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -52,7 +53,10 @@ const isLeaving = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
     return user?.metadata.uid === uid && isDeleted(user);
   }) === true;
 
-/** A key of a namespace that is not admitted any more does not work: its values are retired, its claim and its Secret stay. */
+/**
+ * A key of a namespace that is not admitted any more does not work: its values are retired, its claim and its Secret
+ * stay.
+ */
 function suspendValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
   const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(object, instance);
   if (state !== 'ours' || claim === undefined) return [];
@@ -93,7 +97,12 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   const shape = shapeOf(key, { name: view.secretName, url, prefixes, present: present(secret) });
   const isNew = secret.state === 'absent';
   const put: Case['put'] = (value, why) => ({
-    ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), shape, value, isNew },
+    action: 'PutSecret',
+    ...about(key, why),
+    instance: instancePathOf(key),
+    shape,
+    value,
+    isNew,
   });
   const { time } = instance;
   const live = claim.values.flatMap(({ hash, notAfter }) => (notAfter === undefined ? [hash] : []));
@@ -118,7 +127,9 @@ function planAbsent(one: Case): SecretPlan {
   return { value: newValue(key), why, steps: [...retireLost(one, 'its Secret is lost'), put('new', why)] };
 }
 
-/** In this order: the first that fits says what is to be done. Nothing for a Secret that was not read, or is not ours. */
+/**
+ * In this order: the first that fits says what is to be done. Nothing for a Secret that was not read, or is not ours.
+ */
 function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
   const { view, key, live, claim, time, put } = one;
   if (secret === undefined || !isOurs(secret, key, hashesOf(claim))) return { steps: [] };
@@ -137,7 +148,8 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
     const why = `the key in Secret "${name}" was edited: the true one is put back`;
     return { value: { hash: view.statusHash, unless }, why, steps: [put('status', why)] };
   }
-  // The Secret was put back to a value that a rotation had replaced, which works for a while: another takes its place in time.
+  // The Secret was put back to a value that a rotation had replaced, which works for a while: another takes its place
+  // in time.
   if (isOld) {
     const why = `the value in Secret "${name}" was replaced and works no longer soon`;
     return { value: newValue(key), why, steps: [put('new', why)] };
@@ -146,7 +158,9 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
   return { value: { ...newValue(key), unless }, why, steps: [...retireLost(one, why), put('new', why)] };
 }
 
-/** The Secret holds a value that works: the others end, a new one comes when it is due, and what differs is repaired. */
+/**
+ * The Secret holds a value that works: the others end, a new one comes when it is due, and what differs is repaired.
+ */
 function planWorking({ key, view, claim, time, shape, put }: Case, secret: PresentSecret): SecretPlan {
   const { hash = '', name } = secret;
   const others = othersOf(claim, hash, key.status?.keyID, time);

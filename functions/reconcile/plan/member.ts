@@ -1,4 +1,5 @@
-// The scope of a key, a user or a team: the first claim of an alias wins, and the policy, on which the gateway acts, follows the spec.
+// The scope of a key, a user or a team: the first claim of an alias wins, and the policy, on which the gateway acts,
+// follows the spec.
 import { parseMoney } from '#core/money/money.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
@@ -44,7 +45,10 @@ export function planFinalizer(member: Member): Action[] {
   return [{ action: 'AddFinalizer', ...about(member, 'it will have a claim and spend in the database') }];
 }
 
-/** The member's claim and policy, and a value where it is a key's. Nothing while another object has the alias, or a scope has no claim yet. */
+/**
+ * The member's claim and policy, and a value where it is a key's. Nothing while another object has the alias, or a
+ * scope has no claim yet.
+ */
 export function planScope(
   member: Member,
   instance: InstanceView,
@@ -71,7 +75,9 @@ export function planScope(
   return [{ action: 'PutScope', ...aboutClaim(member, why), ...write }];
 }
 
-/** The proof that an orphaned claim is the member's, or the possible proof that a retained claim of another instance is. */
+/**
+ * The proof that an orphaned claim is the member's, or the possible proof that a retained claim of another instance is.
+ */
 function proofOf(
   member: Member,
   claim: Claim | undefined,
@@ -97,8 +103,8 @@ function hasOlderRival(member: Member, { oldestClaimant }: PlanContext): boolean
 }
 
 /**
- * Claims whose object is gone, or claims something else by now: another alias, another instance. Where an object may still arrive, or
- * not all are seen, only those that another member wants.
+ * Claims whose object is gone, or claims something else by now: another alias, another instance. Where an object may
+ * still arrive, or not all are seen, only those that another member wants.
  */
 export function planOrphanedClaims(path: string, instance: InstanceView, { world, wanting }: PlanContext): Action[] {
   const { object, database, isComplete, claims, orphanedClaims } = instance;
@@ -121,7 +127,10 @@ export function planOrphanedClaims(path: string, instance: InstanceView, { world
   });
 }
 
-/** The claim of a scope, or what is known of it before it is claimed: when. Ids of new scopes are given when they are written. */
+/**
+ * The claim of a scope, or what is known of it before it is claimed: when. Ids of new scopes are given when they are
+ * written.
+ */
 type ScopeOf = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
 
 /** The policy to write. Undefined while a user or team that pays beside a key does not have its claim yet. */
@@ -131,7 +140,9 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   const limits = { rpmLimit, tpmLimit, maxParallelRequests };
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
   const common = {
-    ...{ scopeId, name: aliasOf(member).alias, models },
+    scopeId,
+    name: aliasOf(member).alias,
+    models,
     budget: renewedBudget(budgetOf(member), scope.policy?.budget, editOf(member, scope)),
     limits: isLimited ? limits : undefined,
     anchor,
@@ -144,7 +155,10 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   const { tags, metadata } = member.spec;
   const [missing] = unpaid;
   return {
-    ...{ ...common, tags, metadata, kind: 'key' },
+    ...common,
+    tags,
+    metadata,
+    kind: 'key',
     // A key whose user or team is missing would spend without its scope: the gateway refuses it as blocked.
     blocked: blocked || missing !== undefined,
     missingOwner: blocked ? undefined : missing?.rule,
@@ -156,16 +170,23 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
 }
 
 const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy }: ScopeOf) => ({
-  ...{ isNew: policy === undefined, generation },
+  isNew: policy === undefined,
+  generation,
 });
 
-/** Further budgets: for other windows, the shortest text first, and for single models by name; all aligned and anchored as the key's own. */
+/**
+ * Further budgets: for other windows, the shortest text first, and for single models by name; all aligned and anchored
+ * as the key's own.
+ */
 function furtherBudgetsOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
   const { budgets = [], modelMaxBudget = {}, keyAlias } = key.spec;
   const alignment = alignmentOf(key);
   const windows = budgets.map((one) => ({ ...one, kind: 'key' as const, name: keyAlias, of: undefined }));
   const models = Object.entries(modelMaxBudget).map(([name, one]) => ({
-    ...{ ...one, kind: 'model' as const, name, of: keyAlias },
+    ...one,
+    kind: 'model' as const,
+    name,
+    of: keyAlias,
   }));
   if (windows.length + models.length === 0) return undefined;
   const { anchor, policy } = scope;
@@ -178,7 +199,11 @@ function furtherBudgetsOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopeP
       const budget = { limit: String(parseMoney(maxBudget)), duration, alignment };
       return {
         scopeId: before?.scopeId ?? '',
-        ...{ kind, name, ...(of === undefined ? {} : { of }), blocked: false, models: [] },
+        kind,
+        name,
+        ...(of === undefined ? {} : { of }),
+        blocked: false,
+        models: [],
         budget: renewedBudget(budget, before?.budget, editOf(key, scope)),
         anchor,
       };

@@ -9,7 +9,10 @@ import { sameJson } from '../json.ts';
 import { idOf, instancePathOf, isDeleted, pathOf } from '../world.ts';
 import type { PlanContext } from './context.ts';
 
-/** The VirtualKey that is called like the user, and whether it is the user's: it has our label and names the user as its owner. */
+/**
+ * The VirtualKey that is called like the user, and whether it is the user's: it has our label and names the user as its
+ * owner.
+ */
 export function ownedKeyOf({ metadata }: User, { world }: PlanContext) {
   const key = world.keys.get(pathOf(metadata))?.object;
   return { key, isOwned: key !== undefined && isOwnedBy(key.metadata, metadata.uid) };
@@ -55,15 +58,27 @@ function specOf({ metadata, spec }: User): OwnedKeySpec | undefined {
   const { duration, rpmLimit, tpmLimit, maxParallelRequests } = spec;
   if (keyAlias === undefined || maxBudget === undefined || budgetDuration === undefined) return undefined;
   return {
-    ...{ keyAlias, models, maxBudget, budgetDuration, connectionRef, blocked, userRef: { name: metadata.name } },
-    ...{ duration, rpmLimit, tpmLimit, maxParallelRequests },
+    keyAlias,
+    models,
+    maxBudget,
+    budgetDuration,
+    connectionRef,
+    blocked,
+    userRef: { name: metadata.name },
+    duration,
+    rpmLimit,
+    tpmLimit,
+    maxParallelRequests,
   };
 }
 
 function createKey(user: User, spec: OwnedKeySpec): Action {
   const { name: key, annotations } = user.metadata;
   return {
-    ...{ action: 'CreateKey', key, spec, owner: controllerOf(user) },
+    action: 'CreateKey',
+    key,
+    spec,
+    owner: controllerOf(user),
     ...about(user, `autoCreateKey is on, and VirtualKey "${key}" is not there yet`),
     requestedBy: annotations?.[REQUESTED_BY_ANNOTATION],
   };

@@ -1,4 +1,5 @@
-// The status that each object should have, and what of it is not written yet. Status describes what was observed (DESIGN 6, law 2).
+// The status that each object should have, and what of it is not written yet. Status describes what was observed
+// (DESIGN 6, law 2).
 import { type ConditionState, toConditions, toTimestamp } from '#core/conditions/conditions.ts';
 import { CONDITION_TYPES, REASONS, type Reason, toOtherReason } from '#core/conditions/reasons.ts';
 import { formatMoney } from '#core/money/money.ts';
@@ -228,9 +229,9 @@ const forbiddenIn = (member: Member, { world }: PlanContext): ReadonlyArray<Viol
   member.kind === 'VirtualKey' ? templateHarmless(member.spec.secretTemplate, world.platform.secretPrefixes) : [];
 
 /**
- * Conditions that keep their transition times, and the generation that was evaluated. `unseen`: types of which nothing is known now: they
- * stay. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not ask; what breaks one continues
- * working as far as it can.
+ * Conditions that keep their transition times, and the generation that was evaluated. `unseen`: types of which nothing
+ * is known now: they stay. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did
+ * not ask; what breaks one continues working as far as it can.
  */
 function toObserved(
   { kind, metadata, status, forbidden = [] }: Reported,

@@ -1,4 +1,5 @@
-// Whom does a step hold up that fails in every pass of every run? Nobody: statuses are written all the same (DESIGN 6, laws 5 and 9).
+// Whom does a step hold up that fails in every pass of every run? Nobody: statuses are written all the same (DESIGN 6,
+// laws 5 and 9).
 import { beforeEach, expect, test } from 'vitest';
 import { users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';

@@ -1,4 +1,5 @@
-// Is every field of every kind carried by the writes that a person would expect when it is changed and when it is cleared, and by none after that?
+// Is every field of every kind carried by the writes that a person would expect when it is changed and when it is
+// cleared, and by none after that?
 // The answers are in golden/fields.golden.txt, one line an edit: read the difference before committing it.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -112,7 +112,9 @@ describe('an instance', () => {
   test('of which one entry has an unknown provider and no address stays ready and names it', async () => {
     const [first, second] = (makeInstance().spec as { models: [object, object] }).models;
     const misspelt = {
-      ...{ modelName: 'mini', identifier: 'mini', requiresAuth: false },
+      modelName: 'mini',
+      identifier: 'mini',
+      requiresAuth: false,
       gatewayParams: { model: 'opnai/gpt-5-mini', inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' },
     };
     await harness.apply(makeInstance({ models: [first, second, misspelt] }));
@@ -131,7 +133,9 @@ describe('an instance', () => {
   test('of which one entry has no price names it, which no key can use, and serves the others', async () => {
     const [first] = (makeInstance().spec as { models: [object] }).models;
     const unpriced = {
-      ...{ modelName: 'free', identifier: 'free', requiresAuth: false },
+      modelName: 'free',
+      identifier: 'free',
+      requiresAuth: false,
       gatewayParams: { model: 'ollama/free' },
     };
     await harness.apply(makeInstance({ models: [first, unpriced] }));
@@ -252,8 +256,10 @@ describe('an instance', () => {
       identifier: `m${index}`,
       requiresAuth: false,
       gatewayParams: {
-        ...{ model: `ollama/${'m'.repeat(200)}`, apiBase: `http://${'h'.repeat(2000)}` },
-        ...{ inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' },
+        model: `ollama/${'m'.repeat(200)}`,
+        apiBase: `http://${'h'.repeat(2000)}`,
+        inputCostPerMillionTokens: '0',
+        outputCostPerMillionTokens: '0',
       },
     }));
     await harness.edit(gatewayInstances, 'main', { spec: { models } });

@@ -132,7 +132,9 @@ test('a dry run lists the first plan of the run, and acts on nothing', async () 
     expect(planned.length, name).toBeGreaterThan(0);
     for (const action of planned)
       expect({ name, action, done: (actions[action] ?? 0) >= planned.filter((one) => one === action).length }).toEqual({
-        ...{ name, action, done: true },
+        name,
+        action,
+        done: true,
       });
     expect(await harness.dryRun()).toEqual([]);
   }

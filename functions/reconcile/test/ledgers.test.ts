@@ -1,4 +1,5 @@
-// Does an instance that is created anew continue with the keys and the spend of the previous one, if it is asked to and only then?
+// Does an instance that is created anew continue with the keys and the spend of the previous one, if it is asked to and
+// only then?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -125,7 +126,7 @@ describe('keys that are restored from a backup after their instance', () => {
     if (secret === undefined) throw new Error('the key had no Secret');
     await harness.apply({
       ...secret,
-      metadata: { name: 'chat-key', namespace: 'default', ...{ labels, annotations } },
+      metadata: { name: 'chat-key', namespace: 'default', labels, annotations },
     } as never);
     await harness.apply(makeKey());
     await pass(MINUTE);

@@ -41,23 +41,23 @@ test('the gateway gets to know each, with windows that are counted from the keyâ
   const { scopeId, anchor, furtherBudgets } = await policy();
   expect(furtherBudgets).toEqual([
     {
-      ...{
-        scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'large' }),
-        kind: 'model',
-        name: 'large',
-        of: 'chat',
-      },
-      ...{ blocked: false, models: [], anchor },
+      scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'large' }),
+      kind: 'model',
+      name: 'large',
+      of: 'chat',
+      blocked: false,
+      models: [],
+      anchor,
       budget: { limit: '0', duration: '1mo', alignment: 'Calendar' },
     },
     {
-      ...{
-        scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'small' }),
-        kind: 'model',
-        name: 'small',
-        of: 'chat',
-      },
-      ...{ blocked: false, models: [], anchor },
+      scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'small' }),
+      kind: 'model',
+      name: 'small',
+      of: 'chat',
+      blocked: false,
+      models: [],
+      anchor,
       budget: { limit: '1500000000', duration: '1d', alignment: 'Calendar' },
     },
   ]);

@@ -64,7 +64,7 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
     const value = await harness.value('chat-key');
     return (await recordOf(harness.database().policies(instance), sha256(value ?? '')))?.key;
   };
-  expect(await policyOf()).toMatchObject({ blocked: true, unpaid: 'TeamNotFound' });
+  expect(await policyOf()).toMatchObject({ blocked: true, missingOwner: 'TeamNotFound' });
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
   await harness.resync();
   expect((await policyOf())?.missingOwner).toBeUndefined();

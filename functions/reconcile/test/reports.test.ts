@@ -1,4 +1,5 @@
-// Is a key that spends more than expected reported, and do the words that people write on it get to where they are read?
+// Is a key that spends more than expected reported, and do the words that people write on it get to where they are
+// read?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { member, textOf } from '#core/json/json.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';

@@ -1,4 +1,5 @@
-// Does a key of deletionPolicy Retain continue working without its object, until somebody adopts it or takes its Secret away?
+// Does a key of deletionPolicy Retain continue working without its object, until somebody adopts it or takes its Secret
+// away?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';

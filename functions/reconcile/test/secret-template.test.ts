@@ -1,4 +1,5 @@
-// Does the Secret of a key get only labels and annotations that this platform allows, and does a key that had others before continue working?
+// Does the Secret of a key get only labels and annotations that this platform allows, and does a key that had others
+// before continue working?
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -34,7 +35,8 @@ test('those of other domains, which came past admission, are left out: the key w
   expect((await secret())?.annotations).not.toHaveProperty([NOTE]);
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   expect(await specValid()).toMatchObject({
-    ...{ status: 'False', reason: 'SecretMetadataNotAllowed' },
+    status: 'False',
+    reason: 'SecretMetadataNotAllowed',
     message: expect.stringContaining(`spec.secretTemplate.labels["${LABEL}"]`),
   });
   expect((await harness.resync()).actions).toEqual({});

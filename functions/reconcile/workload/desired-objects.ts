@@ -36,8 +36,8 @@ export const serviceUrl = ({ metadata: { namespace, name } }: GatewayInstance): 
   `http://${gatewayName(name)}.${namespace}.svc`;
 
 /**
- * Deployment, Service, disruption budget and, where replicas may vary, an autoscaler. `replicas`: what the autoscaler has come to, within its bounds: a Deployment
- * that says nothing of them has one.
+ * Deployment, Service, disruption budget and, where replicas may vary, an autoscaler. `replicas`: what the autoscaler
+ * has come to, within its bounds: a Deployment that says nothing of them has one.
  */
 function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<readonly [PartName, object]> {
   const { min, max } = scaleOf(input.instance);
@@ -79,12 +79,15 @@ function deploymentSpec(input: PodInput, replicas: number): object {
         // Said even where none is named: the API server keeps a copy under an older name, and would bring it back.
         serviceAccountName: 'default',
         securityContext: { runAsNonRoot: true, fsGroup: 1000, seccompProfile: { type: 'RuntimeDefault' } },
-        // 5 s until no request arrives any more, then at most 29 s: 1 s in which clients leave, 18 s for open streams, the rest to book (infra/runtime/node/process.ts).
+        // 5 s until no request arrives any more, then at most 29 s: 1 s in which clients leave, 18 s for open streams,
+        // the rest to book (infra/runtime/node/process.ts).
         terminationGracePeriodSeconds: 35,
         topologySpreadConstraints: [
           {
-            ...{ maxSkew: 1, topologyKey: 'kubernetes.io/hostname' },
-            ...{ whenUnsatisfiable: 'ScheduleAnyway', labelSelector: selector },
+            maxSkew: 1,
+            topologyKey: 'kubernetes.io/hostname',
+            whenUnsatisfiable: 'ScheduleAnyway',
+            labelSelector: selector,
           },
         ],
       },
@@ -111,7 +114,8 @@ function knativeSpec(input: PodInput): object {
   const { instance } = input;
   const seconds = secondsOf(instance);
   const template = podTemplate(input, {
-    // Not those by which a Deployment of the same instance selects its Pods: while one takes the other's place, both are there.
+    // Not those by which a Deployment of the same instance selects its Pods: while one takes the other's place, both
+    // are there.
     labels: { ...selectorOf(instance.metadata.name), 'app.kubernetes.io/name': 'gateway-serving' },
     annotations: scaleAnnotations(instance),
     // Streams wait most of their time: the autoscaler bounds how many run concurrently, not a limit.

@@ -58,7 +58,10 @@ export function toPart(
   return { apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`, kind, metadata, spec };
 }
 
-/** The version of the operator that wrote a part, where that is later than ours: `1.10.0` is later than `1.9.3`, and what is no such text is not. */
+/**
+ * The version of the operator that wrote a part, where that is later than ours: `1.10.0` is later than `1.9.3`, and
+ * what is no such text is not.
+ */
 export function laterVersion({ metadata }: KubeObject, ours: string): string | undefined {
   const theirs = metadata.annotations?.[VERSION_ANNOTATION] ?? '';
   const isLater = /^\d+(\.\d+)*$/.test(theirs) && theirs.localeCompare(ours, 'en', { numeric: true }) > 0;

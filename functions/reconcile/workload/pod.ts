@@ -1,4 +1,5 @@
-// The Pod of a gateway: its snapshot, credentials, database, store and outbox as files, and no access to the API server.
+// The Pod of a gateway: its snapshot, credentials, database, store and journal as files, and no access to the API
+// server.
 
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { isOwnVariable, type OwnVariable } from '#core/rules/reserved-variables.ts';
@@ -19,25 +20,34 @@ export interface PodInput {
   readonly version: string;
 }
 
-/** Variables of `infra/runtime/config/environments.ts`, all set explicitly, so that the variables of a spec cannot move a mount or the port of a probe. */
+/**
+ * Variables of `infra/runtime/config/environments.ts`, all set explicitly, so that the variables of a spec cannot move
+ * a mount or the port of a probe.
+ */
 const MOUNTS = {
   snapshot: { variable: 'SNAPSHOT_FILE', path: '/etc/gateway/snapshot', file: '/snapshot.json' },
   credentials: { variable: 'CREDENTIALS_DIR', path: '/etc/gateway/credentials', file: '' },
   database: { variable: 'DATABASE_DIR', path: '/etc/gateway/database', file: '' },
   store: { variable: 'STORE_DIR', path: '/etc/gateway/store', file: '' },
-  outbox: { variable: 'OUTBOX_DIR', path: '/var/lib/gateway/outbox', file: '' },
+  journal: { variable: 'JOURNAL_DIR', path: '/var/lib/gateway/journal', file: '' },
 } as const satisfies Record<string, { readonly variable: OwnVariable; readonly path: string; readonly file: string }>;
 type Mount = keyof typeof MOUNTS;
 
 export const PORT = 8080;
 /** The port of metrics, which clients do not see: no Service has it. */
 export const METRICS_PORT = 9464;
-/** The memory limit decides the largest body, and how many bodies and streams the gateway takes: 32 MiB of a body need 1 GiB (docs/operations.md). */
+/**
+ * The memory limit decides the largest body, and how many bodies and streams the gateway takes: 32 MiB of a body need 1
+ * GiB (docs/operations.md).
+ */
 const RESOURCES = { requests: { cpu: '100m', memory: '192Mi' }, limits: { memory: '1Gi' } };
 /** The restricted profile's demands on a container. */
 const SECURITY = {
-  ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, runAsNonRoot: true },
-  ...{ capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } },
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  runAsNonRoot: true,
+  capabilities: { drop: ['ALL'] },
+  seccompProfile: { type: 'RuntimeDefault' },
 };
 
 /** Parts of the Pod that Deployment and Knative Service state differently. Pods are selected by `labels`. */
@@ -48,7 +58,9 @@ interface Shell {
   readonly container: object;
 }
 
-/** The gateway speaks to no API server, so no Pod gets a token; a named account is for what webhooks and clouds give it. */
+/**
+ * The gateway speaks to no API server, so no Pod gets a token; a named account is for what webhooks and clouds give it.
+ */
 export function podTemplate(input: PodInput, { labels, annotations, pod, container }: Shell) {
   const { instance, snapshot, connections, pullSecrets } = input;
   const {
@@ -72,17 +84,19 @@ export function podTemplate(input: PodInput, { labels, annotations, pod, contain
     volumeMounts: mounted.map(({ name }) => ({
       name,
       mountPath: MOUNTS[name].path,
-      ...(name === 'outbox' ? {} : { readOnly: true }),
+      ...(name === 'journal' ? {} : { readOnly: true }),
     })),
   };
   return {
     metadata: { labels: { ...podLabels, ...labels }, annotations: { ...podAnnotations, ...own, ...annotations } },
     spec: {
       ...pod,
-      ...{ automountServiceAccountToken: false, enableServiceLinks: false },
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
       ...(serviceAccountName === undefined ? {} : { serviceAccountName }),
       ...(pullSecrets.length === 0 ? {} : { imagePullSecrets: pullSecrets.map((name) => ({ name })) }),
-      ...{ containers: [{ ...gateway, ...container }], volumes: mounted },
+      containers: [{ ...gateway, ...container }],
+      volumes: mounted,
     },
   };
 }
@@ -100,7 +114,7 @@ function volumes({ instance, snapshot, store }: PodInput): Volume[] {
     ...(sources.length === 0 ? [] : [{ name: 'credentials', projected: { sources } } as const]),
     { name: 'database', projected: { sources: databaseSources(instance) } },
     { name: 'store', secret: { secretName: redisSecretRef.nameRef, items: storeItems(instance, store) } },
-    { name: 'outbox', emptyDir: {} },
+    { name: 'journal', emptyDir: {} },
   ];
 }
 

@@ -14,10 +14,16 @@ import { createMemoryBudget, type MemoryBudget, type MemoryShare } from './reply
 
 /** Concurrent flushes to one database: half of its connections, so that no query waits for the stores of others. */
 const FLUSHES = 4;
-/** Milliseconds that a pool is kept without being asked for: a resync asks each minute, so the password of this one was rotated, or its instance is gone. */
+/**
+ * Milliseconds that a pool is kept without being asked for: a resync asks each minute, so the password of this one was
+ * rotated, or its instance is gone.
+ */
 const UNUSED = 600_000;
 
-/** Milliseconds that a flush may take: one whose store answers slowly and without end keeps others of its database waiting. */
+/**
+ * Milliseconds that a flush may take: one whose store answers slowly and without end keeps others of its database
+ * waiting.
+ */
 const MAX_FLUSH = 10_000;
 /** Bytes that answers about an instance may take whatever others need: of its own state, and of each of its members. */
 const ENTITLED = 1024 * 1024;

@@ -3,8 +3,8 @@
 /** One piece of work: what it is answered counts until it ends, and nothing that it asked is waited for after that. */
 export interface MemoryShare {
   /**
-   * Counts so many bytes for this holder, in place of what was counted for it before. Throws where this share may not have them; then, or later,
-   * for the sake of others, `signal` aborts.
+   * Counts so many bytes for this holder, in place of what was counted for it before. Throws where this share may not
+   * have them; then, or later, for the sake of others, `signal` aborts.
    */
   hold(holder: object, bytes: number): void;
   /** Aborts, with an AnswerRefused as its reason, when the work has ended or its share was taken away. */
@@ -22,7 +22,10 @@ interface Holding {
   readonly controller: AbortController;
 }
 
-/** A server sent more than it may: more than an answer of ours can have, or than there is memory for. The message is the rest of a sentence about it. */
+/**
+ * A server sent more than it may: more than an answer of ours can have, or than there is memory for. The message is the
+ * rest of a sentence about it.
+ */
 export class AnswerRefused extends Error {
   override readonly name = 'AnswerRefused';
 }
@@ -31,8 +34,9 @@ const TOO_MUCH = 'answers with more than there is memory for: check that the Sec
 const ENDED = 'was not asked to the end: the work that asked has ended';
 
 /**
- * Shares hold together at most so many bytes beyond what each is entitled to. Beyond that the share with the largest excess ends, whoever asked
- * last: owners of servers that answer without end take nothing from others, however many they are.
+ * Shares hold together at most so many bytes beyond what each is entitled to. Beyond that the share with the largest
+ * excess ends, whoever asked last: owners of servers that answer without end take nothing from others, however many
+ * they are.
  */
 export function createMemoryBudget(maxExcess: number): MemoryBudget {
   const shares = new Set<Holding>();
@@ -77,7 +81,10 @@ export function createMemoryBudget(maxExcess: number): MemoryBudget {
 const BRACKET_BYTES = 64;
 const COMMA_BYTES = 40;
 
-/** Bytes that the values of a JSON text may take once it is parsed, beside its own: by its brackets, braces and commas outside of texts. */
+/**
+ * Bytes that the values of a JSON text may take once it is parsed, beside its own: by its brackets, braces and commas
+ * outside of texts.
+ */
 export function jsonBytes(text: string): number {
   let bytes = 0;
   let inText = false;

@@ -1,4 +1,5 @@
-// The outbox on disk: append-only files, one write a tick, fsync every second; finished records are compacted away (LEDGER 6).
+// The journal on disk: append-only files, one write a tick, fsync every second; finished records are compacted away
+// (LEDGER 6).
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
@@ -10,7 +11,7 @@ import { takeFolder } from './ownership.ts';
 import { createPage, idOf } from './record.ts';
 import { copyLines, listSegments, readSegment, removeSegments, segmentPath } from './segments.ts';
 
-export interface OutboxOptions {
+export interface JournalOptions {
   /** The folder, created when missing. Throws `FolderInUse` while another process has it. */
   readonly folder: string;
   readonly log?: Log;
@@ -39,7 +40,7 @@ const MAX_SEGMENTS = 8;
 const ANSWERS_WITHIN = 2000;
 const TIMER_SKEW = 50;
 
-export function createOutbox({
+export function createJournal({
   folder,
   log,
   metrics,
@@ -47,7 +48,7 @@ export function createOutbox({
   slack = SLACK,
   write = writeSync,
   open = openFile,
-}: OutboxOptions): Journal {
+}: JournalOptions): Journal {
   mkdirSync(folder, { recursive: true });
   const ownership = takeFolder(folder, log);
   const lines = createOpenLines();
@@ -108,7 +109,7 @@ export function createOutbox({
         batch.written.resolve();
       } catch (cause) {
         if (active !== undefined) active.torn = true;
-        batch.written.reject(new Error(`writing the outbox in ${folder}`, { cause }));
+        batch.written.reject(new Error(`writing the journal in ${folder}`, { cause }));
       }
       page.clear();
       compactWhenDue();
@@ -116,7 +117,9 @@ export function createOutbox({
     draining = undefined;
   };
 
-  /** A synchronous write: the page cache takes it within microseconds, and a thread pool would cost several times that. */
+  /**
+   * A synchronous write: the page cache takes it within microseconds, and a thread pool would cost several times that.
+   */
   const writePage = (to: OpenSegment, { ids, lines: written }: Waiting): void => {
     assertOurs();
     // The length of a torn write is unknown until the file is asked.
@@ -135,7 +138,10 @@ export function createOutbox({
     resize(to.number, end);
   };
 
-  /** Compacts: open records are copied to a new segment and the old segments removed; writes continue in the next segment. */
+  /**
+   * Compacts: open records are copied to a new segment and the old segments removed; writes continue in the next
+   * segment.
+   */
   const compactWhenDue = (): void => {
     const dead = size - lines.bytes();
     const due = (dead > threshold && dead > lines.bytes()) || segments.size > MAX_SEGMENTS;
@@ -151,7 +157,7 @@ export function createOutbox({
         (error) => {
           threshold = dead + slack;
           metrics?.add('gateway_operator_ledger_failures_total', { step: 'compaction' });
-          log?.warn('the outbox could not be compacted', { folder, error: reasonAndCausesOf(error) });
+          log?.warn('the journal could not be compacted', { folder, error: reasonAndCausesOf(error) });
         },
       )
       .finally(() => {
@@ -179,7 +185,7 @@ export function createOutbox({
 
   return {
     append(record) {
-      const why = closed ? `the outbox in ${folder} is closed` : ownership.ended();
+      const why = closed ? `the journal in ${folder} is closed` : ownership.ended();
       if (why !== undefined) return Promise.reject(new Error(why));
       const bytes = page.add(record);
       waiting ??= { ids: [], lines: [], written: Promise.withResolvers<void>() };
@@ -236,11 +242,13 @@ export function createOutbox({
 }
 
 const UNDELETED =
-  'the discarded outbox cannot be deleted: while it is there, a kill of the process charges its requests less than they cost; look at the disk';
+  'the discarded journal cannot be deleted: while it is there, a kill of the process charges its requests less than they cost; look at the disk';
 const DAMAGED =
-  'the outbox has damaged lines, which were skipped: a hold without its settlement is charged at its size, a request without any line is not charged';
+  'the journal has damaged lines, which were skipped: a hold without its settlement is charged at its size, a request without any line is not charged';
 
-/** A process that was paused finds its timers first: answers that have arrived are read before the time counts as over. */
+/**
+ * A process that was paused finds its timers first: answers that have arrived are read before the time counts as over.
+ */
 function within<T>(timer: Timer, folder: string, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const refuse = (): void => late.reject(new Error(`the disk of ${folder} did not answer in time`));

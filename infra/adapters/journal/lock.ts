@@ -1,4 +1,4 @@
-// The lock of an outbox folder: one process at a time, since two would book each other's holds.
+// The lock of a journal folder: one process at a time, since two would book each other's holds.
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +28,10 @@ interface Owner {
 /** An owner on another machine (a shared volume) touches its lock every second; after this time it counts as dead. */
 const DEAD_AFTER = 15_000;
 
-/** Takes the folder for this process; throws `FolderInUse` while its owner lives. The lock of a dead owner is taken over. */
+/**
+ * Takes the folder for this process; throws `FolderInUse` while its owner lives. The lock of a dead owner is taken
+ * over.
+ */
 export function lockFolder(folder: string): Lock {
   const path = join(folder, 'lock');
   const me: Owner = {
@@ -104,7 +107,7 @@ function readOwner(path: string): Owner | undefined {
 
 function inUse(folder: string, owner: Owner | undefined): FolderInUse {
   return new FolderInUse(
-    `${nameOf(owner)} keeps its outbox in ${folder}: stop it, or give this process another folder`,
+    `${nameOf(owner)} keeps its journal in ${folder}: stop it, or give this process another folder`,
   );
 }
 

@@ -1,10 +1,11 @@
-// Open segments of an outbox: each is synced every second while it has new data, and closed when nothing more is written to it.
+// Open segments of a journal: each is synced every second while it has new data, and closed when nothing more is
+// written to it.
 import { open } from 'node:fs/promises';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
-/** The calls of a file that an outbox needs. */
+/** The calls of a file that a journal needs. */
 export interface SegmentFile {
   readonly fd: number;
   datasync(): Promise<void>;
@@ -70,7 +71,7 @@ export function createOpenSegments({ folder, log, metrics, timer, keep }: Depend
         });
         await running;
       }
-      if (trouble !== undefined) log?.info('the outbox is synced again', { folder });
+      if (trouble !== undefined) log?.info('the journal is synced again', { folder });
       trouble = undefined;
     } catch (error) {
       metrics?.add('gateway_operator_ledger_failures_total', { step: 'sync' });
@@ -107,4 +108,4 @@ function throwAll(results: ReadonlyArray<PromiseSettledResult<unknown>>): void {
 }
 
 const UNSYNCED =
-  'the outbox cannot be synced: kills of the process lose nothing, a power loss may cost everything since the last sync; look at the disk';
+  'the journal cannot be synced: kills of the process lose nothing, a power loss may cost everything since the last sync; look at the disk';

@@ -1,4 +1,5 @@
-// Ownership of an outbox folder: until another process has taken it over, or the outbox is discarded with all its files.
+// Ownership of a journal folder: until another process has taken it over, or the journal is discarded with all its
+// files.
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '#core/ports/clock.ts';
@@ -19,7 +20,7 @@ export function takeFolder(folder: string, log: Log | undefined) {
     if (thief !== undefined) return false;
     thief = lock.thief();
     if (thief === undefined) return true;
-    ended = `${thief} has taken over the outbox in ${folder}`;
+    ended = `${thief} has taken over the journal in ${folder}`;
     log?.error(TAKEN, { folder, by: thief });
     return false;
   };
@@ -37,7 +38,7 @@ export function takeFolder(folder: string, log: Log | undefined) {
     /** Throws where the disk does not allow it. */
     discard(): void {
       if (!isOurs()) return;
-      ended = `the outbox in ${folder} was discarded`;
+      ended = `the journal in ${folder} was discarded`;
       isDiscarded = true;
       removeAll();
     },
@@ -46,4 +47,4 @@ export function takeFolder(folder: string, log: Log | undefined) {
 }
 
 const TAKEN =
-  'another process has taken over the outbox: this one writes there no more, and its replies wait for PostgreSQL; stop one of them, or give it another folder';
+  'another process has taken over the journal: this one writes there no more, and its replies wait for PostgreSQL; stop one of them, or give it another folder';

@@ -1,4 +1,5 @@
-// Records on disk: a line of CRC-32 in hex, a blank, and JSON in which money is a decimal string; and the page of one write.
+// Records on disk: a line of CRC-32 in hex, a blank, and JSON in which money is a decimal string; and the page of one
+// write.
 import { crc32 } from 'node:zlib';
 import type { JournalRecord } from '#core/ports/journal.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';

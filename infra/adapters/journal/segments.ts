@@ -1,15 +1,15 @@
-// Segments of an outbox: numbered files, read in order. A damaged line never hides the next one.
+// Segments of a journal: numbered files, read in order. A damaged line never hides the next one.
 import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JournalRecord } from '#core/ports/journal.ts';
 import type { Line } from './open-lines.ts';
 import { fromLine, LINE_FEED } from './record.ts';
 
-const NAME = /^outbox-([0-9]{9})\.log$/;
+const NAME = /^journal-([0-9]{9})\.log$/;
 const PART = '.part';
 
 export const segmentPath = (folder: string, number: number): string =>
-  join(folder, `outbox-${String(number).padStart(9, '0')}.log`);
+  join(folder, `journal-${String(number).padStart(9, '0')}.log`);
 
 export const isSegment = (name: string): boolean => NAME.test(name);
 
@@ -49,7 +49,10 @@ export async function readSegment(folder: string, number: number): Promise<Segme
   return { lines, bytes: content.length, damaged };
 }
 
-/** Copies these lines to a new segment and updates their positions. Returns its length; without lines no segment is written. */
+/**
+ * Copies these lines to a new segment and updates their positions. Returns its length; without lines no segment is
+ * written.
+ */
 export async function copyLines(folder: string, lines: ReadonlyArray<Line>, target: number): Promise<number> {
   if (lines.length === 0) return 0;
   const content = await readLines(folder, lines);

@@ -137,7 +137,8 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
     may: async ({ username, uid, groups, extra }, verb, { group, version, plural }, namespace, name) => {
       const resourceAttributes = { namespace, verb, group, version, resource: plural, name };
       const review = {
-        ...{ apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' },
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SubjectAccessReview',
         spec: { user: username, uid, groups, extra, resourceAttributes },
       };
       const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
@@ -149,8 +150,8 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
 }
 
 /**
- * One call with everything that belongs to it. Too many requests (429, or a 5xx that names a time) waits for that time and
- * asks again: the API server has done nothing yet. A GET is repeated once when the connection breaks, because a
+ * One call with everything that belongs to it. Too many requests (429, or a 5xx that names a time) waits for that time
+ * and asks again: the API server has done nothing yet. A GET is repeated once when the connection breaks, because a
  * kept-alive one may have been closed at that very moment. Throws `ClusterError` when there is no answer in time.
  */
 async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: number): Promise<Answer> {

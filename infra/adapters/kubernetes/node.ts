@@ -1,5 +1,5 @@
-// An API server reached by a Node process, with a kubeconfig or as a service account in the cluster. Node's own client: undici takes
-// as long to load as all the rest of a cold start.
+// An API server reached by a Node process, with a kubeconfig or as a service account in the cluster. Node's own client:
+// undici takes as long to load as all the rest of a cold start.
 import { readFile } from 'node:fs/promises';
 import type { Agent, IncomingMessage, RequestOptions } from 'node:http';
 import { type KubeRequest, type KubeResponse, type KubeTransport, USER_AGENT } from './cluster.ts';
@@ -24,8 +24,8 @@ const PROBE_AFTER = 30_000;
 const MAX_CONNECTIONS = 32;
 
 /**
- * With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. A `proxy-url` is refused. `more`: headers
- * of every request, to act as another user where the kubeconfig may (`kubectl --as`).
+ * With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. A `proxy-url` is
+ * refused. `more`: headers of every request, to act as another user where the kubeconfig may (`kubectl --as`).
  */
 export async function createKubeconfigTransport(
   file: string,
@@ -55,7 +55,10 @@ export async function createKubeconfigTransport(
   });
 }
 
-/** A transport as the service account of the Pod. `address` is `https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT`. */
+/**
+ * A transport as the service account of the Pod. `address` is
+ * `https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT`.
+ */
 export function createServiceAccountTransport({
   address,
   folder = SERVICE_ACCOUNT,
@@ -130,7 +133,8 @@ async function createClient(address: string, tls: Access['tls']) {
         'user-agent': USER_AGENT,
         ...identity,
         ...(contentType === undefined ? {} : { 'content-type': contentType }),
-        // Said here, because Node says no length of what a DELETE carries, and a server would take it for the next request.
+        // Said here, because Node says no length of what a DELETE carries, and a server would take it for the next
+        // request.
         ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }),
       };
       const sent = request(`${base}${path}`, { method, headers, agent, signal });

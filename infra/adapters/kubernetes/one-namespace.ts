@@ -1,7 +1,10 @@
 // The cluster of an operator that has rights in one namespace only: nothing outside it is asked for, or there.
 import type { Cluster, Selection } from '#core/ports/cluster.ts';
 
-/** Lists are of the namespace. What is elsewhere, or in no namespace (labels of namespaces, webhook configurations), counts as absent. */
+/**
+ * Lists are of the namespace. What is elsewhere, or in no namespace (labels of namespaces, webhook configurations),
+ * counts as absent.
+ */
 export function withinNamespace(cluster: Cluster, namespace: string): Cluster {
   const isInside = (selection: Selection) => selection.namespace === undefined || selection.namespace === namespace;
   return {

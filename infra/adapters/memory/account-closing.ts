@@ -21,7 +21,9 @@ export function mark(life: Life, id: string, how: Parameters<CounterStore['freez
   life.calls += 1;
   const frozen = used.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
     ...toScopeWindow(counter),
-    ...{ escrow, risk, unbooked: unbooked.map((one) => ({ ...one })) },
+    escrow,
+    risk,
+    unbooked: unbooked.map((one) => ({ ...one })),
   }));
   return { outcome: 'frozen', now, calls: life.calls, number: account.number, figures: frozen };
 }

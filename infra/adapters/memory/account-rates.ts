@@ -20,8 +20,9 @@ const SOON: Millis = 1000;
 export type AccountRates = ReturnType<typeof createAccountRates>;
 
 /**
- * The minute before counts by the share of it that lies in the last 60 s, rounded down: exact for requests that come evenly. No minute of the clock
- * admits more than the limit; 60 s across its edge admit up to twice the limit, if the minute before got all of it in its last moments.
+ * The minute before counts by the share of it that lies in the last 60 s, rounded down: exact for requests that come
+ * evenly. No minute of the clock admits more than the limit; 60 s across its edge admit up to twice the limit, if the
+ * minute before got all of it in its last moments.
  * A limit used up in the first moments of a minute is whole again up to 60 s late.
  */
 export function createAccountRates() {
@@ -127,7 +128,10 @@ function countsOf({ minute, current, before }: Use, of = minute): Record<Countab
 const usedOf = ({ current, before }: Use, what: Countable, now: Millis): number =>
   current[what] + before[what] - Math.ceil((before[what] * (now % MINUTE)) / MINUTE);
 
-/** The wait until no more than `most` is used; 0: now. Never told above a minute: clients ignore longer waits. A limit of 0 never has room. */
+/**
+ * The wait until no more than `most` is used; 0: now. Never told above a minute: clients ignore longer waits. A limit
+ * of 0 never has room.
+ */
 const waitOf = (use: Use, rate: Countable, most: number, now: Millis) => {
   const retryIn = most < 0 ? MINUTE : Math.min(MINUTE, untilUsed(use, rate, most, now));
   return { rate, retryIn };

@@ -58,12 +58,18 @@ export interface Place {
   readonly figures: Figures;
 }
 
-/** Longer than any call is under way: no late first call opens a finished account, no late load a counter that has left. */
+/**
+ * Longer than any call is under way: no late first call opens a finished account, no late load a counter that has left.
+ */
 const KEEP: Millis = 60_000;
 const SWEEP_EVERY: Millis = 10_000;
 
 export const beginLife = (epoch: number): Life => ({
-  ...{ epoch, calls: 0, nextSweep: 0, counters: new Map(), accounts: new Map() },
+  epoch,
+  calls: 0,
+  nextSweep: 0,
+  counters: new Map(),
+  accounts: new Map(),
   rates: createAccountRates(),
 });
 
@@ -137,7 +143,10 @@ export function forget(life: Life, account: Account, isCharged: boolean, now: Mi
   Object.assign(account, { isFinished: true, until: now + KEEP });
 }
 
-/** Forgets an account that another has closed, or that nobody knows. One that has ended itself still answers its last call. */
+/**
+ * Forgets an account that another has closed, or that nobody knows. One that has ended itself still answers its last
+ * call.
+ */
 export function close(life: Life, id: string, isCharged: boolean, now: Millis): void {
   const account = accountOf(life, id);
   if (!account.isFinished) forget(life, Object.assign(account, { isMarked: true }), isCharged, now);

@@ -1,4 +1,4 @@
-// The accounts of a store in memory, for one process or for tests of several. PostgreSQL and the outbox outlive them.
+// The accounts of a store in memory, for one process or for tests of several. PostgreSQL and the journal outlive them.
 
 import type { Clock } from '#core/ports/clock.ts';
 import type {
@@ -109,7 +109,9 @@ function answerCall(life: state.Life, call: AccountCall, now: Millis): AccountRe
   if (account.outcome.outcome !== 'done') return { ...account.outcome, ...head };
   const lines = state.placesOf(life, account, call).map(
     ({ counter, figures: { escrow } }): CounterReply => ({
-      ...{ spent: counter.spent ?? 0n, reserved: state.heldIn(counter), escrow },
+      spent: counter.spent ?? 0n,
+      reserved: state.heldIn(counter),
+      escrow,
       isWanted: isWanted(counter, now, account.id),
     }),
   );

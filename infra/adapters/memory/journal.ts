@@ -1,16 +1,16 @@
-// An outbox without a disk, for tests and for platforms where nothing outlives a process.
+// A journal without a disk, for tests and for platforms where nothing outlives a process.
 import type { Journal, JournalRecord } from '#core/ports/journal.ts';
 
-/** The counterpart of the real outbox's folder: the next outbox with the same one finds what the earlier one left. */
+/** The counterpart of the real journal's folder: the next journal with the same one finds what the earlier one left. */
 export interface MemoryFolder {
   records: JournalRecord[];
 }
 
-export function createMemoryOutbox(folder: MemoryFolder = { records: [] }): Journal {
+export function createMemoryJournal(folder: MemoryFolder = { records: [] }): Journal {
   let isDiscarded = false;
   return {
     async append(record) {
-      if (isDiscarded) throw new Error('the outbox was discarded');
+      if (isDiscarded) throw new Error('the journal was discarded');
       folder.records.push(record);
     },
     async replay() {

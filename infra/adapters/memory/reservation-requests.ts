@@ -1,4 +1,5 @@
-// Asks of a call: a request's whole amount from all its counters or nothing; then escrow ahead of requests (LEDGER 3, 9).
+// Asks of a call: a request's whole amount from all its counters or nothing; then escrow ahead of requests (LEDGER 3,
+// 9).
 import type { AccountCall, ReservationReply, ReservationRequest } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import { type Account, type Counter, heldIn, isLive, type Life, type Place } from './account-state.ts';

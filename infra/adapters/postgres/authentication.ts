@@ -1,8 +1,10 @@
-// The requests of a database that asks who we are. Each starts work of the client library, some of it in threads that all of the process shares.
+// The requests of a database that asks who we are. Each starts work of the client library, some of it in threads that
+// all of the process shares.
 import { AnswerRefused } from '../backends/reply-memory.ts';
 
 /**
- * Rounds of hashing for a password (SCRAM): PostgreSQL's `scram_iterations` is 4096. They take a thread some 10 ms, which nobody can end.
+ * Rounds of hashing for a password (SCRAM): PostgreSQL's `scram_iterations` is 4096. They take a thread some 10 ms,
+ * which nobody can end.
  */
 export const MAX_ROUNDS = 20_000;
 

@@ -1,6 +1,9 @@
 // Calls at the same time, done together: what waits while a batch is under way is the next batch.
 
-/** `work` answers in the order of its items, each with a result or a promise of one; where it rejects, each of the batch does. */
+/**
+ * `work` answers in the order of its items, each with a result or a promise of one; where it rejects, each of the batch
+ * does.
+ */
 export function createBatches<T, R>(
   size: number,
   work: (items: ReadonlyArray<T>) => Promise<ReadonlyArray<R | Promise<R>>>,

@@ -1,4 +1,5 @@
-// Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL rejects goes to `entry_rejected` (LEDGER 2, 8).
+// Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL rejects goes to `entry_rejected`
+// (LEDGER 2, 8).
 import pg from 'pg';
 import type { Log } from '#core/ports/clock.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';

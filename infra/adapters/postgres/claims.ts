@@ -75,7 +75,10 @@ select c.scope_id as "scopeId", c.kind, c.alias, c.holder_uid as uid, c.holder_n
     from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
 from gateway_operator.claim c`;
 
-/** Claims in one statement: their policies may take 6 KiB each before a page is more than a statement may answer (reply-meter.ts). */
+/**
+ * Claims in one statement: their policies may take 6 KiB each before a page is more than a statement may answer
+ * (reply-meter.ts).
+ */
 const PAGE_SIZE = 10_000;
 
 const PAGE = `${SELECT} where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > ($2, $3)

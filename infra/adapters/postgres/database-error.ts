@@ -31,7 +31,10 @@ const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
 /** Undefined table, undefined schema. */
 const NO_SCHEMA: ReadonlySet<string> = new Set(['42P01', '3F000']);
 
-/** Dialling failed, or the connection ended under a statement: anything that is not the server's own refusal, in any runtime's words. */
+/**
+ * Dialling failed, or the connection ended under a statement: anything that is not the server's own refusal, in any
+ * runtime's words.
+ */
 export class ConnectionBroke extends Error {
   override readonly name = 'ConnectionBroke';
 }
@@ -47,7 +50,10 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-/** The error for the caller in place of `error`: DatabaseUnreachable for a database that is away or has no schema, else the error itself. */
+/**
+ * The error for the caller in place of `error`: DatabaseUnreachable for a database that is away or has no schema, else
+ * the error itself.
+ */
 export function toRefusal(error: unknown, place: Place): unknown {
   if (error instanceof ConnectionBroke) return unreachable(place, whyBroken(error), error.cause);
   if (error instanceof AnswerRefused) return unreachable(place, error.message, error);

@@ -19,8 +19,9 @@ export type Database = ReturnType<typeof createDatabase>;
 export type DatabaseWithin = ReturnType<Database['within']>;
 
 /**
- * Everything lives in the schema `gateway_operator` of the given database (PostgreSQL 14 or later), which `migrate` makes. Nothing is dialled
- * until something is asked. A database that refuses throws DatabaseUnreachable immediately, a silent one after
+ * Everything lives in the schema `gateway_operator` of the given database (PostgreSQL 14 or later), which `migrate`
+ * makes. Nothing is dialled until something is asked. A database that refuses throws DatabaseUnreachable immediately, a
+ * silent one after
  * 1.8 s where a request asks (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
  */
 export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies) {

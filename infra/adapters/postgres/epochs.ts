@@ -7,10 +7,16 @@ import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 const ALIVE = `interval '5 seconds'`;
 const REMEMBERED = `interval '12 hours'`;
 
-/** Batches of accounts share this lock, a raise takes it alone: it waits for those under way, and later ones see the new epoch. */
+/**
+ * Batches of accounts share this lock, a raise takes it alone: it waits for those under way, and later ones see the new
+ * epoch.
+ */
 export const EPOCH_LOCK = 'hashtextextended($1, 7203418869)';
 
-/** Of many processes that raise at the same time the row lets one. One statement: a process that falls asleep holds no lock. */
+/**
+ * Of many processes that raise at the same time the row lets one. One statement: a process that falls asleep holds no
+ * lock.
+ */
 const RAISE = `
 with alone as materialized (select pg_advisory_xact_lock(${EPOCH_LOCK})),
 gone as (

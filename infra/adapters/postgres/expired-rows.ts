@@ -6,8 +6,8 @@ import type { Random } from '#core/ports/platform.ts';
 import { createIds } from '../process/ids.ts';
 
 /**
- * The charges of a closing, given the last batch that was booked. Nothing where risk and unbooked spend cancel out. Negative where the
- * unbooked spend is a correction: the store has counted that already, and nobody else will book it.
+ * The charges of a closing, given the last batch that was booked. Nothing where risk and unbooked spend cancel out.
+ * Negative where the unbooked spend is a correction: the store has counted that already, and nobody else will book it.
  */
 export function expiredEntries(
   { figures = [], at }: AccountClosing,

@@ -1,4 +1,5 @@
-// The statements that write a batch of an account: its entries, in portions, then what the new ones add to sums and hours.
+// The statements that write a batch of an account: its entries, in portions, then what the new ones add to sums and
+// hours.
 import type { LedgerRow, LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
@@ -9,7 +10,10 @@ import { lowestId } from './partitions.ts';
 import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 
-/** After an outage a batch may hold 100,000 entries: each statement keeps its limit, and the event loop goes on between two. */
+/**
+ * After an outage a batch may hold 100,000 entries: each statement keeps its limit, and the event loop goes on between
+ * two.
+ */
 const PORTION = 2500;
 
 interface Inserted {
@@ -19,8 +23,9 @@ interface Inserted {
 }
 
 /**
- * Writes what is not there yet and adds it to the sums. Returns the rejected ids. Batches wait for each other in one direction only, however many
- * portions they have: entries are written in id order, then sums in scope order, all of `sum` before any of `hour_sum`, the epoch's row last.
+ * Writes what is not there yet and adds it to the sums. Returns the rejected ids. Batches wait for each other in one
+ * direction only, however many portions they have: entries are written in id order, then sums in scope order, all of
+ * `sum` before any of `hour_sum`, the epoch's row last.
  */
 export async function insertBatch(
   booking: Booking,
@@ -74,8 +79,8 @@ with inserted as (
 select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as some from inserted`;
 
 /**
- * New entries are added up by scope, window and second; charges, sums and hours are made of that. An entry of a recounted time that names
- * another window counts in both.
+ * New entries are added up by scope, window and second; charges, sums and hours are made of that. An entry of a
+ * recounted time that names another window counts in both.
  */
 export const ADD = `
 with added as materialized (
@@ -140,8 +145,8 @@ export function toColumns(entries: ReadonlyArray<LedgerRow>): ReadonlyArray<unkn
 const SECOND: Millis = 1000;
 
 /**
- * One array per column of what entries add: a row for each counter and second. Entries come in the order of their time, so the latest row
- * of a scope nearly always fits; a counter that has two rows of a second is added up by `ADD`.
+ * One array per column of what entries add: a row for each counter and second. Entries come in the order of their time,
+ * so the latest row of a scope nearly always fits; a counter that has two rows of a second is added up by `ADD`.
  */
 export function toAdditions(entries: ReadonlyArray<LedgerRow>): ReadonlyArray<string> {
   const latest = new Map<ScopeId, Addition>();
@@ -176,8 +181,8 @@ interface Addition extends Window {
 }
 
 /**
- * PostgreSQL's array text, exact for numbers of any size and a third of the client library's time. Not for free text: a comma
- * would be one element more, and columns of unequal length are refused (the missing ones are null).
+ * PostgreSQL's array text, exact for numbers of any size and a third of the client library's time. Not for free text: a
+ * comma would be one element more, and columns of unequal length are refused (the missing ones are null).
  */
 function literal<T>(rows: ReadonlyArray<T>, column: (row: T) => string | number | bigint | boolean): string {
   return `{${rows.map(column).join(',')}}`;

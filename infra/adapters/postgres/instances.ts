@@ -115,8 +115,9 @@ function adoptionOf(uid: string, ledger: PreviousLedger, rows: ReadonlyArray<Ope
 }
 
 /**
- * Claims that lived until the old instance was closed live again, in the new one. Of the adopted claims only retained keys work
- * by themselves; all others are blocked until their object is seen and its policy written. Answers how many it moved.
+ * Claims that lived until the old instance was closed live again, in the new one. Of the adopted claims only retained
+ * keys work by themselves; all others are blocked until their object is seen and its policy written. Answers how many
+ * it moved.
  */
 async function moveSome(query: Query, uid: string): Promise<number> {
   const [row] = await query<{ moved: string }>(MOVE, [uid]);

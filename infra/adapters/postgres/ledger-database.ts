@@ -169,7 +169,9 @@ async function chargesOf(
 ): Promise<ReadonlyArray<AccountCharge>> {
   const rows = await query<ChargeRow>(CHARGES, [instanceUid, accounts]);
   return rows.map(({ id, scopeId, start, end, cost }) => ({
-    ...{ id, scopeId, spent: BigInt(cost) },
+    id,
+    scopeId,
+    spent: BigInt(cost),
     window: { start: Number(start), end: Number(end) },
   }));
 }

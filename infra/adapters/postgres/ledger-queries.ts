@@ -8,7 +8,9 @@ const QUESTION = 10_000;
 /** Windows in one query of sums: all that a resync asks for, within reason. */
 const SUMS_QUESTION = 200_000;
 
-/** Reading on connections of the session. `sums`: the statement that answers the places of counters and their amounts. */
+/**
+ * Reading on connections of the session. `sums`: the statement that answers the places of counters and their amounts.
+ */
 export function createReading(session: Session, sums: string = SUMS): LedgerQueries {
   return readingBy((size, ...call) => session.query(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call), sums);
 }

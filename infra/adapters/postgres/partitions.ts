@@ -51,7 +51,10 @@ export function createMonths(session: Session) {
   };
 
   return {
-    /** Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Costs nothing where this process has made them, or seen them. */
+    /**
+     * Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Costs
+     * nothing where this process has made them, or seen them.
+     */
     ensure: (query: Query, ids: ReadonlyArray<string>) => make(query, monthsOf(ids)),
     /** Months come and go behind a process: the next `ensure` looks for all of them again. */
     forget: () => made.clear(),
@@ -62,14 +65,16 @@ export function createMonths(session: Session) {
         const month = monthOf(Number(row?.now));
         await make(query, [month, month + 1, month + 2]);
       }),
-    /** The id's month was dropped when that was last looked at: it is not made again, for what was in it is not known. */
+    /**
+     * The id's month was dropped when that was last looked at: it is not made again, for what was in it is not known.
+     */
     isDropped: (id: string) => {
       const time = timeOf(id);
       return time !== undefined && dropped.has(monthOf(time));
     },
     /**
-     * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into (an
-     * edit of its duration counts single charges at the edge). Answers which, like `2026_01`. One transaction each.
+     * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into
+     * (an edit of its duration counts single charges at the edge). Answers which, like `2026_01`. One transaction each.
      */
     drop: async (kept: number) => {
       const rows = await session.query<{ month: string }>(LIMIT, UNNEEDED, [kept]);
@@ -155,7 +160,10 @@ where n.nspname = 'gateway_operator' and p.relname in ('entry', 'charge') and c.
     from longest)
 order by 1`;
 
-/** Bookings and reads under way are waited for, not stopped; a lock that does not come is tried again by the next resync. */
+/**
+ * Bookings and reads under way are waited for, not stopped; a lock that does not come is tried again by the next
+ * resync.
+ */
 async function dropMonth(query: Query, month: string): Promise<void> {
   await query('set local lock_timeout = 2000');
   await lockMonths(query);

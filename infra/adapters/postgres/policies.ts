@@ -4,7 +4,8 @@ import { GATEWAY_LIMIT, type Session } from './session.ts';
 
 /**
  * A value that lives, of a claim that lives, in an open instance. A charged scope that was retired still counts, by its
- * last policy: until reconcile has rewritten the key's, neither refusing the key nor forgetting a budget would be right.
+ * last policy: until reconcile has rewritten the key's, neither refusing the key nor forgetting a budget would be
+ * right.
  */
 export const FIND = `
 select v.hash, c.policy, c.secret, array_length(c.charges, 1) as charged,

@@ -25,8 +25,8 @@ export interface MeteredPool {
 }
 
 /**
- * Dials when first asked, with TLS as the connection says (libpq's `sslmode`), never with less. The PG* variables of the
- * environment and ~/.pgpass are not read.
+ * Dials when first asked, with TLS as the connection says (libpq's `sslmode`), never with less. The PG* variables of
+ * the environment and ~/.pgpass are not read.
  */
 export function openPool(connection: DatabaseConnection, deps: PoolDependencies): MeteredPool {
   const mode = modeOf(connection);
@@ -41,7 +41,8 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
         return await connect(asked);
       } catch (error) {
         if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
-        // Many calls learn this concurrently, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
+        // Many calls learn this concurrently, and one makes the new pool. The old one has no connection to end, only
+        // calls that wait to learn it.
         if (asked === pool) {
           pool = createPool(connection, false, deps);
           const { host, port } = connection;
@@ -67,7 +68,10 @@ function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
   return sslmode ?? (isLoopback ? 'disable' : 'prefer');
 }
 
-/** `require` verifies where authorities are named, as libpq's does. Their certificates are read once for all connections of the pool. */
+/**
+ * `require` verifies where authorities are named, as libpq's does. Their certificates are read once for all connections
+ * of the pool.
+ */
 function tlsOf(mode: SslMode, sslrootcert: string | undefined): pg.ConnectionConfig['ssl'] {
   if (mode === 'disable') return false;
   if (mode === 'prefer' || sslrootcert === undefined) return { rejectUnauthorized: false };

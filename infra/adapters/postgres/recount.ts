@@ -16,16 +16,20 @@ export async function lockForRecount(query: Query, instanceUid: string): Promise
   await query(`select pg_advisory_xact_lock(${BOOKING_LOCK})`, [instanceUid]);
 }
 
-/** Bookings of an instance share this lock, recounts take it alone: a batch is either wholly in a recount, or sees it and adds to the recounted window itself. */
+/**
+ * Bookings of an instance share this lock, recounts take it alone: a batch is either wholly in a recount, or sees it
+ * and adds to the recounted window itself.
+ */
 export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
 
 /**
  * Makes the sum of `window` from the entries whose hold was taken inside it (the time in their id), and remembers the
  * window: entries of that time which are booked later, out of the window they were held in, are added to it as well.
- * Whole hours come from `hour_sum`, the two edges from charges by the second: constant time at any number of entries. Where the
- * charges of the first edge were dropped with their month, its whole hour counts: rather too much than too little. The time in
- * an id is that of the process which took the hold: an entry as close to an edge as two clocks differ may fall on either side. Only the
- * last window is remembered: a gateway that acts on the old policy (5 s at most) after that window has ended counts in the old one only.
+ * Whole hours come from `hour_sum`, the two edges from charges by the second: constant time at any number of entries.
+ * Where the charges of the first edge were dropped with their month, its whole hour counts: rather too much than too
+ * little. The time in an id is that of the process which took the hold: an entry as close to an edge as two clocks
+ * differ may fall on either side. Only the last window is remembered: a gateway that acts on the old policy (5 s at
+ * most) after that window has ended counts in the old one only.
  */
 export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
   await lockForRecount(query, instanceUid);
@@ -36,7 +40,10 @@ export async function recount(query: Query, instanceUid: string, recounts: Reado
   }
 }
 
-/** First and last whole hour, and the ids that end the first edge and begin the last. `isRounded`: the hour of `start` counts as whole. */
+/**
+ * First and last whole hour, and the ids that end the first edge and begin the last. `isRounded`: the hour of `start`
+ * counts as whole.
+ */
 export function edgesOf({ start, end }: Window, isRounded = false): ReadonlyArray<unknown> {
   const first = isRounded ? Math.floor(start / HOUR) : Math.ceil(start / HOUR);
   const last = Math.floor(end / HOUR);

@@ -23,7 +23,10 @@ const MAX_HEAD = 9;
 const notPostgres = () => new AnswerRefused(`sends what is no message of PostgreSQL${CHECK}`);
 
 export interface FrameResult {
-  /** The chunk, cut behind each message: the client library reads beyond the end of a message that lies, as far as its piece goes. */
+  /**
+   * The chunk, cut behind each message: the client library reads beyond the end of a message that lies, as far as its
+   * piece goes.
+   */
   readonly pieces: ReadonlyArray<Uint8Array>;
   /** Rows that begin in the chunk. */
   readonly rows: number;
@@ -117,7 +120,9 @@ function createValues(): Body & { begin(count: number): void } {
   };
 }
 
-/** Fields of an error or a notice: a type and a text each, then a zero. The client library looks for that zero for ever. */
+/**
+ * Fields of an error or a notice: a type and a text each, then a zero. The client library looks for that zero for ever.
+ */
 function createFields(): Body {
   let [isText, hasEnded] = [false, false];
   return {

@@ -33,7 +33,10 @@ export function createReplyMeter(fail: (error: Error) => void) {
     told?.(weight());
   };
   return {
-    /** A statement begins: its answer may have so many bytes. `tell` hears what it takes, and throws where that is too much. */
+    /**
+     * A statement begins: its answer may have so many bytes. `tell` hears what it takes, and throws where that is too
+     * much.
+     */
     begin(maxBytes: number, tell?: (weight: Weight) => void): void {
       [max, bytes, rows, json, told] = [maxBytes, 0, 0, 0, tell];
     },
@@ -65,8 +68,8 @@ export function createReplyMeter(fail: (error: Error) => void) {
 }
 
 /**
- * The stream as the client library hears it. An error of the library about what came, thrown where nobody would catch it, ends the
- * connection as well.
+ * The stream as the client library hears it. An error of the library about what came, thrown where nobody would catch
+ * it, ends the connection as well.
  */
 export function metered(stream: Duplex, meter: ReplyMeter): EventEmitter {
   const heard = new EventEmitter();

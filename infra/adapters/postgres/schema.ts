@@ -2,7 +2,10 @@
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
-/** One more for each change of `TABLES`. Until the first release no database is brought forward: another version is refused. */
+/**
+ * One more for each change of `TABLES`. Until the first release no database is brought forward: another version is
+ * refused.
+ */
 export const SCHEMA_VERSION = 11;
 
 /** A number of our own: the lock of all processes that make the schema. */
@@ -19,7 +22,10 @@ export async function ensureSchema(session: Session): Promise<{ readonly from: n
   return { from, to: SCHEMA_VERSION };
 }
 
-/** Throws where another version of this operator made the schema: its statements would not fit, and what they charge would be a guess. */
+/**
+ * Throws where another version of this operator made the schema: its statements would not fit, and what they charge
+ * would be a guess.
+ */
 export function requireVersion(version: number | null): void {
   if (version === SCHEMA_VERSION) return;
   const there = `the database has version ${version} of the schema gateway_operator, this operator needs ${SCHEMA_VERSION}`;
@@ -198,7 +204,7 @@ create table gateway_operator.store_epoch (
   calls bigint not null default 0
 );
 
--- An account of the store. Rows of closed accounts stay as long as the entries of their time (months.ts): an outbox may come back after
+-- An account of the store. Rows of closed accounts stay as long as the entries of their time (months.ts): a journal may come back after
 -- days, and a store after a weekend. On Workers an account is one request with the id of its entry: the entry closes it, and it has no row.
 create table gateway_operator.account (
   instance_uid text not null,

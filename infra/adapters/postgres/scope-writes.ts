@@ -6,7 +6,10 @@ import { createBatches } from './batches.ts';
 import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
-/** Writes per transaction: few enough for the time limit of every statement that waits for a row; bookings wait for a portion of recounts. */
+/**
+ * Writes per transaction: few enough for the time limit of every statement that waits for a row; bookings wait for a
+ * portion of recounts.
+ */
 const PORTION = 500;
 
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
@@ -50,8 +53,16 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
 /** The writes as a table of `WANTED`. */
 function toRows(writes: ReadonlyArray<ScopeWrite>): string {
   const rows = writes.map(({ instanceUid: instance_uid, kind, alias, holder, policy, value }, place) => ({
-    ...{ place, scope_id: policy.scopeId, instance_uid, kind, alias, anchor: policy.anchor, ...value },
-    ...{ holder_uid: holder.uid, holder_namespace: holder.namespace, holder_name: holder.name },
+    place,
+    scope_id: policy.scopeId,
+    instance_uid,
+    kind,
+    alias,
+    anchor: policy.anchor,
+    ...value,
+    holder_uid: holder.uid,
+    holder_namespace: holder.namespace,
+    holder_name: holder.name,
   }));
   return JSON.stringify(rows);
 }
@@ -98,8 +109,9 @@ update gateway_operator.claim c set policy = w.policy, charges = w.charges, gene
 from wanted w where w.scope_id = c.scope_id and (c.policy, c.generation) is distinct from (w.policy, w.generation)`;
 
 /**
- * Returns the scopes whose value another live scope has, as the index decides. A value may be the scope's own: live, so there is nothing to do,
- * or from before, and revived at its age. The claims are locked, so none retires meanwhile and leaves a live value behind.
+ * Returns the scopes whose value another live scope has, as the index decides. A value may be the scope's own: live, so
+ * there is nothing to do, or from before, and revived at its age. The claims are locked, so none retires meanwhile and
+ * leaves a live value behind.
  */
 async function addValues(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlySet<ScopeId>> {
   if (writes.length === 0) return new Set();
@@ -133,7 +145,10 @@ const REFUSED = `
 select w.scope_id from ${WANTED} where not exists (select 1 from gateway_operator.key_value v
   where v.scope_id = w.scope_id and v.hash = w.hash and v.retired_at is null)`;
 
-/** The first of two writes that prove the same value takes the claim over: the other finds a holder that it did not expect. */
+/**
+ * The first of two writes that prove the same value takes the claim over: the other finds a holder that it did not
+ * expect.
+ */
 async function adopt(query: Query, write: ScopeWrite, proof: string): Promise<void> {
   const { instanceUid, kind, alias, holder, policy } = write;
   const { uid, namespace, name } = holder;

@@ -16,7 +16,10 @@ export const BACKGROUND_LIMIT: Millis = 4500;
 /** A statement has no name: a pooler in transaction mode gives its next one to another connection of the server. */
 export interface Statement {
   readonly text: string;
-  /** For very many rows: applied to each JSON value as its row arrives. While rows arrive the database is not silent, however long it takes. */
+  /**
+   * For very many rows: applied to each JSON value as its row arrives. While rows arrive the database is not silent,
+   * however long it takes.
+   */
   readonly readJson?: (value: unknown) => unknown;
   /** Hears how many bytes the answer takes that is kept until the work ends (`within`). */
   readonly kept?: (bytes: number) => void;
@@ -38,11 +41,14 @@ export interface Session {
   /** The same with one statement. */
   query<R extends pg.QueryResultRow>(limit: Millis, ...call: Parameters<Query>): Promise<R[]>;
   /**
-   * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a client
-   * that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
+   * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a
+   * client that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
    */
   transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
-  /** The same connections, for work that may take a share of memory and that ends: then its calls reject, and their connections are dropped. */
+  /**
+   * The same connections, for work that may take a share of memory and that ends: then its calls reject, and their
+   * connections are dropped.
+   */
   within(share: MemoryShare): Session;
   /** The share that answers take; absent: any that a limit of one statement allows. */
   readonly share: MemoryShare | undefined;

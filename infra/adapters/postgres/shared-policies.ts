@@ -1,6 +1,8 @@
 // Sharing of equal parts: policies of many keys are alike, and a process may hold a hundred thousand of them.
 
-/** Members that are texts or objects and that two policies may have alike. The scope, its name and its object never are. */
+/**
+ * Members that are texts or objects and that two policies may have alike. The scope, its name and its object never are.
+ */
 const OWN: ReadonlySet<string> = new Set(['scopeId', 'name', 'object']);
 
 /** Parts that are remembered; beyond that, the rest is kept as it comes. */

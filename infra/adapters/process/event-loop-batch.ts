@@ -4,8 +4,9 @@
 export type Turn = (work: () => void) => void;
 
 /**
- * One for each kind of work. The same step of many requests in a row costs far less than each request's steps in a row: its
- * instructions stay in the processor's cache (docs/bench.md). A single request waits for nothing. `thrown`: receives the error of a work, a bug.
+ * One for each kind of work. The same step of many requests in a row costs far less than each request's steps in a row:
+ * its instructions stay in the processor's cache (docs/bench.md). A single request waits for nothing. `thrown`:
+ * receives the error of a work, a bug.
  */
 export function createTurn(thrown: (error: unknown) => void = throwAlone): Turn {
   let waiting: Array<() => void> = [];
@@ -33,8 +34,8 @@ function throwAlone(error: unknown): void {
 }
 
 /**
- * Runs one work in a turn of the event loop, in order: for works that take long. Between two of them everything else that has arrived is
- * handled.
+ * Runs one work in a turn of the event loop, in order: for works that take long. Between two of them everything else
+ * that has arrived is handled.
  */
 export function createOneATurn(): Turn {
   const waiting: Array<() => void> = [];

@@ -15,7 +15,9 @@ export const fromSum = (sum: ScopeSpend): readonly [string, string] => [nameOf(s
 
 export const fromCall = (call: AccountCall): object => ({
   ...call,
-  ...{ lease: Math.ceil(call.lease), deadline: Math.floor(call.deadline), changes: call.changes.map(fromLine) },
+  lease: Math.ceil(call.lease),
+  deadline: Math.floor(call.deadline),
+  changes: call.changes.map(fromLine),
 });
 
 /** Amounts in the order of the script; the last ones are left out where they are zero. */
@@ -34,7 +36,7 @@ export const fromText = <T>(text: string): T =>
   // The script is part of this adapter.
   JSON.parse(text, revive) as T;
 
-const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'spent', 'held', 'escrow', 'risk', 'spend', 'by']);
+const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'spent', 'reserved', 'escrow', 'risk', 'spend', 'by']);
 
 function revive(key: string, found: unknown): unknown {
   if (AMOUNTS.has(key)) return BigInt(String(found));

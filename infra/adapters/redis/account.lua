@@ -1,19 +1,19 @@
--- Accounts of an instance in Redis: every method of functions/core/ports/counter-store.ts as one atomic step (LEDGER 3 to 6).
+-- Accounts of an instance in Redis: every method of functions/core/ports/counter-store.ts as one atomic step (LEDGER 3
+-- to 6).
 -- By hand: redis-cli --eval infra/adapters/redis/account.lua '{instance}:meta' , accounts '{"isEnded":true,"max":10}'
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
 --   meta          hash: layout, epoch, calls, now (the latest clock seen: a failover never turns it back), swept;
---                 account > `number state lease booked told`: its last call, end of lease and batches, then the outcome of that call in JSON
---   c             hash: counter > `spent held`, then the last accounts that were refused here, each with the instant;
---                 spent is `-` while the counter is absent and registered holds are in it
---   e             sorted set: loaded counter > until when it stays, used or not
---   l             sorted set: account > the end of its lease
---   f             sorted set: finished account > until when it is remembered
---   a:<account>   hash: counter > `escrow risk left`, then each unbooked batch with its spend; left: the last batch that was booked
---   r:<minute>    hash: rate > requests and tokens in JSON; the only keys that expire
---   p             hash: rate > requests in flight by account, in JSON
--- A counter is named `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON; the reply is JSON, too;
--- amounts are strings (account-text.ts). A step reads, decides, and writes last: one that fails at a wrong argument has written nothing.
+-- account > `number state lease booked told`: its last call, end of lease and batches, then the outcome of that call in
+-- JSON   c             hash: counter > `spent held`, then the last accounts that were refused here, each with the
+-- instant;                 spent is `-` while the counter is absent and registered holds are in it   e            
+-- sorted set: loaded counter > until when it stays, used or not   l             sorted set: account > the end of its
+-- lease   f             sorted set: finished account > until when it is remembered   a:<account>   hash: counter >
+-- `escrow risk left`, then each unbooked batch with its spend; left: the last batch that was booked   r:<minute>   
+-- hash: rate > requests and tokens in JSON; the only keys that expire   p             hash: rate > requests in flight
+-- by account, in JSON A counter is named `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments
+-- in JSON; the reply is JSON, too; amounts are strings (account-text.ts). A step reads, decides, and writes last: one
+-- that fails at a wrong argument has written nothing.
 local LAYOUT, MINUTE, SECOND, KEEP, OLD = 'accounts 2', 60000, 1000, 60000, 100
 local MAX_ENDED, MAX_SWEPT, MAX_FORGOTTEN, MAX_FIELDS = 16, 100, 5000, 1000
 local redisCall, match, format = redis.call, string.match, string.format
@@ -36,8 +36,9 @@ local function figuresKey(id) return prefix .. 'a:' .. id end
 local nowText, minute = int(now), math.floor(now / MINUTE)
 local PRESENT, BEFORE = prefix .. 'r:' .. int(minute), prefix .. 'r:' .. int(minute - 1)
 
--- Money is never a rounded number. Doubles are exact while amounts stay below ten thousand dollars and sums below three million: a step
--- changes a sum by some hundred amounts. Else the step starts over with two parts of nine digits, before anything is written.
+-- Money is never a rounded number. Doubles are exact while amounts stay below ten thousand dollars and sums below three
+-- million: a step changes a sum by some hundred amounts. Else the step starts over with two parts of nine digits,
+-- before anything is written.
 local WIDE, BASE, MAX_AMOUNT, MAX_SUM, MAX_DOUBLE = 'wide', 1000000000, 1e13, 3e15, 9e15
 local function upTo(max)
   return function(text)
@@ -120,7 +121,8 @@ local function refusedIn(counter, except)
   return found
 end
 
--- States: unknown, live, marked; closed by another or finished by itself: remembered for repeated and late calls, and for audits.
+-- States: unknown, live, marked; closed by another or finished by itself: remembered for repeated and late calls, and
+-- for audits.
 local function accountOf(id)
   if accounts[id] == nil then
     local text = id == given.account and meta[6] or redisCall('HGET', KEYS[1], id) or '0 unknown 0 0 0 '
@@ -230,7 +232,8 @@ local function sweep()
   accounts, meta[6] = {}, nil
 end
 
--- An account ends: its escrow is free, and its risk is spend if PostgreSQL has charged it. An unknown one is known from now on.
+-- An account ends: its escrow is free, and its risk is spend if PostgreSQL has charged it. An unknown one is known from
+-- now on.
 local function close(id, isCharged, state)
   local account = accountOf(id)
   if account.lease == 0 and account.state ~= 'unknown' then return end
@@ -280,7 +283,8 @@ local function untilUsed(rate, kind, most)
   local current, before = rate.current[kind], rate.before[kind]
   return (current > most and MINUTE + from(current, most) or from(before, most - current)) - now % MINUTE
 end
--- The rate of a limit that keeps a request waiting longest. Clients ignore waits of more than a minute, and a limit of 0 never has room.
+-- The rate of a limit that keeps a request waiting longest. Clients ignore waits of more than a minute, and a limit of
+-- 0 never has room.
 local function waitOf(limit, tokens, index)
   local rate, longest = rateOf(limit.id), nil
   local function consider(kind, wait)
@@ -366,7 +370,8 @@ local function obstacle(lines)
   local absent, isOver = {}, false
   for i, line in ipairs(lines) do
     if not line.counter.spent and (line.isAsked or line.spend ~= ZERO) then absent[#absent + 1] = i - 1 end
-    -- Growth is in the window of its hold. A scope without a limit has one window, its whole life, which may begin a moment ahead of this clock.
+    -- Growth is in the window of its hold. A scope without a limit has one window, its whole life, which may begin a
+    -- moment ahead of this clock.
     if line.admits and line.limit and not isOver then
       local first, last = windowOf(line.counter)
       isOver = now < first or last <= now
@@ -436,7 +441,8 @@ local function liveAccounts()
   end
   return live
 end
--- Escrow ahead of requests: a sixteenth of what is left, divided among the live accounts, and none where anybody is refused.
+-- Escrow ahead of requests: a sixteenth of what is left, divided among the live accounts, and none where anybody is
+-- refused.
 local function grantAhead(lines)
   local share
   for _, line in ipairs(lines) do
@@ -561,7 +567,8 @@ function operations.loaded()
   return { counters = names, next = next }
 end
 
--- Adds to the sums what an account has told and PostgreSQL has not booked, by the row that was read before them. Whether it has moved since.
+-- Adds to the sums what an account has told and PostgreSQL has not booked, by the row that was read before them.
+-- Whether it has moved since.
 local function auditAccount(account, row, expected)
   local isOver, isMoved = account.lease == 0, false
   for name, figure in pairs(account.figures) do

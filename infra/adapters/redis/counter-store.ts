@@ -7,11 +7,15 @@ import script from './account.json' with { type: 'json' };
 import { fromCall, fromSum, fromText, nameOf, toText } from './account-text.ts';
 
 /**
- * Runs the script atomically on the server of `key`. Returns its reply. Throws when the server is away or its reply is lost.
+ * Runs the script atomically on the server of `key`. Returns its reply. Throws when the server is away or its reply is
+ * lost.
  */
 export type Evaluate = (script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>;
 
-/** Sends a script's text only where the server does not know it by its hash, for example after a restart: nothing was done then. */
+/**
+ * Sends a script's text only where the server does not know it by its hash, for example after a restart: nothing was
+ * done then.
+ */
 export function createEvaluate(
   call: (command: 'eval' | 'evalsha', script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>,
 ): Evaluate {
@@ -35,7 +39,10 @@ export interface RedisAccountsDependencies {
   readonly share?: MemoryShare | undefined;
 }
 
-/** Every method is one evaluation of the script. Throws when the server is away, its reply is lost, or its layout is another version's. */
+/**
+ * Every method is one evaluation of the script. Throws when the server is away, its reply is lost, or its layout is
+ * another version's.
+ */
 export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccountsDependencies): CounterStore {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
@@ -71,7 +78,10 @@ export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccou
     },
     audit: (epoch, sums, rows, deadline) =>
       run<AuditReport | StaleStore>('audit', {
-        ...{ epoch, sums: sums.map(fromSum), rows: Object.fromEntries(rows), deadline: Math.floor(deadline) },
+        epoch,
+        sums: sums.map(fromSum),
+        rows: Object.fromEntries(rows),
+        deadline: Math.floor(deadline),
       }),
     async begin(epoch) {
       return (await run<{ epoch: number }>('begin', { epoch })).epoch;

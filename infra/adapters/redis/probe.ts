@@ -49,7 +49,10 @@ function evicts(store: string, policy: string): StoreHealth {
   return { ok: false, reason: 'StoreEvicts', message };
 }
 
-/** The eviction policy; undefined where it may not be read, as with most hosted services: the docs say what to check there. */
+/**
+ * The eviction policy; undefined where it may not be read, as with most hosted services: the docs say what to check
+ * there.
+ */
 async function evictionPolicy(read: () => Promise<unknown>): Promise<string | undefined> {
   try {
     const reply = await read();

@@ -1,4 +1,5 @@
-// The replies that a Redis may send, checked before the client library reads them: to what was asked, of a bounded size, in the shapes that we ask for.
+// The replies that a Redis may send, checked before the client library reads them: to what was asked, of a bounded
+// size, in the shapes that we ask for.
 import { AnswerRefused } from '../backends/reply-memory.ts';
 
 const MIB = 1024 * 1024;
@@ -6,7 +7,10 @@ const MIB = 1024 * 1024;
 export const MAX_REPLY = MIB;
 /** A reply to a gateway, whose store is its own: an account of very many counters is the largest. */
 export const MAX_OWN_REPLY = 64 * MIB;
-/** All replies before a connection is ready: how the server is, which the library asks again while the server is loading. */
+/**
+ * All replies before a connection is ready: how the server is, which the library asks again while the server is
+ * loading.
+ */
 const MAX_HANDSHAKE = 64 * 1024;
 /** A status or an error. */
 const MAX_LINE = 16 * 1024;
@@ -37,11 +41,21 @@ interface Reading {
   awaited: number;
 }
 
-/** `asked`: a command was sent. `ready`: the server may be asked for other things than how it is. `read` throws AnswerRefused at what may not pass. RESP2: simple texts, errors, numbers, texts, and one level of lists. */
+/**
+ * `asked`: a command was sent. `ready`: the server may be asked for other things than how it is. `read` throws
+ * AnswerRefused at what may not pass. RESP2: simple texts, errors, numbers, texts, and one level of lists.
+ */
 export function createReplyGuard(maxReply: number) {
   const state: Reading = {
-    ...{ text: 0, kind: 0, line: '', isEnding: false, elements: 0, awaited: 0 },
-    ...{ bytes: 0, max: MAX_HANDSHAKE, isReady: false },
+    text: 0,
+    kind: 0,
+    line: '',
+    isEnding: false,
+    elements: 0,
+    awaited: 0,
+    bytes: 0,
+    max: MAX_HANDSHAKE,
+    isReady: false,
   };
   return {
     asked: (): void => {

@@ -22,15 +22,19 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-/** The timeout of commands and of the socket. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
+/**
+ * The timeout of commands and of the socket. Clients wait less (core/ledger/timeout.ts), and a later answer still
+ * counts.
+ */
 const ANSWER_TIMEOUT = 1700;
 const CONNECT_TIMEOUT = 1000;
 /** The pause between attempts to connect. */
 const RECONNECT_AFTER = 250;
 
 /**
- * Connects immediately, so the first request finds an open connection. A call is sent or refused, never queued and never sent
- * twice: the caller repeats it (ports/store.ts). The library is imported only here: a memory store does not pay for it.
+ * Connects immediately, so the first request finds an open connection. A call is sent or refused, never queued and
+ * never sent twice: the caller repeats it (ports/store.ts). The library is imported only here: a memory store does not
+ * pay for it.
  */
 export function openRedis(address: RedisAddress, deps: StoreDependencies): RedisConnection {
   const opening = connect(address, deps);
@@ -68,7 +72,8 @@ async function connect(address: RedisAddress, { log, share }: StoreDependencies)
     Connector: createConnector(library.AbstractConnector, { maxReply, refuse }),
     commandTimeout: ANSWER_TIMEOUT,
     socketTimeout: ANSWER_TIMEOUT,
-    // Work of a share is asked once in a while, and tries again then: a server that hangs up would be dialled all the time.
+    // Work of a share is asked once in a while, and tries again then: a server that hangs up would be dialled all the
+    // time.
     retryStrategy: share === undefined ? () => RECONNECT_AFTER : null,
     // A primary became a replica: the name may resolve to the new primary.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
@@ -109,8 +114,15 @@ type Options = Omit<RedisOptions, 'replyMapping'>;
 /** Options of every connection. With `lazyConnect`, `connect()` reports the outcome. */
 export function optionsOf({ host, port, password, tls }: RedisAddress): Options {
   return {
-    ...{ host, port, protocol: 2, lazyConnect: true, connectTimeout: CONNECT_TIMEOUT, disconnectTimeout: 100 },
-    ...{ enableOfflineQueue: false, autoResendUnfulfilledCommands: false, keepAlive: 10_000 },
+    host,
+    port,
+    protocol: 2,
+    lazyConnect: true,
+    connectTimeout: CONNECT_TIMEOUT,
+    disconnectTimeout: 100,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    keepAlive: 10_000,
     ...(password === '' ? {} : { password }),
     ...(tls ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
   };

@@ -5,7 +5,10 @@ const MAX_DELAY = 10;
 /** Characters that wait at most. */
 const MAX_WAITING = 64 * 1024;
 
-/** `write` must have written when it returns, as files, pipes and terminals do here: a write each would cost more than most requests. */
+/**
+ * `write` must have written when it returns, as files, pipes and terminals do here: a write each would cost more than
+ * most requests.
+ */
 export function createLines(write: (text: string) => void) {
   let waiting = '';
   const flush = () => {

@@ -15,7 +15,10 @@ interface LogOptions {
   readonly clock?: Clock;
 }
 
-/** The line is `{"time","level","message",…fields}`. Text that looks like a key value or a bearer token is redacted, wherever it stands. */
+/**
+ * The line is `{"time","level","message",…fields}`. Text that looks like a key value or a bearer token is redacted,
+ * wherever it stands.
+ */
 export function createLog({ write, fields: always = {}, level: lowest = 'info', clock = Date }: LogOptions): Log {
   const timeOf = createTimes();
   const at = (level: LogLevel): Log[LogLevel] => {
@@ -43,7 +46,10 @@ function createTimes(): (millis: number) => string {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Most lines are written by JSON itself, and are seen to hold no secret: JSON escapes nothing that `SUSPICIOUS` looks for. */
+/**
+ * Most lines are written by JSON itself, and are seen to hold no secret: JSON escapes nothing that `SUSPICIOUS` looks
+ * for.
+ */
 function toLine(head: Fields, fields: Fields): string | undefined {
   for (const name in head) if (name in fields) return undefined;
   if (!isPlain(head) || !isPlain(fields)) return undefined;
@@ -65,7 +71,10 @@ function isPlain(fields: object, isMember = false): boolean {
   return true;
 }
 
-/** Key values of ours and of most providers (`sk-…`, `sk-proj-…`), whatever follows `Bearer`, and passwords in addresses. */
+/**
+ * Key values of ours and of most providers (`sk-…`, `sk-proj-…`), whatever follows `Bearer`, and passwords in
+ * addresses.
+ */
 export function redact(text: string): string {
   if (!SUSPICIOUS.test(text)) return text;
   return text
@@ -80,7 +89,10 @@ const SUSPICIOUS = /sk-|[bB][eE][aA][rR][eE][rR]|:\/\//;
 /** A getter that makes new objects for ever ends at this depth. */
 const MAX_DEPTH = 12;
 
-/** The same as JSON can say it, without secrets: errors with their causes, exact big integers, cycles named instead of followed. */
+/**
+ * The same as JSON can say it, without secrets: errors with their causes, exact big integers, cycles named instead of
+ * followed.
+ */
 function toPlain(value: unknown, above: ReadonlyArray<object> = []): unknown {
   if (typeof value === 'string') return redact(value);
   if (typeof value === 'bigint') return value.toString();

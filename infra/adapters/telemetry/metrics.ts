@@ -26,7 +26,10 @@ interface Family<T> {
 
 const NO_LABELS: Labels = {};
 
-/** Labels that Prometheus and its operator give to every target; of a metric's own they would become `exported_instance` and so on. */
+/**
+ * Labels that Prometheus and its operator give to every target; of a metric's own they would become `exported_instance`
+ * and so on.
+ */
 const OF_TARGETS = new Set(['job', 'instance', 'namespace', 'service', 'pod', 'container', 'endpoint', 'node']);
 
 /** One name is one kind of metric; using it as another throws. */

@@ -26,7 +26,9 @@ export function joinBody(parts: Parts, length = lengthOf(parts)): Buffer<ArrayBu
   return body;
 }
 
-/** The parts in pieces, none of which is kept when it was taken. Texts, which are short, go together with what follows. */
+/**
+ * The parts in pieces, none of which is kept when it was taken. Texts, which are short, go together with what follows.
+ */
 export function* piecesOf(parts: Parts): Generator<Uint8Array> {
   const left = [...parts];
   let texts = '';

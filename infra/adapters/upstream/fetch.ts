@@ -76,7 +76,10 @@ function toRequest(url: string, init: RequestInit): Request {
 const UNREACHED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ERR_(TLS|SSL)_.*|UND_ERR_CONNECT.*)$|CERT|VERIFY/;
 
-/** Whether the platform tells that there was no connection. Workers do not: what fails there may have been read (port: `Breach`). */
+/**
+ * Whether the platform tells that there was no connection. Workers do not: what fails there may have been read (port:
+ * `Breach`).
+ */
 function isUnreached(error: unknown): boolean {
   const { cause } = error as { readonly cause?: { readonly code?: unknown } };
   return typeof cause?.code === 'string' && UNREACHED.test(cause.code);

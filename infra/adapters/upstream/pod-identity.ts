@@ -1,4 +1,5 @@
-// Short-lived credentials of the Pod itself: a role of AWS for its service account (IRSA), and Google's Workload Identity.
+// Short-lived credentials of the Pod itself: a role of AWS for its service account (IRSA), and Google's Workload
+// Identity.
 import { readFile } from 'node:fs/promises';
 import type { PodIdentity } from './signed.ts';
 
@@ -25,10 +26,14 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
       const response = await fetch(`https://sts.${region}.amazonaws.com/`, {
         method: 'POST',
         body: new URLSearchParams({
-          ...{ Action: 'AssumeRoleWithWebIdentity', Version: '2011-06-15', RoleArn: role.arn },
-          ...{ RoleSessionName: 'gateway-operator', WebIdentityToken: (await readFile(role.tokenFile, 'utf8')).trim() },
+          Action: 'AssumeRoleWithWebIdentity',
+          Version: '2011-06-15',
+          RoleArn: role.arn,
+          RoleSessionName: 'gateway-operator',
+          WebIdentityToken: (await readFile(role.tokenFile, 'utf8')).trim(),
         }),
-        ...{ redirect: 'error', signal },
+        redirect: 'error',
+        signal,
       });
       if (!response.ok) throw new Error(`AWS gave no keys for the Pod's role: ${response.status}`);
       return keysIn(await response.text());

@@ -1,4 +1,5 @@
-// The answer of an upstream, read from one connection: undici delivers pieces as they arrive, the reader takes them from a queue. Providers that compress unasked are decoded.
+// The answer of an upstream, read from one connection: undici delivers pieces as they arrive, the reader takes them
+// from a queue. Providers that compress unasked are decoded.
 import { pipeline, Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
@@ -20,7 +21,9 @@ export interface Route {
   readonly path: string;
 }
 
-/** Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply. */
+/**
+ * Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply.
+ */
 export function ask({ pool, path }: Route, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
   const { timeouts, signal } = request;
   if (signal.aborted) return Promise.reject(unsent());
@@ -39,7 +42,10 @@ function bodyOf({ headers, body }: UpstreamRequest): Pick<Dispatcher.DispatchOpt
   return { headers: { ...headers, 'content-length': `${length}` }, body: pieces };
 }
 
-/** The handler of one request: undici's events in, the port's promises out. A class, because one is made per request and methods are shared. */
+/**
+ * The handler of one request: undici's events in, the port's promises out. A class, because one is made per request and
+ * methods are shared.
+ */
 class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8Array, undefined> {
   readonly response = Promise.withResolvers<UpstreamResponse>();
   readonly #signal: UpstreamRequest['signal'];
@@ -226,7 +232,9 @@ export function toBroken(error: unknown, isReached: boolean): Error {
 const isOurs = (error: unknown): error is Error =>
   (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) && !('code' in error);
 
-/** The first bytes of the response are not HTTP: who wrote them took no request. undici's error has no code for this. */
+/**
+ * The first bytes of the response are not HTTP: who wrote them took no request. undici's error has no code for this.
+ */
 const isOtherProtocol = ({ name, message }: Error): boolean =>
   name === 'HTTPParserError' && message.includes('Expected HTTP/');
 

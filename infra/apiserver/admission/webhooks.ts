@@ -51,7 +51,10 @@ export type Webhook = {
 
 export type WebhookKind = 'mutating' | 'validating';
 
-/** The webhooks of a kind in calling order: configurations by name, then as listed. Compiled once per stored configuration. */
+/**
+ * The webhooks of a kind in calling order: configurations by name, then as listed. Compiled once per stored
+ * configuration.
+ */
 export function createWebhooks(store: Pick<Store, 'list'>): (kind: WebhookKind) => readonly Webhook[] {
   const compiled = new WeakMap<KubeObject, readonly Webhook[]>();
   return (kind) =>
@@ -75,7 +78,9 @@ function toWebhooks(configuration: KubeObject): Webhook[] {
   });
 }
 
-/** Whether rules and selectors concern the attributes. Webhook configurations themselves never pass through webhooks. */
+/**
+ * Whether rules and selectors concern the attributes. Webhook configurations themselves never pass through webhooks.
+ */
 export function matches(webhook: Webhook, attributes: AdmissionAttributes, store: Pick<Store, 'get'>): boolean {
   const { resource } = attributes.request;
   if (resource.group === 'admissionregistration.k8s.io') return false;
@@ -107,7 +112,8 @@ function listed(values: readonly string[] | undefined, wanted: string): boolean 
   return values !== undefined && (values.includes('*') || values.includes(wanted));
 }
 
-// A pattern is `plural`, `plural/subresource`, or either part as a star; without a slash it means objects, not subresources.
+// A pattern is `plural`, `plural/subresource`, or either part as a star; without a slash it means objects, not
+// subresources.
 function resourceFits(pattern: string, { plural }: Resource, subresource: string | undefined): boolean {
   const [wanted, wantedSub] = pattern.split('/');
   if (wanted !== '*' && wanted !== plural) return false;

@@ -2,7 +2,10 @@
 import { applyPatch } from 'rfc6902';
 import { isObject, type JsonObject, setMember } from '../schema/json.ts';
 
-/** A patch that cannot be applied: the message is for the client (400 for its form, 422 where the document does not fit). */
+/**
+ * A patch that cannot be applied: the message is for the client (400 for its form, 422 where the document does not
+ * fit).
+ */
 export class PatchError extends Error {
   readonly code: 400 | 422;
   constructor(code: 400 | 422, message: string) {

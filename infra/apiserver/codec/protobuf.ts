@@ -1,4 +1,5 @@
-// Protobuf bodies (`application/vnd.kubernetes.protobuf`): kubectl sends core kinds so, e.g. in `kubectl create secret`.
+// Protobuf bodies (`application/vnd.kubernetes.protobuf`): kubectl sends core kinds so, e.g. in `kubectl create
+// secret`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf, { type Field, type Type } from 'protobufjs/light.js';
@@ -13,7 +14,10 @@ const messages = protobuf.Root.fromJSON(
   JSON.parse(readFileSync(join(import.meta.dirname, 'core-messages.json'), 'utf8')),
 );
 
-/** Decodes the magic number, then a `runtime.Unknown` with the object in it. The object has its apiVersion and kind first, as in JSON. */
+/**
+ * Decodes the magic number, then a `runtime.Unknown` with the object in it. The object has its apiVersion and kind
+ * first, as in JSON.
+ */
 export function decodeProtobuf(bytes: Uint8Array): JsonObject {
   if (magic.some((byte, i) => bytes[i] !== byte)) {
     throw new ProtobufError('the body does not begin with the magic number of Kubernetes protobuf');

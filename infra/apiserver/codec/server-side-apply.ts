@@ -17,8 +17,8 @@ export type Apply = {
 };
 
 /**
- * Fields as `fieldsV1` writes them: `f:name` a member, `k:{"name":"a"}` an element of a list by its keys, `v:"x"` a value of a
- * set; nothing below where a value is applied as a whole.
+ * Fields as `fieldsV1` writes them: `f:name` a member, `k:{"name":"a"}` an element of a list by its keys, `v:"x"` a
+ * value of a set; nothing below where a value is applied as a whole.
  */
 type Fields = { readonly [element: string]: Fields };
 type Entry = {
@@ -29,9 +29,9 @@ type Entry = {
 };
 
 /**
- * The live object with the configuration merged in. Fields that the manager applied last and leaves out now go, unless another
- * manager applies them too. `metadata.managedFields` remembers what each manager applied and no apply has changed since; other
- * writes are not tracked.
+ * The live object with the configuration merged in. Fields that the manager applied last and leaves out now go, unless
+ * another manager applies them too. `metadata.managedFields` remembers what each manager applied and no apply has
+ * changed since; other writes are not tracked.
  */
 export function serverSideApply({ live, applied, manager, schema, time, subresource }: Apply): JsonObject {
   const { managedFields = [], ...base } = isObject(live?.metadata) ? live.metadata : {};
@@ -118,7 +118,10 @@ function mergeElements(node: Node): unknown[] {
   });
 }
 
-/** The applied order holds among its elements; the others keep their place among their neighbours, as structured-merge-diff does it. */
+/**
+ * The applied order holds among its elements; the others keep their place among their neighbours, as
+ * structured-merge-diff does it.
+ */
 function inAppliedOrder(live: readonly string[], applied: readonly string[]): string[] {
   const next = applied.filter((element) => live.includes(element));
   const order: string[] = [];
@@ -164,7 +167,10 @@ function valueAt(value: unknown, element: string, schema: Schema | undefined): u
   return value.find((item) => elementKey(item, schema) === element);
 }
 
-/** The way a value is merged: by members, by elements, or as a whole. Where the schema does not say, objects are merged and lists replaced. */
+/**
+ * The way a value is merged: by members, by elements, or as a whole. Where the schema does not say, objects are merged
+ * and lists replaced.
+ */
 function shapeOf(schema: Schema | undefined, value: unknown): 'map' | 'list' | 'leaf' {
   const listType = schema?.['x-kubernetes-list-type'];
   if (Array.isArray(value)) return listType === 'map' || listType === 'set' ? 'list' : 'leaf';

@@ -7,8 +7,10 @@ const deletePrimitives = '$deleteFromPrimitiveList/';
 
 /**
  * A copy of the target with the patch merged in: lists with a merge key by that key, lists of primitives with strategy
- * `merge` as sets, all else as a merge patch; with the directives `$patch`, `$retainKeys` and `$deleteFromPrimitiveList`.
- * Elements stay in their order and new ones come last, whatever `$setElementOrder` says. `schema` is the kind's (`coreSchema`). Throws `PatchError` for a patch that contradicts it.
+ * `merge` as sets, all else as a merge patch; with the directives `$patch`, `$retainKeys` and
+ * `$deleteFromPrimitiveList`.
+ * Elements stay in their order and new ones come last, whatever `$setElementOrder` says. `schema` is the kind's
+ * (`coreSchema`). Throws `PatchError` for a patch that contradicts it.
  */
 export function strategicMerge(schema: Schema | undefined, target: JsonObject, patch: JsonObject): JsonObject {
   const directive = patch.$patch;

@@ -102,7 +102,10 @@ function cell(value: unknown, type: string, now: Date): string | number | boolea
   return type === 'integer' ? Math.trunc(value) : value;
 }
 
-/** `duration.HumanDuration` of Kubernetes: two units at most, coarser the older. A time that is absent or cannot be read is `unreadable`. */
+/**
+ * `duration.HumanDuration` of Kubernetes: two units at most, coarser the older. A time that is absent or cannot be read
+ * is `unreadable`.
+ */
 export function age(timestamp: unknown, now: Date, unreadable = '<unknown>'): string {
   const then = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN;
   return Number.isNaN(then) ? unreadable : humanDuration(now.getTime() - then);

@@ -11,8 +11,8 @@ import { type Add, type Controller, createController } from './work-queue.ts';
 const as = 'generic-garbage-collector';
 
 /**
- * Deletes objects whose owners are all gone (or wait for them, in foreground deletion), removes references to lost owners
- * from objects that have others, and releases owners that wait for their dependents or orphan them.
+ * Deletes objects whose owners are all gone (or wait for them, in foreground deletion), removes references to lost
+ * owners from objects that have others, and releases owners that wait for their dependents or orphan them.
  */
 export function createGarbageCollector(deps: Deps): Controller {
   const { store, registry } = deps;

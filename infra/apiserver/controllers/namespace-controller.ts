@@ -12,7 +12,10 @@ import { type Add, type Controller, createController } from './work-queue.ts';
 const as = 'namespace-controller';
 const stored = '/namespaces';
 
-/** `kubectl delete -f` deletes a file's namespace first: the real server's controllers leave it this long to delete the rest. */
+/**
+ * `kubectl delete -f` deletes a file's namespace first: the real server's controllers leave it this long to delete the
+ * rest.
+ */
 const grace = 1500;
 
 /** Gives every namespace its `default` service account; empties one that is being deleted, then lets it go. */

@@ -14,7 +14,10 @@ type Working = {
   work(key: Key, add: Add): Promise<void>;
 };
 
-/** Follows the store: `concerned` names the objects that an event concerns. At the start every object that is there counts as added. */
+/**
+ * Follows the store: `concerned` names the objects that an event concerns. At the start every object that is there
+ * counts as added.
+ */
 export function createController(
   { store, log }: Pick<Deps, 'store' | 'log'>,
   { concerned, ...working }: Working & { concerned(event: StoredEvent): readonly Key[] },

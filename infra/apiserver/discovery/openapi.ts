@@ -6,7 +6,10 @@ import type { JsonObject } from '../schema/json.ts';
 
 export type OpenApi = ReturnType<typeof createOpenApi>;
 
-/** The documents of `/openapi/v3` by their paths, `api/v1` or `apis/GROUP/VERSION`; made again only when the set of resources changed. */
+/**
+ * The documents of `/openapi/v3` by their paths, `api/v1` or `apis/GROUP/VERSION`; made again only when the set of
+ * resources changed.
+ */
 export function createOpenApi(all: () => readonly Resource[]) {
   let madeFor: readonly Resource[] | undefined;
   let documents: ReturnType<typeof documentsOf> = new Map();
@@ -53,8 +56,8 @@ function objectPath(resource: Resource): string {
 }
 
 /**
- * kubectl looks at the PATCH of a kind alone: the parameter `fieldValidation` says that the server validates fields, and
- * `kubectl apply` sends the strategic merge patch where it is offered. Custom kinds have no patch strategies.
+ * kubectl looks at the PATCH of a kind alone: the parameter `fieldValidation` says that the server validates fields,
+ * and `kubectl apply` sends the strategic merge patch where it is offered. Custom kinds have no patch strategies.
  */
 function patchOperation({ group, version, kind, custom }: Resource): JsonObject {
   const types = ['application/apply-patch+yaml', 'application/json-patch+json', 'application/merge-patch+json'];
@@ -85,7 +88,10 @@ function customDefinition({ group, version, kind, schema }: Resource): JsonObjec
   };
 }
 
-/** The one form in which kubectl reads `/openapi/v2`. kubectl asks with an @ before v1.0, which no Content-Type may contain. */
+/**
+ * The one form in which kubectl reads `/openapi/v2`. kubectl asks with an @ before v1.0, which no Content-Type may
+ * contain.
+ */
 export const openApiV2Type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 /**

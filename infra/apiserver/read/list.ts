@@ -16,7 +16,10 @@ export function get({ store }: Deps, { resource, namespace, name = '' }: ApiRequ
 /** Where the next page begins: after `after`; `at` is the revision of the first page. */
 type Continue = { readonly at: number; readonly after: string };
 
-/** Pages show the objects at the time of their request. All have the first one's resourceVersion, so that a watch from it misses nothing. */
+/**
+ * Pages show the objects at the time of their request. All have the first one's resourceVersion, so that a watch from
+ * it misses nothing.
+ */
 export function list({ store }: Deps, request: ApiRequest): Outcome<Page> {
   const { resource, namespace, query } = request;
   const selection = selectionOf(resource, query);

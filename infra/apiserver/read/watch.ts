@@ -18,7 +18,10 @@ export type Watch = (send: (event: WatchEvent) => void, end: () => void) => () =
 
 const bookmarkEvery = 60_000;
 
-/** A watch of one kind: from now, or from a resourceVersion on, also over a restart of the server; too old is 410 in the stream. */
+/**
+ * A watch of one kind: from now, or from a resourceVersion on, also over a restart of the server; too old is 410 in the
+ * stream.
+ */
 export function watch(deps: Deps, request: ApiRequest, form: Representation): Outcome<Watch> {
   const selection = selectionOf(request.resource, request.query);
   if (isApiError(selection)) return selection;

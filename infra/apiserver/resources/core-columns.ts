@@ -1,4 +1,5 @@
-// Columns of `kubectl get` for core kinds, as the real server's tables have them. A kind that is not here shows its name and age.
+// Columns of `kubectl get` for core kinds, as the real server's tables have them. A kind that is not here shows its
+// name and age.
 import { age, type Column, defaultColumns } from '../codec/table.ts';
 import { isObject, type JsonObject, member } from '../schema/json.ts';
 

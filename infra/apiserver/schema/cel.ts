@@ -9,8 +9,8 @@ export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unkno
 export class CelError extends Error {}
 
 /**
- * Compiles an expression of a rule or of a webhook's condition, over values that `toCel` or `toCelBy` made. Throws `CelError`
- * for bad syntax, and for functions and variables that are not there, naming them.
+ * Compiles an expression of a rule or of a webhook's condition, over values that `toCel` or `toCelBy` made. Throws
+ * `CelError` for bad syntax, and for functions and variables that are not there, naming them.
  */
 export function compileCel(expression: string, place: keyof typeof environments): CelProgram {
   const program = attempt(() => environments[place].parse(expression), 'compile');
@@ -40,10 +40,10 @@ function createEnvironment(variables: readonly string[]): Environment {
 }
 
 /**
- * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; the values of its `optional.value()` cannot be
- * compared (its overloads overlap for `optional<dyn>`), those of ours can. Kubernetes' own libraries (`quantity`, `semver`,
- * `ip`, `cidr`, `url`, `sets`, `format`, lists, `find`) are not here: a rule that uses one does not compile, and the message
- * names it.
+ * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; the values of its `optional.value()`
+ * cannot be compared (its overloads overlap for `optional<dyn>`), those of ours can. Kubernetes' own libraries
+ * (`quantity`, `semver`, `ip`, `cidr`, `url`, `sets`, `format`, lists, `find`) are not here: a rule that uses one does
+ * not compile, and the message names it.
  */
 const replaced: ReadonlyMap<string, string> = new Map([
   ['matches', 'matchesRE2'],

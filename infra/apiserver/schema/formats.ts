@@ -21,7 +21,10 @@ function isDay(text: string): boolean {
 
 const compiled = new Map<string, RE2JS>();
 
-/** A pattern of a CRD or a CEL `matches`, read as Go reads it (RE2). Throws an error with Go's words for one that cannot be read. */
+/**
+ * A pattern of a CRD or a CEL `matches`, read as Go reads it (RE2). Throws an error with Go's words for one that cannot
+ * be read.
+ */
 export function goPattern(pattern: string): RE2JS {
   const expression = compiled.get(pattern) ?? RE2JS.compile(pattern);
   compiled.set(pattern, expression);

@@ -27,7 +27,10 @@ function duplicatesHere(list: readonly unknown[], schema: Schema, path: string):
   });
 }
 
-/** The identity of an element as `fieldsV1` writes it: of a list of type `map` its keys (defaults filled in), of a set its value. */
+/**
+ * The identity of an element as `fieldsV1` writes it: of a list of type `map` its keys (defaults filled in), of a set
+ * its value.
+ */
 export function elementKey(item: unknown, schema: Schema | undefined): string {
   if (schema?.['x-kubernetes-list-type'] !== 'map') return `v:${goJson(item)}`;
   return `k:${goJson(keysOf(item, schema))}`;

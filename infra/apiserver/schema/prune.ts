@@ -4,7 +4,10 @@ import { objectMeta } from './core-schemas.ts';
 import { isObject, type JsonObject, setMember } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
-/** A copy without unknown fields, and their paths in order, as strict decoding words them (`spec.models[0].foo`). `apiVersion`, `kind` and `metadata` are known, whatever the schema says. */
+/**
+ * A copy without unknown fields, and their paths in order, as strict decoding words them (`spec.models[0].foo`).
+ * `apiVersion`, `kind` and `metadata` are known, whatever the schema says.
+ */
 export function prune(schema: Schema, object: JsonObject): { object: JsonObject; unknown: string[] } {
   const unknown: string[] = [];
   const root = { ...schema, properties: { ...schema.properties, apiVersion: {}, kind: {}, metadata: objectMeta } };

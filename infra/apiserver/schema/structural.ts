@@ -13,7 +13,10 @@ type Validation = { readonly causes: readonly Cause[]; readonly warnings: readon
 /** The work of a schema on a pruned object: defaults, then validation. No function changes its argument. */
 export type Structural = ReturnType<typeof createStructural>;
 
-/** Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the place of a rule or a pattern that does not compile. */
+/**
+ * Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the place of a rule or a pattern that does not
+ * compile.
+ */
 export function createStructural(schema: Schema) {
   const rules = createRules(schema);
   return {

@@ -58,7 +58,10 @@ async function serve(serving: Serving, { message, response, stopping }: Exchange
   else writeResponse(response, answer, warnings);
 }
 
-/** The error as clients see it; the log has the rest. A stack overflow is the request's fault: nothing else here is that deep. */
+/**
+ * The error as clients see it; the log has the rest. A stack overflow is the request's fault: nothing else here is that
+ * deep.
+ */
 function unexpected(error: Error): ApiError {
   const { message, cause } = error;
   if (error instanceof RangeError) return badRequest('the object is nested too deeply, or contains itself');

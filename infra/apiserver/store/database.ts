@@ -17,9 +17,9 @@ export type Database = ReturnType<typeof openDatabase>;
 
 /**
  * One process at a time (exclusive locking): the lock goes with the process, however it ends. A write-ahead log with
- * `synchronous = normal` hands every commit to the operating system before it returns, so that `kill -9` loses nothing; only a
- * power cut may lose the last moments, never half of a change. `full` would guard against that too, at a disk flush per
- * write, during which this process could serve no request.
+ * `synchronous = normal` hands every commit to the operating system before it returns, so that `kill -9` loses nothing;
+ * only a power cut may lose the last moments, never half of a change. `full` would guard against that too, at a disk
+ * flush per write, during which this process could serve no request.
  */
 const settings = `
 pragma locking_mode = exclusive;

@@ -67,7 +67,10 @@ export function createStore({ file, historyLength = 10_000, log }: StoreOptions)
     since: (from: number) => (from < compacted ? undefined : database?.since(from)),
     /** The log has no change up to this revision any more. */
     compactedRevision: () => compacted,
-    /** Writes a change, done when this returns, listeners included. Throws where the file cannot be written; then nothing has changed. */
+    /**
+     * Writes a change, done when this returns, listeners included. Throws where the file cannot be written; then
+     * nothing has changed.
+     */
     write(change: Change) {
       if (database === undefined) throw new Error('the API server is stopped');
       const event = toEvent(change, cache.get(change), revision + 1);

@@ -11,7 +11,10 @@ import { prune } from '../schema/prune.ts';
 import type { Schema } from '../schema/schema.ts';
 import { violations } from '../schema/violations.ts';
 
-/** The typed object: of the right kind and types, unknown fields dropped (and rejected or warned about), defaults filled in. */
+/**
+ * The typed object: of the right kind and types, unknown fields dropped (and rejected or warned about), defaults filled
+ * in.
+ */
 export function decodeObject(
   resource: Resource,
   body: JsonObject,

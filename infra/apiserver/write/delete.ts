@@ -33,7 +33,10 @@ const protectedNamespaces: ReadonlySet<string> = new Set(['default', 'kube-syste
 export const foregroundFinalizer = 'foregroundDeletion';
 export const orphanFinalizer = 'orphan';
 
-/** Deletes, or marks as being deleted what finalizers (or a namespace's content) still hold. Repeating it changes nothing. */
+/**
+ * Deletes, or marks as being deleted what finalizers (or a namespace's content) still hold. Repeating it changes
+ * nothing.
+ */
 export async function deleteObject(deps: Deps, request: ApiRequest, options: DeleteOptions): Promise<Outcome<Deleted>> {
   const { resource, namespace, name = '' } = request;
   const key = keyOf(resource, namespace, name);
@@ -74,7 +77,10 @@ export async function deleteCollection(deps: Deps, asked: ApiRequest): Promise<O
   return { objects, metadata: { resourceVersion: String(deps.store.revision()) } };
 }
 
-/** The DeleteOptions of the body or, as curl users write them, of the query; a dry run that the body asks for is one of the request. */
+/**
+ * The DeleteOptions of the body or, as curl users write them, of the query; a dry run that the body asks for is one of
+ * the request.
+ */
 export function readDeletion(
   request: ApiRequest,
 ): Outcome<{ readonly request: ApiRequest; readonly options: DeleteOptions }> {

@@ -73,7 +73,10 @@ function parsed({ body }: ApiRequest): Outcome<{ readonly value: unknown }> {
   }
 }
 
-/** Server-side apply: creates an absent object, else merges the configuration into the present one. Conflicts are always forced. */
+/**
+ * Server-side apply: creates an absent object, else merges the configuration into the present one. Conflicts are always
+ * forced.
+ */
 async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>> {
   const { resource, query, subresource, name = '' } = request;
   const manager = query.get('fieldManager');
@@ -125,7 +128,10 @@ function appliedBody(request: ApiRequest): Outcome<JsonObject> {
   return { ...writable(request, value), metadata: { ...metadata, name: metadata.name ?? name, ...place } };
 }
 
-/** The part of a configuration that the request can write: the status has a subresource of its own, which writes nothing else. */
+/**
+ * The part of a configuration that the request can write: the status has a subresource of its own, which writes nothing
+ * else.
+ */
 function writable({ resource, subresource }: ApiRequest, { status, ...rest }: JsonObject): JsonObject {
   const { apiVersion, kind } = rest;
   if (subresource !== 'status') {

@@ -6,7 +6,10 @@ import { sameJson } from '../schema/json.ts';
 
 type Target = Pick<ApiRequest, 'resource' | 'subresource'>;
 
-/** The update with everything put back that belongs to the server, or to the other half of the object. A server-side apply alone writes managedFields. */
+/**
+ * The update with everything put back that belongs to the server, or to the other half of the object. A server-side
+ * apply alone writes managedFields.
+ */
 export function preserveServerFields({ resource, subresource }: Target, old: KubeObject, isApply = false) {
   const managed = (next: KubeObject) => ({ managedFields: (isApply ? next : old).metadata.managedFields });
   if (subresource === 'status') return (next: KubeObject) => withMeta(withStatusOf(resource, old, next), managed(next));

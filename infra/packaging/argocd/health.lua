@@ -1,4 +1,5 @@
--- Health of a GatewayInstance, VirtualKey, User or Team for Argo CD (docs/operations.md, "GitOps"): what its condition Ready says.
+-- Health of a GatewayInstance, VirtualKey, User or Team for Argo CD (docs/operations.md, "GitOps"): what its condition
+-- Ready says.
 local condition
 for _, one in ipairs((obj.status or {}).conditions or {}) do
   if one.type == "Ready" then condition = one end

@@ -5,15 +5,19 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { CACHE_FOLDER, USER } from './config.ts';
 
-/** Without it the hash seed of strings would make each cache another. V8 does not compare this flag when it reads a cache. */
+/**
+ * Without it the hash seed of strings would make each cache another. V8 does not compare this flag when it reads a
+ * cache.
+ */
 const SEED = '--random-seed=1';
 
 /** Milliseconds: a program that does not end without its environment must get required variables. */
 const TIMEOUT = 60_000;
 
 /**
- * Fills the cache of `dist/node` below the folder, and answers the Node.js that can use it: this one. Node.js names the cache after its version, the
- * processor's architecture and features, and the user. Any other process runs without the cache.
+ * Fills the cache of `dist/node` below the folder, and answers the Node.js that can use it: this one. Node.js names the
+ * cache after its version, the processor's architecture and features, and the user. Any other process runs without the
+ * cache.
  */
 export function writeCompileCache(app: string, entries: ReadonlyArray<string>): string {
   const cache = join(app, CACHE_FOLDER);

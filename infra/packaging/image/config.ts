@@ -1,4 +1,5 @@
-// Configuration of the image: the same in the Dockerfile and in the layout that `npm run image` writes. A test compares them.
+// Configuration of the image: the same in the Dockerfile and in the layout that `npm run image` writes. A test compares
+// them.
 import { RELEASE_VERSION } from '../../runtime/config/release.ts';
 
 /** A numeric user, so that `runAsNonRoot` can be checked: the one of distroless images. */

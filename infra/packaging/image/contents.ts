@@ -13,7 +13,10 @@ export interface Contents {
   readonly cacheFor: string;
 }
 
-/** Writes `app` into the folder: all programs of Kubernetes and Knative. The same sources, Node.js and folder give the same bytes. */
+/**
+ * Writes `app` into the folder: all programs of Kubernetes and Knative. The same sources, Node.js and folder give the
+ * same bytes.
+ */
 export async function writeContents(folder: string): Promise<Contents> {
   const app = join(folder, 'app');
   rmSync(app, { recursive: true, force: true });

@@ -76,7 +76,9 @@ export async function writeLayout({ layout, base: baseFolder, contents, name }: 
   const layers = [...base.layers, await writeLayer(layout, contents, 'npm run image')];
   const config = writeJson(layout, TYPES.config, toConfig(base, layers));
   const manifest = writeJson(layout, TYPES.manifest, {
-    ...{ schemaVersion: 2, mediaType: TYPES.manifest, config },
+    schemaVersion: 2,
+    mediaType: TYPES.manifest,
+    config,
     layers: layers.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
   });
   const platform = { architecture: base.architecture, os: 'linux' };
@@ -95,7 +97,10 @@ function toConfig({ architecture, environment }: Base, layers: ReadonlyArray<Lay
   const kept = environment.filter((line) => !Object.keys(CONFIG.Env).some((name) => line.startsWith(`${name}=`)));
   const Env = [...kept, ...Object.entries(CONFIG.Env).map(([name, value]) => `${name}=${value}`)];
   return {
-    ...{ created: MADE.toISOString(), architecture, os: 'linux', config: { ...CONFIG, Env } },
+    created: MADE.toISOString(),
+    architecture,
+    os: 'linux',
+    config: { ...CONFIG, Env },
     rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
     history: layers.map(({ from }) => ({ created: MADE.toISOString(), created_by: from })),
   };

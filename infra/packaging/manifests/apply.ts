@@ -45,7 +45,10 @@ export function readDocuments(text: string): ReadonlyArray<KubeObject> {
     .filter((object) => object !== null);
 }
 
-/** Creates the object, or patches what is there (`update: false`: leaves it as people have made it). Throws with the cluster's own words. */
+/**
+ * Creates the object, or patches what is there (`update: false`: leaves it as people have made it). Throws with the
+ * cluster's own words.
+ */
 export async function put(cluster: Cluster, object: KubeObject, update: boolean): Promise<void> {
   const resource = resourceOf(object.kind);
   const { namespace, name } = object.metadata;

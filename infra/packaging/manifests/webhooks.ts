@@ -1,4 +1,5 @@
-// Webhook configurations: as install.yaml has them for the cluster's own admission, or with another address, policy or user.
+// Webhook configurations: as install.yaml has them for the cluster's own admission, or with another address, policy or
+// user.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeObject } from '#core/ports/cluster.ts';
@@ -16,7 +17,9 @@ export interface WebhookOptions {
   readonly base?: string;
   /** PEM. Absent: the system's roots, or injected later. */
   readonly caBundle?: string;
-  /** `Fail` (default): every object is validated. `Ignore`: a function that is away blocks none; reconcile checks again. */
+  /**
+   * `Fail` (default): every object is validated. `Ignore`: a function that is away blocks none; reconcile checks again.
+   */
   readonly failurePolicy?: 'Fail' | 'Ignore';
   /** The user whose writes are not reviewed: reconcile. Absent: none. */
   readonly ownUser?: string;

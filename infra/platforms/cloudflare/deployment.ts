@@ -1,4 +1,5 @@
-// A deployment to Workers: settings of a person to what `wrangler` uploads. Everything that is missing or malformed is listed together.
+// A deployment to Workers: settings of a person to what `wrangler` uploads. Everything that is missing or malformed is
+// listed together.
 import { reasonOf } from '#core/failure/error-text.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { AdmissionBindings, GatewayBindings, ReconcileBindings } from '../../runtime/config/bindings.ts';
@@ -37,7 +38,9 @@ const SAMPLE: ReadonlySet<unknown> = new Set([
   '{"openai":{"apiKey":"sk-change-me"}}',
 ]);
 
-/** `{"reconcile":{…},"admission":{…},"gateways":{"name of the Worker":{…}}}`. Throws one error that lists every problem. */
+/**
+ * `{"reconcile":{…},"admission":{…},"gateways":{"name of the Worker":{…}}}`. Throws one error that lists every problem.
+ */
 export function toUploads(text: string, file = 'the settings'): ReadonlyArray<Upload> {
   const given = parseSettings(text, file);
   const problems: string[] = Object.keys(given)
@@ -76,7 +79,9 @@ function parseSettings(text: string, file: string): Settings {
   return given;
 }
 
-/** Messages about an unexpected token name no position: it is the end of the shortest prefix that has the same fault. */
+/**
+ * Messages about an unexpected token name no position: it is the end of the shortest prefix that has the same fault.
+ */
 function errorPosition(text: string, message: string): number {
   const [, position] = / at position (\d+)/.exec(message) ?? [];
   if (position !== undefined) return Number(position);
@@ -150,8 +155,12 @@ function toUpload(worker: WorkerName, name: string, settings: Settings): Upload 
   return {
     worker,
     config: {
-      ...{ ...WORKERS[worker], name, main: `${worker}.mjs`, observability: { enabled: true } },
-      ...{ vars: Object.fromEntries(texts.filter(([binding]) => !SECRET.has(binding))), ...Object.fromEntries(ids) },
+      ...WORKERS[worker],
+      name,
+      main: `${worker}.mjs`,
+      observability: { enabled: true },
+      vars: Object.fromEntries(texts.filter(([binding]) => !SECRET.has(binding))),
+      ...Object.fromEntries(ids),
     },
     secrets: Object.fromEntries(texts.filter(([binding]) => SECRET.has(binding))),
   };

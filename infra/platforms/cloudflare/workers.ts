@@ -16,7 +16,10 @@ export const WORKERS = {
     name: 'gateway-operator-admission',
     services: [{ binding: 'RECONCILE', service: 'gateway-operator-reconcile' }],
   },
-  /** The gateway of one instance. With `enable_request_signal` it detects a client that leaves, and stops the call to the provider. */
+  /**
+   * The gateway of one instance. With `enable_request_signal` it detects a client that leaves, and stops the call to
+   * the provider.
+   */
   gateway: {
     ...common,
     name: 'gateway-operator-gateway',

@@ -18,7 +18,10 @@ main(async () => {
   const trigger =
     reconcile === undefined ? undefined : createTrigger({ address: reconcile, token, send: parts.traces.sent(fetch) });
   const { fetch: review } = createAdmission({
-    ...{ ...parts, cluster, pathSecrets, record: createReviewRecord({ ...parts, trigger }) },
+    ...parts,
+    cluster,
+    pathSecrets,
+    record: createReviewRecord({ ...parts, trigger }),
     secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
     readiness: createReadiness(cluster, parts.clock),
     ...(own === undefined ? {} : { own }),

@@ -11,14 +11,20 @@ export interface CheckDependencies extends RetryDependencies {
 
 /** Either webhook: both review the whole object. */
 const REFUSED = /webhook "\w+\.gateway-operator\.dev" denied the request/;
-/** Two entries that share a credential Secret: the one mistake that only admission finds, and refuses in a dry run too. */
+/**
+ * Two entries that share a credential Secret: the one mistake that only admission finds, and refuses in a dry run too.
+ */
 const ENTRIES = ['first', 'second'].map((identifier) => ({
-  ...{ identifier, modelName: 'check', requiresAuth: true },
+  identifier,
+  modelName: 'check',
+  requiresAuth: true,
   modelCredentials: { nameRef: 'check', keys: { apiKey: 'apiKey' } },
   gatewayParams: { model: 'openai/check' },
 }));
 
-/** Answers the refusal of a wrong instance: a dry run, so nothing is written. Rejects when nobody reviews the instance. */
+/**
+ * Answers the refusal of a wrong instance: a dry run, so nothing is written. Rejects when nobody reviews the instance.
+ */
 export function checkAdmission({ cluster, ...time }: CheckDependencies, namespace: string): Promise<string> {
   const { apiVersion, kind } = gatewayInstances;
   const common = { hostSecret: 'host', passwordSecret: 'password' };

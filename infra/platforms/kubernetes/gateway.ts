@@ -1,4 +1,5 @@
-// The gateway function as a Node process: one instance, everything it needs mounted as files, no access to the API server.
+// The gateway function as a Node process: one instance, everything it needs mounted as files, no access to the API
+// server.
 import { setTimeout as pause } from 'node:timers/promises';
 import { createMountedCredentials, createMountedFile } from '#adapters/process/mounted-files.ts';
 import { createPodIdentity } from '#adapters/upstream/pod-identity.ts';
@@ -10,7 +11,10 @@ import { main, openFunction } from '../../runtime/node/process.ts';
 import { readStart, toSnapshot } from './mounts.ts';
 import { keepMaintained } from './own-store.ts';
 
-/** Milliseconds that a new Pod waits for its database before it takes requests of others. With one that hangs, it listens and says 503. */
+/**
+ * Milliseconds that a new Pod waits for its database before it takes requests of others. With one that hangs, it
+ * listens and says 503.
+ */
 const LEDGER_FIRST = 2_000;
 
 main(async () => {
@@ -23,7 +27,7 @@ main(async () => {
   const gateway = openGateway({
     ...parts,
     ...mounts,
-    folder: environment.OUTBOX_DIR,
+    folder: environment.JOURNAL_DIR,
     snapshots: createMountedFile(environment.SNAPSHOT_FILE, now, toSnapshot(parts.log)),
     credentials: createMountedCredentials(environment.CREDENTIALS_DIR, now),
     upstream,

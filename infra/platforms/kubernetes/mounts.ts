@@ -11,10 +11,13 @@ import { GatewayEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import type { GatewayParts } from '../../runtime/node/gateway.ts';
 
-type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'STORE_DIR' | 'OUTBOX_DIR'>;
+type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'STORE_DIR' | 'JOURNAL_DIR'>;
 type Mounts = Pick<GatewayParts, 'instance' | 'connection' | 'storeConnection'>;
 
-/** Throws with one line per variable and mount that is not as it must be. Credentials may be missing: their model entries drop out. */
+/**
+ * Throws with one line per variable and mount that is not as it must be. Credentials may be missing: their model
+ * entries drop out.
+ */
 export function readStart(given: Readonly<Record<string, unknown>>) {
   let mounts: Mounts | undefined;
   const environment = readEnvironment(GatewayEnvironment, given, (values) => {
@@ -29,7 +32,7 @@ export function readStart(given: Readonly<Record<string, unknown>>) {
 }
 
 function readMounts(
-  { SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, OUTBOX_DIR }: Paths,
+  { SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, JOURNAL_DIR }: Paths,
   problems: string[],
 ): Mounts | undefined {
   const attempt = <T>(variable: string, path: string, read: () => T): T | undefined => {
@@ -47,7 +50,7 @@ function readMounts(
   });
   const connection = attempt('DATABASE_DIR', DATABASE_DIR, () => readConnection(DATABASE_DIR));
   const storeConnection = attempt('STORE_DIR', STORE_DIR, () => readStoreConnection(STORE_DIR));
-  attempt('OUTBOX_DIR', OUTBOX_DIR, () => accessSync(OUTBOX_DIR, constants.R_OK | constants.W_OK));
+  attempt('JOURNAL_DIR', JOURNAL_DIR, () => accessSync(JOURNAL_DIR, constants.R_OK | constants.W_OK));
   if (snapshot === undefined || connection === undefined || storeConnection === undefined) return undefined;
   return { instance: snapshot.instance, connection, storeConnection };
 }

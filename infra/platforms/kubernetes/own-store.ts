@@ -6,7 +6,10 @@ import type { Timer } from '#core/ports/platform.ts';
 /** As often as reconcile resyncs. */
 const EVERY: Millis = 60_000;
 
-/** Maintains once a minute until stopped; what failed is tried again in the next minute, and one that lasts longer is not overtaken. */
+/**
+ * Maintains once a minute until stopped; what failed is tried again in the next minute, and one that lasts longer is
+ * not overtaken.
+ */
 export function keepMaintained(maintain: () => Promise<void>, parts: Reporter & { readonly timer: Timer }): () => void {
   let isRunning = false;
   const run = async () => {

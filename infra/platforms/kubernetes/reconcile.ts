@@ -49,7 +49,10 @@ main(async () => {
   };
   const { ADMISSION_SERVICE: service, PATH_SECRETS: [path] = [] } = environment;
   const app = createReconcile({
-    ...{ ...parts, cluster: api.cluster, backends, platform },
+    ...parts,
+    cluster: api.cluster,
+    backends,
+    platform,
     readiness: createReadiness(api.cluster, parts.clock),
     // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),

@@ -1,4 +1,5 @@
-// The operator's hold on a cluster, taken away: its objects, then the webhooks, then finalizers that no operator removes any more.
+// The operator's hold on a cluster, taken away: its objects, then the webhooks, then finalizers that no operator
+// removes any more.
 import { type Cluster, ClusterError, type KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
@@ -11,16 +12,20 @@ export interface RemoveDependencies {
   readonly pause: (millis: number) => Promise<unknown>;
 }
 
-/** Milliseconds without progress after which no operator counts as running: a resync comes each minute, and gives up an absent database after 20 s. */
+/**
+ * Milliseconds without progress after which no operator counts as running: a resync comes each minute, and gives up an
+ * absent database after 20 s.
+ */
 const PATIENCE = 90_000;
 const LOOK_EVERY = 1_000;
 
 type Found = readonly [Kind, KubeObject];
 
 /**
- * `Delete` deletes every gateway resource and lets a running operator clean up behind it: keys stop working, gateways go. `Keep` leaves all of
- * them, and gateways serve on; then reconcile must not run any more, which would put its finalizers back. Either way nothing of the operator
- * answers for the cluster any more: the webhooks go, and the finalizers that are left. Repeating it is harmless, whatever was deleted before:
+ * `Delete` deletes every gateway resource and lets a running operator clean up behind it: keys stop working, gateways
+ * go. `Keep` leaves all of them, and gateways serve on; then reconcile must not run any more, which would put its
+ * finalizers back. Either way nothing of the operator answers for the cluster any more: the webhooks go, and the
+ * finalizers that are left. Repeating it is harmless, whatever was deleted before:
  * the operator, its namespace, kinds.
  */
 export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' | 'Delete'): Promise<void> {
@@ -91,7 +96,10 @@ async function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Frees the object of our finalizer. A deleted one goes without being cleaned: what reconcile would have done is not done. */
+/**
+ * Frees the object of our finalizer. A deleted one goes without being cleaned: what reconcile would have done is not
+ * done.
+ */
 async function release({ cluster, print }: RemoveDependencies, [kind, { metadata }]: Found, justDeleted: boolean) {
   const { namespace, name, resourceVersion, finalizers = [] } = metadata;
   const others = finalizers.filter((finalizer) => finalizer !== FINALIZER);

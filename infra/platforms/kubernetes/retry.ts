@@ -1,4 +1,5 @@
-// Attempts that are repeated while an installation starts: API servers, webhooks and gateways answer a few seconds later than objects are there.
+// Attempts that are repeated while an installation starts: API servers, webhooks and gateways answer a few seconds
+// later than objects are there.
 
 export interface RetryDependencies {
   readonly now: () => number;

@@ -1,4 +1,5 @@
-// The program that removes the operator from a cluster: a Job (uninstall.yaml), or `KUBECONFIG=… node infra/platforms/kubernetes/uninstall.ts`.
+// The program that removes the operator from a cluster: a Job (uninstall.yaml), or `KUBECONFIG=… node
+// infra/platforms/kubernetes/uninstall.ts`.
 import { setTimeout as pause } from 'node:timers/promises';
 import { UninstallEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';

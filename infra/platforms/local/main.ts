@@ -2,10 +2,16 @@
 import { reasonAndCausesOf } from '../../../functions/core/failure/error-text.ts';
 import { UsageError } from './options.ts';
 
-/** Milliseconds within which a second SIGINT is the echo of the first: npm forwards the terminal's to its child once more. */
+/**
+ * Milliseconds within which a second SIGINT is the echo of the first: npm forwards the terminal's to its child once
+ * more.
+ */
 const ECHO = 500;
 
-/** Aborts at the first SIGINT or SIGTERM, and prints that. A second SIGINT ends the process immediately: a restart loses nothing. */
+/**
+ * Aborts at the first SIGINT or SIGTERM, and prints that. A second SIGINT ends the process immediately: a restart loses
+ * nothing.
+ */
 function onInterrupt(): AbortSignal {
   const controller = new AbortController();
   let first = 0;

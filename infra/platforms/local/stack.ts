@@ -1,4 +1,5 @@
-// The local stack: database, cluster, sample upstream and the three functions, started in this order and stopped in the opposite one.
+// The local stack: database, cluster, sample upstream and the three functions, started in this order and stopped in the
+// opposite one.
 import { appendFileSync } from 'node:fs';
 import { createCluster } from '../../adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '../../adapters/kubernetes/node.ts';

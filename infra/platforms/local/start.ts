@@ -17,7 +17,10 @@ export interface StartContext extends Pick<Start, 'options' | 'state'> {
   readonly onStop: (stop: () => Promise<unknown>) => void;
 }
 
-/** The result, or a throw as soon as there is an interrupt: a step under way is left alone, its programs end with this process. */
+/**
+ * The result, or a throw as soon as there is an interrupt: a step under way is left alone, its programs end with this
+ * process.
+ */
 export async function unless<T>(interrupted: AbortSignal, result: Promise<T>): Promise<T> {
   interrupted.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();

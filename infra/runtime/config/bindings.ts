@@ -14,7 +14,10 @@ import {
   withDefault,
 } from './variable.ts';
 
-/** The API server's address, the token of the function's service account, and reconcile's. Secret ones are set with `wrangler secret put`. */
+/**
+ * The API server's address, the token of the function's service account, and reconcile's. Secret ones are set with
+ * `wrangler secret put`.
+ */
 const common = {
   API_SERVER: required(httpsAddress),
   API_TOKEN: required(text),

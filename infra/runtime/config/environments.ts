@@ -155,7 +155,7 @@ export const GatewayEnvironment = {
     CREDENTIALS_DIR: withDefault(text, '/etc/gateway/credentials'),
     DATABASE_DIR: withDefault(text, '/etc/gateway/database'),
     STORE_DIR: withDefault(text, '/etc/gateway/store'),
-    OUTBOX_DIR: withDefault(text, '/var/lib/gateway/outbox'),
+    JOURNAL_DIR: withDefault(text, '/var/lib/gateway/journal'),
     AWS_ROLE_ARN: optional(text),
     AWS_WEB_IDENTITY_TOKEN_FILE: optional(file),
     ...traces,

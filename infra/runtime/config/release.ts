@@ -1,4 +1,5 @@
-// The version of this release and its image: one image holds all three functions, and gateways that name none run it too.
+// The version of this release and its image: one image holds all three functions, and gateways that name none run it
+// too.
 
 export const RELEASE_VERSION = '0.1.0';
 

@@ -5,7 +5,10 @@ import { reasonOf } from '#core/failure/error-text.ts';
 /** The value that a variable's text means. Throws an error whose message continues the name: `is not a port`. */
 export type Reader<T> = (text: string) => T;
 
-/** The value of a variable. `given` is undefined where the variable is not set, and need not be a text on Workers (a binding). */
+/**
+ * The value of a variable. `given` is undefined where the variable is not set, and need not be a text on Workers (a
+ * binding).
+ */
 type Variable<T> = (given: unknown) => T;
 
 /** A rule about several variables, checked whatever else is wrong: one start shows everything. */
@@ -95,7 +98,10 @@ export const SECRET: ReadonlySet<string> = new Set([
   'HYPERDRIVE',
 ]);
 
-/** Values of an environment, or one error that lists every problem. Empty means absent. `more`: problems of what the values name. */
+/**
+ * Values of an environment, or one error that lists every problem. Empty means absent. `more`: problems of what the
+ * values name.
+ */
 export function readEnvironment<V extends Variables>(
   { variables, agreements = [] }: Environment<V>,
   environment: Readonly<Record<string, unknown>>,

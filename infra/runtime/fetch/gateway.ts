@@ -1,5 +1,6 @@
-// The gateway of one instance as a fetch handler: a request has its own database connection and ledger, and leaves only plain data behind (LEDGER 7).
-import { createMemoryOutbox } from '#adapters/memory/journal.ts';
+// The gateway of one instance as a fetch handler: a request has its own database connection and ledger, and leaves only
+// plain data behind (LEDGER 7).
+import { createMemoryJournal } from '#adapters/memory/journal.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
@@ -91,14 +92,18 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
   const { evaluate } = openUpstash({ type: 'upstash', url, token });
   const ledger = createLedger({
     ...node,
-    ...{ instanceUid, log, metrics, isolate: storeMemory, epochs: database.epochs(instanceUid) },
+    instanceUid,
+    log,
+    metrics,
+    isolate: storeMemory,
+    epochs: database.epochs(instanceUid),
     database: {
       ...database.accountBooks(instanceUid, node.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
     counterStore: createRedisAccounts({ evaluate, instanceUid }),
     // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
-    journal: createMemoryOutbox(),
+    journal: createMemoryJournal(),
   });
   let starting: Promise<void> | undefined;
   const started = (): Ledger => {

@@ -4,7 +4,10 @@ import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** The exchange of this request, and its reply, which comes when it begins. `room`: pieces that wait for the client before it counts as slow. */
+/**
+ * The exchange of this request, and its reply, which comes when it begins. `room`: pieces that wait for the client
+ * before it counts as slow.
+ */
 export function toExchange(request: Request, room = 16): { exchange: HttpExchange; response: Promise<Response> } {
   const { promise: response, resolve: respond } = Promise.withResolvers<Response>();
   return { exchange: new WebExchange(request, respond, room), response };

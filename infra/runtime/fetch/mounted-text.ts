@@ -1,4 +1,5 @@
-// The value under a name in a KV namespace, a short while old at most. The last good one is kept, as with a mounted file.
+// The value under a name in a KV namespace, a short while old at most. The last good one is kept, as with a mounted
+// file.
 import type { Clock } from '#core/ports/clock.ts';
 
 /** How long a value is trusted without looking: KV itself takes up to a minute to reach every place. */

@@ -26,11 +26,13 @@ export const workerDependencies = (): NodeDependencies => ({
 const MIB = 1024 * 1024;
 
 /**
- * An isolate has 128 MB, and a body takes several times its size while it is read. The platform ends a request whose client has left
- * after 30 s, without a word.
+ * An isolate has 128 MB, and a body takes several times its size while it is read. The platform ends a request whose
+ * client has left after 30 s, without a word.
  */
 export const WORKER_MEMORY: ProcessMemory = {
-  ...{ limit: 128 * MIB, own: 32 * MIB, largestBody: 8 * MIB },
+  limit: 128 * MIB,
+  own: 32 * MIB,
+  largestBody: 8 * MIB,
   lasts: 60_000,
 };
 

@@ -10,7 +10,10 @@ type Environment = Pick<
   'WATCH_NAMESPACE' | 'KUBECONFIG' | 'KUBERNETES_SERVICE_HOST' | 'KUBERNETES_SERVICE_PORT'
 >;
 
-/** KUBECONFIG where it is set, else the service account of the Pod. With WATCH_NAMESPACE nothing outside that namespace is asked for. */
+/**
+ * KUBECONFIG where it is set, else the service account of the Pod. With WATCH_NAMESPACE nothing outside that namespace
+ * is asked for.
+ */
 export async function openApi(environment: Environment): Promise<{ cluster: Cluster; close(): Promise<void> }> {
   const {
     WATCH_NAMESPACE: watched,

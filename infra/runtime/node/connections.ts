@@ -3,7 +3,10 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** One connection. Over TLS it has two sockets: that of the network, and, from the end of the handshake on, the one with its requests. */
+/**
+ * One connection. Over TLS it has two sockets: that of the network, and, from the end of the handshake on, the one with
+ * its requests.
+ */
 interface Connection {
   readonly network: Socket;
   socket: Socket;
@@ -12,8 +15,9 @@ interface Connection {
 }
 
 /**
- * Connections that are open. Where there are `max`, the one that has been without a request for longest is closed for each new one: kept for the next request,
- * silent, with half a head, or with half a TLS handshake. Where all have requests, the new one is closed.
+ * Connections that are open. Where there are `max`, the one that has been without a request for longest is closed for
+ * each new one: kept for the next request, silent, with half a head, or with half a TLS handshake. Where all have
+ * requests, the new one is closed.
  */
 export function connectionsOf(server: Server, max = Number.POSITIVE_INFINITY): ReadonlySet<Pick<Connection, 'socket'>> {
   const open = new Set<Connection>();

@@ -1,4 +1,4 @@
-// One instance's gateway on Node: the gateway function with its ledger, store, outbox and database.
+// One instance's gateway on Node: the gateway function with its ledger, store, journal and database.
 import { openAccounts } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
@@ -9,7 +9,7 @@ import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../../functions/gateway/deps.ts';
 import { limitsIn } from '../../../functions/gateway/request/memory-budget.ts';
-import { openOutbox } from './journal.ts';
+import { openJournal } from './journal.ts';
 import { metricsOf } from './metrics.ts';
 import type { NodeDependencies } from './platform.ts';
 
@@ -19,7 +19,7 @@ export interface GatewayParts
   readonly instance: InstanceIdentity;
   readonly connection: DatabaseConnection;
   readonly storeConnection: StoreConnection;
-  /** The outbox: a folder of this instance alone, which outlives the process. */
+  /** The journal: a folder of this instance alone, which outlives the process. */
   readonly folder: string;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -28,8 +28,8 @@ export interface GatewayParts
 export type OpenGateway = ReturnType<typeof openGateway>;
 
 /**
- * Starts the ledger in the background: what an earlier process left in the outbox is booked first, and requests wait for that. Whatever fails, what was
- * opened is closed, in the opposite order.
+ * Starts the ledger in the background: what an earlier process left in the journal is booked first, and requests wait
+ * for that. Whatever fails, what was opened is closed, in the opposite order.
  */
 export function openGateway(parts: GatewayParts) {
   const opened = new AsyncDisposableStack();
@@ -47,19 +47,17 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   const metrics = metricsOf(parts.metrics, instance);
   const { accounts, isShared, close: closeStore } = openAccounts(storeConnection, { instanceUid, clock, log });
   opened.defer(closeStore);
-  const outbox = openOutbox({ folder, log, metrics, isShared });
-  opened.defer(outbox.close);
+  const journal = openJournal({ folder, log, metrics, isShared });
+  opened.defer(journal.close);
   const database = createDatabase(connection, { log });
   opened.defer(database.close);
   const ledger = createLedger({
-    ...{
-      ...parts,
-      instanceUid,
-      counterStore: accounts,
-      journal: outbox,
-      tick: afterReading,
-      epochs: database.epochs(instanceUid),
-    },
+    ...parts,
+    instanceUid,
+    counterStore: accounts,
+    journal: journal,
+    tick: afterReading,
+    epochs: database.epochs(instanceUid),
     metrics,
     database: {
       ...database.accountBooks(instanceUid, parts.random),
@@ -94,8 +92,9 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
       await ledger.maintain();
     },
     /**
-     * Closes everything when the last request has ended. After so many milliseconds the rest are cut: streams are charged for what they streamed, plain
-     * requests whole, because nobody learns what they cost. All that takes `closingMs` more at most, whatever database and store do.
+     * Closes everything when the last request has ended. After so many milliseconds the rest are cut: streams are
+     * charged for what they streamed, plain requests whole, because nobody learns what they cost. All that takes
+     * `closingMs` more at most, whatever database and store do.
      */
     close: (graceMs = 0, closingMs = CLOSING): Promise<void> => {
       closing ??= close(performance.now() + graceMs + closingMs, graceMs);
@@ -110,7 +109,10 @@ const UNCHARGED = 'requests were not charged at the stop';
 const AFTER_CUT = 500;
 /** Milliseconds of a close, unless it is told another time. */
 const CLOSING = 12_000;
-/** Milliseconds that the booking of the rest may take, and those that what is behind it needs: 2 s of the ledger, 1 s of the database. */
+/**
+ * Milliseconds that the booking of the rest may take, and those that what is behind it needs: 2 s of the ledger, 1 s of
+ * the database.
+ */
 const MAX_BOOKING = 5_000;
 const AFTER_BOOKING = 3_000;
 
@@ -153,7 +155,10 @@ function afterReading(callback: () => void): void {
 /** Milliseconds. */
 const TRY_AGAIN_AFTER = 1_000;
 
-/** Tries until the database takes the content of the outbox; until then, requests are answered with 503. `first` resolves after the first try. */
+/**
+ * Tries until the database takes the content of the journal; until then, requests are answered with 503. `first`
+ * resolves after the first try.
+ */
 function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayParts, 'timer' | 'log'>) {
   let isOver = false;
   const attempt = async (isReported: boolean): Promise<void> => {

@@ -5,7 +5,10 @@ import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Milliseconds for which the rest of a refused body is discarded, so that its client can read why; then the connection closes. */
+/**
+ * Milliseconds for which the rest of a refused body is discarded, so that its client can read why; then the connection
+ * closes.
+ */
 const LINGER = 2_000;
 
 const NOTHING = new Uint8Array(0);

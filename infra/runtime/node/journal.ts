@@ -1,6 +1,6 @@
-// The outbox of a gateway's process: the one in its folder, or none where the disk cannot be used.
+// The journal of a gateway's process: the one in its folder, or none where the disk cannot be used.
 
-import { createOutbox } from '#adapters/journal/journal.ts';
+import { createJournal } from '#adapters/journal/journal.ts';
 import { FolderInUse } from '#adapters/journal/lock.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Journal } from '#core/ports/journal.ts';
@@ -13,10 +13,13 @@ interface Options {
   readonly isShared: boolean;
 }
 
-/** Throws `FolderInUse` while another process has the folder, and what the disk says where nothing but the disk keeps the money. */
-export function openOutbox({ isShared, ...options }: Options): Journal {
+/**
+ * Throws `FolderInUse` while another process has the folder, and what the disk says where nothing but the disk keeps
+ * the money.
+ */
+export function openJournal({ isShared, ...options }: Options): Journal {
   try {
-    const files = createOutbox(options);
+    const files = createJournal(options);
     // A store in memory dies with the process and knows nothing of what these files lack: they are better than nothing.
     return isShared ? files : { ...files, discard: () => undefined };
   } catch (cause) {
@@ -25,10 +28,13 @@ export function openOutbox({ isShared, ...options }: Options): Journal {
   }
 }
 
-/** Takes nothing, like a disk that refuses every write: the ledger continues without one. An earlier process's files are left to the next start. */
+/**
+ * Takes nothing, like a disk that refuses every write: the ledger continues without one. An earlier process's files are
+ * left to the next start.
+ */
 function withoutDisk(folder: string, cause: unknown): Journal {
   return {
-    append: () => Promise.reject(new Error(`opening the outbox in ${folder}`, { cause })),
+    append: () => Promise.reject(new Error(`opening the journal in ${folder}`, { cause })),
     replay: async () => [],
     done: () => undefined,
     discard: () => undefined,

@@ -9,7 +9,10 @@ export interface ListenOptions {
   readonly host: string;
 }
 
-/** Answers the address as `HOST:PORT`, and the port that was really taken. Rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
+/**
+ * Answers the address as `HOST:PORT`, and the port that was really taken. Rejects with Node's own error (`code:
+ * 'EADDRINUSE'` for a taken port).
+ */
 export async function listen(server: Server, { port, host }: ListenOptions) {
   // Without a host Node itself falls back from `::` to 0.0.0.0.
   await once(host === '::' ? server.listen(port) : server.listen(port, host), 'listening');

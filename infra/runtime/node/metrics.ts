@@ -1,4 +1,5 @@
-// The page of a process's metrics: on a port of its own in Pods, at the root in the local stack, nowhere on Workers (DESIGN 7).
+// The page of a process's metrics: on a port of its own in Pods, at the root in the local stack, nowhere on Workers
+// (DESIGN 7).
 import { withLabels } from '#adapters/telemetry/metrics.ts';
 import type { InstanceIdentity } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
@@ -25,7 +26,10 @@ export function withMetrics<Rest extends readonly unknown[]>(metrics: Rendered, 
 /** Paths of the kubelet's probes. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** The handler of a port for metrics, and for the probes of a function whose clients may take all connections of its own port. */
+/**
+ * The handler of a port for metrics, and for the probes of a function whose clients may take all connections of its own
+ * port.
+ */
 export function metricsOnly(metrics: Rendered, probed?: HttpHandler): HttpHandler {
   return async (client) => {
     const { method, path } = client;

@@ -1,4 +1,5 @@
-// Host names, looked up outside of the threads that all instances share: getaddrinfo looks up a few at a time, each for seconds if nobody answers.
+// Host names, looked up outside of the threads that all instances share: getaddrinfo looks up a few at a time, each for
+// seconds if nobody answers.
 import dns from 'node:dns';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -31,7 +32,10 @@ export function replaceNameLookup(nameServers?: ReadonlyArray<string>): void {
   dns.lookup = Object.assign(replacement, { __promisify__: dns.lookup.__promisify__ }) as typeof dns.lookup;
 }
 
-/** `dns.lookup` of /etc/hosts and the name servers, with the search domains and `ndots` of /etc/resolv.conf. IPv4 addresses come first. */
+/**
+ * `dns.lookup` of /etc/hosts and the name servers, with the search domains and `ndots` of /etc/resolv.conf. IPv4
+ * addresses come first.
+ */
 export function createNameLookup({ resolver, hosts, resolvConf }: LookupDependencies) {
   const known = parseHosts(hosts);
   const search = parseSearch(resolvConf);
@@ -83,7 +87,10 @@ interface Search {
   readonly ndots: number;
 }
 
-/** A name with at least `ndots` dots is asked for as it is first, another one last; one that ends in a dot only as it is. */
+/**
+ * A name with at least `ndots` dots is asked for as it is first, another one last; one that ends in a dot only as it
+ * is.
+ */
 function candidatesFor(name: string, { domains, ndots }: Search): string[] {
   if (name.endsWith('.')) return [name];
   const searched = domains.map((domain) => `${name}.${domain}`);

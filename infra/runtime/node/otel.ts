@@ -21,7 +21,9 @@ export type Traces = ReturnType<typeof createTraces>;
 
 type Send = (request: Request) => Promise<Response>;
 
-/** Ends of the paths whose POST requests are traced. Path segments before them (an instance, a secret) are in no span. */
+/**
+ * Ends of the paths whose POST requests are traced. Path segments before them (an instance, a secret) are in no span.
+ */
 const ROUTES = {
   admission: ['/mutate', '/validate'],
   reconcile: ['/'],
@@ -58,7 +60,10 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
   const meeting = createMeeting();
 
   return {
-    /** Runs `handle` in a span that lasts from the request to the last byte of its reply. A caller's `traceparent` is continued. */
+    /**
+     * Runs `handle` in a span that lasts from the request to the last byte of its reply. A caller's `traceparent` is
+     * continued.
+     */
     request: <T>(incoming: IncomingMessage, outgoing: ServerResponse, handle: () => T): T => {
       const path = incoming.url?.replace(/\?.*$/s, '') ?? '';
       const route = incoming.method === 'POST' ? ROUTES[name].find((end) => path.endsWith(end)) : undefined;

@@ -17,7 +17,10 @@ export type NodeDependencies = ReturnType<typeof nodeDependencies>;
 
 export function nodeDependencies() {
   let loaded: typeof import('node:crypto') | undefined;
-  /** `node:crypto`, loaded for the first hash or id, which many cold starts do not need, and kept: `getBuiltinModule` takes as long as a hash. */
+  /**
+   * `node:crypto`, loaded for the first hash or id, which many cold starts do not need, and kept: `getBuiltinModule`
+   * takes as long as a hash.
+   */
   const crypto = () => {
     loaded ??= process.getBuiltinModule('node:crypto');
     return loaded;

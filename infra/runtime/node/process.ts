@@ -12,14 +12,17 @@ import { type Handler, type Listening, type Served, serve } from './serve.ts';
 import { openTraces } from './traces.ts';
 
 /**
- * The milliseconds of a stop, all parts together. Kubernetes kills a gateway 30 s after SIGTERM: its Pod has 35 s, and waits 5 before. In the first
- * of them clients that use their connections get the reply that asks them to close.
+ * The milliseconds of a stop, all parts together. Kubernetes kills a gateway 30 s after SIGTERM: its Pod has 35 s, and
+ * waits 5 before. In the first of them clients that use their connections get the reply that asks them to close.
  */
 const STOP = { drain: 1_000, requests: 18_000, all: 29_000 };
 
 /** Connections of those that scrape or probe. */
 const SCRAPING = 100;
-/** Connections of API servers and triggers: each takes up to 80 KiB (half a request head of 15 KB over TLS), all together a sixth of the admission webhook's memory. */
+/**
+ * Connections of API servers and triggers: each takes up to 80 KiB (half a request head of 15 KB over TLS), all
+ * together a sixth of the admission webhook's memory.
+ */
 export const MAX_CONNECTIONS = 512;
 
 /** Lines of the process on stdout, in order. */
@@ -43,8 +46,9 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
   const metrics = createMetrics();
 
   /**
-   * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal, or a stop that takes too long, ends it
-   * immediately with 1. `close` gets the milliseconds that it has. Metrics, and the probes of a gateway, are served on a port that no Service has.
+   * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal, or a stop that
+   * takes too long, ends it immediately with 1. `close` gets the milliseconds that it has. Metrics, and the probes of a
+   * gateway, are served on a port that no Service has.
    */
   async function run(
     handler: Handler & Pick<Listening, 'tls' | 'maxConnections'>,

@@ -9,8 +9,8 @@ import { resources } from '#crds/names/resources.ts';
 const HOLDS = 1_000;
 
 /**
- * Lines that say what is missing; none: ready. A function that was ready once stays so: a moment without the API server takes no
- * Pod out of its Service.
+ * Lines that say what is missing; none: ready. A function that was ready once stays so: a moment without the API server
+ * takes no Pod out of its Service.
  */
 export function createReadiness(cluster: Pick<Cluster, 'serves'>, clock: Clock): () => Promise<ReadonlyArray<string>> {
   let last: Promise<ReadonlyArray<string>> | undefined;

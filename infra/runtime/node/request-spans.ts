@@ -2,7 +2,10 @@
 import type { ServerResponse } from 'node:http';
 import { type Attributes, type Span, SpanStatusCode } from '@opentelemetry/api';
 
-/** Ends the span after the reply's last byte or when the client has left, and, where the reply has an id, with the line of that request. */
+/**
+ * Ends the span after the reply's last byte or when the client has left, and, where the reply has an id, with the line
+ * of that request.
+ */
 export function followReply(outgoing: ServerResponse, span: Span, meeting: Meeting): void {
   const writeHead = outgoing.writeHead.bind(outgoing) as (...head: unknown[]) => ServerResponse;
   let id: unknown;
@@ -34,8 +37,8 @@ export type Meeting = ReturnType<typeof createMeeting>;
 const MAX_WAITING = 2_000;
 
 /**
- * Spans whose request has no line yet, and lines whose reply is not over, by the id of the request. A stream's line is written
- * where its upstream's bytes arrive, in the asynchronous context of the request that opened that connection.
+ * Spans whose request has no line yet, and lines whose reply is not over, by the id of the request. A stream's line is
+ * written where its upstream's bytes arrive, in the asynchronous context of the request that opened that connection.
  */
 export function createMeeting() {
   const waiting = new Map<string, Half>();
@@ -62,7 +65,10 @@ export function createMeeting() {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The lines that a request, a review and a run end with, and the fields of each that its span has too: never an alias, an address or free text. */
+/**
+ * The lines that a request, a review and a run end with, and the fields of each that its span has too: never an alias,
+ * an address or free text.
+ */
 const LINES: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   [
     'request',

@@ -18,7 +18,10 @@ export type Handler = FetchHandler | { readonly handle: HttpHandler };
 
 export interface Listening extends ListenOptions {
   readonly tls?: Tls;
-  /** Connections that are open at the same time: for each further one, one without a request is closed. Absent: no bound. */
+  /**
+   * Connections that are open at the same time: for each further one, one without a request is closed. Absent: no
+   * bound.
+   */
   readonly maxConnections?: number | undefined;
   /** Milliseconds that a client has for the head of a request, from the moment at which it connects. */
   readonly headWithin?: number | undefined;
@@ -36,9 +39,14 @@ export interface Tls {
 
 export type Served = Awaited<ReturnType<typeof serve>>;
 
-/** Longer than a load balancer keeps an idle connection, so that the server never closes one that is just being used. */
+/**
+ * Longer than a load balancer keeps an idle connection, so that the server never closes one that is just being used.
+ */
 const KEEP_ALIVE = 65_000;
-/** Clients send the head when they connect. A process that was starved of CPU for some seconds must not take its own delay for theirs. */
+/**
+ * Clients send the head when they connect. A process that was starved of CPU for some seconds must not take its own
+ * delay for theirs.
+ */
 const HEAD_WITHIN = 10_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
@@ -59,7 +67,8 @@ export async function serve(options: Handler & Listening) {
   // TLS ends at the ingress, where there is one: a cold start does without the module.
   const https = tls === undefined ? undefined : await import('node:https');
   const limits = {
-    ...{ headersTimeout: headWithin, connectionsCheckingInterval: headWithin / 10 },
+    headersTimeout: headWithin,
+    connectionsCheckingInterval: headWithin / 10,
     handshakeTimeout: headWithin,
   };
   const server: Server =
@@ -74,13 +83,17 @@ export async function serve(options: Handler & Listening) {
     /** The address with the port that was really taken, without a slash at its end. */
     url: `${tls === undefined ? 'http' : 'https'}://${at}`,
     port: taken,
-    /** Shows this certificate on every connection from now on; does nothing without TLS. Throws for an invalid certificate. */
+    /**
+     * Shows this certificate on every connection from now on; does nothing without TLS. Throws for an invalid
+     * certificate.
+     */
     renew: (next: Tls) => {
       if (https !== undefined && server instanceof https.Server) server.setSecureContext(next);
     },
     /**
-     * Continues serving for `drainMs`, during which each reply asks its client to close the connection. Then the server takes no new connections, lets open
-     * requests end for `graceMs` at most, and closes the rest. A second call waits for the first.
+     * Continues serving for `drainMs`, during which each reply asks its client to close the connection. Then the server
+     * takes no new connections, lets open requests end for `graceMs` at most, and closes the rest. A second call waits
+     * for the first.
      */
     close: (graceMs: number, drainMs = 0) => {
       closing ??= drain(connections, drainMs).then(() => close(server, connections, graceMs));
@@ -112,7 +125,8 @@ async function drain(connections: Connections, drainMs: number): Promise<void> {
 }
 
 function close(server: Server, connections: Connections, graceMs: number): Promise<void> {
-  // Idle connections can be closed immediately. Node calls one idle whose reply was ended, whether its client took it or not.
+  // Idle connections can be closed immediately. Node calls one idle whose reply was ended, whether its client took it
+  // or not.
   const closeIdle = (): void => {
     if (![...connections].some(({ socket }) => socket.writableLength > 0)) server.closeIdleConnections();
   };

@@ -1,4 +1,5 @@
-// Stalled clients: a connection whose client takes nothing of its reply for a minute is closed, or it could stay open for ever.
+// Stalled clients: a connection whose client takes nothing of its reply for a minute is closed, or it could stay open
+// for ever.
 import type { Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 
@@ -6,10 +7,10 @@ import type { Server as TlsServer } from 'node:https';
 const MAX_STALL = 60_000;
 
 /**
- * Closes connections whose client has taken no byte of a waiting reply for `after` milliseconds, at most twice as many; the
- * handler sees that the client has left. A client that waits for its reply may wait, and a slow reader may be slow, as far as
- * the system shows: the socket's buffer runs down by a third before it takes more. (Over TLS the system shows less, but those
- * replies are short.)
+ * Closes connections whose client has taken no byte of a waiting reply for `after` milliseconds, at most twice as many;
+ * the handler sees that the client has left. A client that waits for its reply may wait, and a slow reader may be slow,
+ * as far as the system shows: the socket's buffer runs down by a third before it takes more. (Over TLS the system shows
+ * less, but those replies are short.)
  */
 export function cutStalled(server: Server | TlsServer, after = MAX_STALL): void {
   // The timeout begins anew at each read and write, and when part of a waiting write was taken.

@@ -1,4 +1,5 @@
-// Maintenance of instances' stores, over a connection of its own: accounts that have ended are closed, counters audited, and a deleted instance is cleared.
+// Maintenance of instances' stores, over a connection of its own: accounts that have ended are closed, counters
+// audited, and a deleted instance is cleared.
 
 import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/backends/open-counter-store.ts';
 import type { MemoryShare } from '#adapters/backends/reply-memory.ts';

@@ -1,4 +1,5 @@
-// The resync of a reconciler that has just started: after an installation, an upgrade and a rollback nothing waits for the schedule.
+// The resync of a reconciler that has just started: after an installation, an upgrade and a rollback nothing waits for
+// the schedule.
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Log } from '#core/ports/clock.ts';
@@ -11,7 +12,10 @@ export interface StartDependencies extends Pick<ResyncDependencies, 'now' | 'pau
   readonly log: Log;
 }
 
-/** Asks until nothing is under way and the admission webhook is reachable, for 50 s; then the schedule continues. Never rejects. */
+/**
+ * Asks until nothing is under way and the admission webhook is reachable, for 50 s; then the schedule continues. Never
+ * rejects.
+ */
 export async function resyncAtStart({ fetch, log, now, pause }: StartDependencies): Promise<void> {
   const ask = async () => {
     const answer = await fetch(new Request('http://reconcile/', { method: 'POST' }));

@@ -19,7 +19,10 @@ const LAST = 50_000;
 
 const isQuiet = (report: string): boolean => !readReport(report).underWay;
 
-/** Answers the last report, or rejects with the last failure. A function that is not there yet (an update, an installation) is asked again. */
+/**
+ * Answers the last report, or rejects with the last failure. A function that is not there yet (an update, an
+ * installation) is asked again.
+ */
 export async function resyncUntilDone({ ask, now, pause, isDone = isQuiet }: ResyncDependencies): Promise<string> {
   const began = now();
   const isOver = () => now() - began >= LAST;

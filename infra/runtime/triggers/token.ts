@@ -1,12 +1,18 @@
 // The token of reconcile (`RECONCILE_TOKEN`): only a sender of it makes reconcile look.
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Knative's sources send no header of one's own, but an extension of their CloudEvents (`ceOverrides`), which arrives as `ce-reconciletoken`. */
+/**
+ * Knative's sources send no header of one's own, but an extension of their CloudEvents (`ceOverrides`), which arrives
+ * as `ce-reconciletoken`.
+ */
 const EXTENSION = 'ce-reconciletoken';
 
 const REFUSED = `send RECONCILE_TOKEN: "Authorization: Bearer …", or the CloudEvents extension ${EXTENSION.slice(3)}`;
 
-/** The same function, for requests with one of these tokens: 401 for others. Probes (GET) need none: they tell only that the function runs. */
+/**
+ * The same function, for requests with one of these tokens: 401 for others. Probes (GET) need none: they tell only that
+ * the function runs.
+ */
 export function requireToken(
   tokens: ReadonlyArray<string>,
   fetch: (request: Request) => Response | Promise<Response>,

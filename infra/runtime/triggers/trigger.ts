@@ -1,4 +1,5 @@
-// Triggers of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while something is under way.
+// Triggers of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while
+// something is under way.
 import type { Trigger } from '../../../functions/admission/app.ts';
 
 /** Milliseconds: the API server stores the object only after our answer, and after that of other webhooks. */
@@ -44,7 +45,10 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
 
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
 
-/** The effect of a trigger by its report; not `acted`: nothing was to be done, or nothing was stored yet. A text that is no report shows none. */
+/**
+ * The effect of a trigger by its report; not `acted`: nothing was to be done, or nothing was stored yet. A text that is
+ * no report shows none.
+ */
 export function readReport(text: string) {
   try {
     const { actions = {}, underWay = 0 } = JSON.parse(text) as {

@@ -12,7 +12,9 @@ const crd = (spec: object, version = 'v1alpha1', more: object = {}) =>
       names: { kind: 'VirtualKey' },
       versions: [
         {
-          ...{ name: version, served: true, ...more },
+          name: version,
+          served: true,
+          ...more,
           schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', ...spec } } } },
         },
       ],

@@ -22,7 +22,10 @@ export function admissionCases(kubectl: () => KubectlHarness): void {
     await kubectl().must('delete wd --all -n default --wait=false');
   });
 
-  /** Creates the widget without storing it, until kubectl's result fits: the real server takes a moment to notice a configuration. */
+  /**
+   * Creates the widget without storing it, until kubectl's result fits: the real server takes a moment to notice a
+   * configuration.
+   */
   const dryRun = (name: string, fits: (result: Result) => boolean) =>
     eventually(() => kubectl().run('create --dry-run=server -f -', widget(name)), fits);
 

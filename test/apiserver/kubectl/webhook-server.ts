@@ -40,7 +40,10 @@ export type WebhookServer = {
   stop(): Promise<void>;
 };
 
-/** HTTPS on 127.0.0.1. A reply is the `response` without its uid; `raw` replaces the whole body, `http` the code, `type` the content type, `after` waits. */
+/**
+ * HTTPS on 127.0.0.1. A reply is the `response` without its uid; `raw` replaces the whole body, `http` the code, `type`
+ * the content type, `after` waits.
+ */
 export async function startWebhookServer(): Promise<WebhookServer> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-webhook-'));
   const { ca, cert, key } = await openCertificates(folder, new Date());

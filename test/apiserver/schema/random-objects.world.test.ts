@@ -50,7 +50,8 @@ const { value } = fc.letrec<{ value: unknown }>((tie) => ({
     fc.dictionary(fc.constantFrom(...names), tie('value'), { maxKeys: 4 }),
   ),
 }));
-// What is no text where a text of a known format should be, has words of its own there: `must be of type date: "int64"`.
+// What is no text where a text of a known format should be, has words of its own there: `must be of type date:
+// "int64"`.
 const unformatted = Object.entries(bounds.schema.properties?.spec?.properties ?? {})
   .filter(([name, { format }]) => format === undefined && name !== 'half')
   .map(([name]) => name);

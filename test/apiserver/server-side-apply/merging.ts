@@ -7,7 +7,9 @@ const { apiVersion, kind, path } = applyKinds.Widget;
 const name = 'merges';
 const headers = { 'content-type': 'application/apply-patch+yaml' };
 
-/** Until what two managers put into one set stands in it side by side; without a schema a list is somebody's as a whole. */
+/**
+ * Until what two managers put into one set stands in it side by side; without a schema a list is somebody's as a whole.
+ */
 export async function merging({ call }: Pick<TestControlPlane, 'call'>): Promise<void> {
   const apply = (by: string, element: string): Promise<Answer> => {
     const object = { apiVersion, kind, metadata: { name }, spec: { set: [element] } };

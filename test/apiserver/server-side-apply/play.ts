@@ -32,7 +32,10 @@ function write(call: Call, of: ApplyCase['of'], step: Step, name: string): Promi
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** The object without what differs from run to run, who owns what, and kubectl's note, which ours does not bring up to date. */
+/**
+ * The object without what differs from run to run, who owns what, and kubectl's note, which ours does not bring up to
+ * date.
+ */
 function lasting(object: JsonObject): JsonObject {
   const { managedFields, uid, resourceVersion, creationTimestamp, name, generation, ...metadata } =
     object.metadata as JsonObject;

@@ -55,7 +55,8 @@ describeUnless(whyNoControlPlane(), 'a real API server', () => {
       const [theirs = [], ours = []] = await Promise.all(
         servers.map(({ call }) => play(call, { of: 'Widget', steps }, name)),
       );
-      // Where an apply empties an object the real server is left with a null that its own schema refuses; here the object goes.
+      // Where an apply empties an object the real server is left with a null that its own schema refuses; here the
+      // object goes.
       const until = theirs.indexOf('refused');
       const comparable = (answers: readonly unknown[]) => (until < 0 ? answers : answers.slice(0, until)).map(whole);
       expect(comparable(ours)).toEqual(comparable(theirs));

@@ -43,7 +43,10 @@ describe('strategic merge', () => {
 
 const defaulted = /^(protocol|targetPort|defaultMode|imagePullPolicy|terminationMessagePath|terminationMessagePolicy)$/;
 
-/** Without what a kind fills in by itself, without what is empty, and without the order of merged lists, which ours does not bring about. */
+/**
+ * Without what a kind fills in by itself, without what is empty, and without the order of merged lists, which ours does
+ * not bring about.
+ */
 function undefaulted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(undefaulted).sort(byText);
   if (!isObject(value)) return value;

@@ -1,10 +1,14 @@
-// A hundred thousand keys in a bench's API server within a minute: copies of a stored one, written directly to its etcd.
+// A hundred thousand keys in a bench's API server within a minute: copies of a stored one, written directly to its
+// etcd.
 import type { KubeObject } from '#core/ports/cluster.ts';
 
 const PER_TRANSACTION = 100;
 const AT_A_TIME = 4;
 
-/** Copies the stored object `namespace/name` of `folder` (`group/plural`) `count` times, each with its own name, uid and alias. */
+/**
+ * Copies the stored object `namespace/name` of `folder` (`group/plural`) `count` times, each with its own name, uid and
+ * alias.
+ */
 export async function copyInEtcd(etcd: string, original: Original, count: number): Promise<void> {
   const { folder, namespace, name } = original;
   const key = base64(`/registry/${folder}/${namespace}/${name}`);

@@ -1,4 +1,5 @@
-// Requests per second of a server, and the time of each. Bare sockets, so that the server is measured and not the client.
+// Requests per second of a server, and the time of each. Bare sockets, so that the server is measured and not the
+// client.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -16,7 +17,10 @@ export interface Measured {
   readonly millis: readonly number[];
 }
 
-/** Sends requests over `connections`, one at a time on each, until the time or the count is reached. Throws on an answer that is not 200. */
+/**
+ * Sends requests over `connections`, one at a time on each, until the time or the count is reached. Throws on an answer
+ * that is not 200.
+ */
 export async function load(
   target: Target,
   { connections = 8, millis = Number.POSITIVE_INFINITY, requests = Number.POSITIVE_INFINITY },

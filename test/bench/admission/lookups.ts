@@ -10,7 +10,10 @@ const CASES = [
   { name: 'new instance with 6 entries', body: instanceReview() },
 ];
 
-/** Sends one review at a time against a stand-in with `keys` keys. Throws when more keys make a review look up something else. */
+/**
+ * Sends one review at a time against a stand-in with `keys` keys. Throws when more keys make a review look up something
+ * else.
+ */
 export async function benchLookups({ reviews = 1500, populations = [10, 100_000] } = {}): Promise<string> {
   const rows: string[][] = [];
   const questions = new Map<string, string>();

@@ -12,7 +12,9 @@ export const TIMEOUT = '?timeout=5s';
 
 const SIZE = 8192;
 
-/** An update of a key with tags, metadata and a template: the new and the stored object, with status and managed fields. */
+/**
+ * An update of a key with tags, metadata and a template: the new and the stored object, with status and managed fields.
+ */
 export function keyReview(): string {
   const spec = {
     ...GOOD.VirtualKey,
@@ -72,7 +74,9 @@ function reviewOf(object: KubeObject, more: Json): string {
   });
 }
 
-/** The object with the additions of `kubectl apply` and the API server: the file as an annotation, and managed fields. */
+/**
+ * The object with the additions of `kubectl apply` and the API server: the file as an annotation, and managed fields.
+ */
 function stored(object: KubeObject, description: string, status?: Json): KubeObject {
   const annotations = {
     'kubectl.kubernetes.io/last-applied-configuration': `${JSON.stringify(object)}\n`,

@@ -47,7 +47,9 @@ async function clusterOf(): Promise<Cluster> {
   return indexed(cluster);
 }
 
-/** A cache by name or selector, as in the HTTP stand-in, so that the search of the in-memory cluster is not measured. */
+/**
+ * A cache by name or selector, as in the HTTP stand-in, so that the search of the in-memory cluster is not measured.
+ */
 function indexed(cluster: Cluster): Cluster {
   const known = new Map<string, Promise<unknown>>();
   const once = <T>(question: string, ask: () => Promise<T>): Promise<T> => {

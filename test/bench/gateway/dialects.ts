@@ -30,10 +30,13 @@ const CHAT: Dialect = {
   path: '/chat/completions',
   body: (prompt) => ({
     messages: [{ role: 'user', content: prompt }],
-    ...{ model: 'sample-small', max_completion_tokens: 256 },
+    model: 'sample-small',
+    max_completion_tokens: 256,
   }),
   whole: (size) => ({
-    ...{ ...FRAME, object: 'chat.completion', usage: chatUsage(size) },
+    ...FRAME,
+    object: 'chat.completion',
+    usage: chatUsage(size),
     choices: [{ index: 0, message: { role: 'assistant', content: WORD.repeat(size.words) }, finish_reason: 'stop' }],
   }),
   events: (size) => {
@@ -50,7 +53,9 @@ const MESSAGES: Dialect = {
   path: '/messages',
   body: (prompt) => ({ messages: [{ role: 'user', content: prompt }], model: 'sample-claude', max_tokens: 256 }),
   whole: ({ words, promptTokens }) => ({
-    ...{ ...MESSAGE, content: [{ type: 'text', text: WORD.repeat(words) }], stop_reason: 'end_turn' },
+    ...MESSAGE,
+    content: [{ type: 'text', text: WORD.repeat(words) }],
+    stop_reason: 'end_turn',
     usage: { input_tokens: promptTokens, output_tokens: words },
   }),
   events: ({ words, promptTokens }) => [
@@ -80,13 +85,18 @@ const EMBEDDINGS: Dialect = {
   path: '/embeddings',
   body: (prompt) => ({ input: prompt, model: 'sample-small' }),
   whole: ({ promptTokens }) => ({
-    ...{ object: 'list', model: 'sample-small', usage: { prompt_tokens: promptTokens, total_tokens: promptTokens } },
+    object: 'list',
+    model: 'sample-small',
+    usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
     data: [{ object: 'embedding', index: 0, embedding: Array(256).fill(0.123) }],
   }),
 };
 
 export const DIALECTS: Readonly<Record<Route, Dialect>> = {
-  ...{ chat: CHAT, messages: MESSAGES, responses: RESPONSES, embeddings: EMBEDDINGS },
+  chat: CHAT,
+  messages: MESSAGES,
+  responses: RESPONSES,
+  embeddings: EMBEDDINGS,
   // Asked as Anthropic's clients ask, answered as OpenAI's providers answer.
   translated: { ...CHAT, path: MESSAGES.path, body: (prompt) => ({ ...MESSAGES.body(prompt), model: 'sample-small' }) },
 };

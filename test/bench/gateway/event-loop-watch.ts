@@ -86,7 +86,10 @@ function tell(): Watched {
   return {
     rss: process.memoryUsage.rss(),
     heap: Number.isFinite(lowestHeap) ? lowestHeap : getHeapStatistics().used_heap_size,
-    ...{ p999: lateBy(late.percentile(99.9)), longest: lateBy(late.max), longestOwn, longestGarbage },
+    p999: lateBy(late.percentile(99.9)),
+    longest: lateBy(late.max),
+    longestOwn,
+    longestGarbage,
     stalls: stalls.map((stall) => ({ ...stall, garbage: garbageIn(stall) })),
   };
 }
@@ -103,13 +106,16 @@ interface Reading {
 function read(): Reading {
   const [all, main] = [process.cpuUsage(), process.threadCpuUsage()];
   return {
-    ...{ time: performance.now(), waited: schedule() },
+    time: performance.now(),
+    waited: schedule(),
     cpu: (all.user + all.system) / 1000,
     main: (main.user + main.system) / 1000,
   };
 }
 
-/** The main thread waits for threads of its own process too, which share its core: that wait is not another process's. */
+/**
+ * The main thread waits for threads of its own process too, which share its core: that wait is not another process's.
+ */
 function toStall(millis: number, from: Reading, until: Reading): Stall {
   const cpu = until.cpu - from.cpu;
   const ofHelpers = cpu - (until.main - from.main);

@@ -1,4 +1,5 @@
-// A provider with minimal cost: a fixed completion, plain or streamed, with usage. It counts the requests it has answered.
+// A provider with minimal cost: a fixed completion, plain or streamed, with usage. It counts the requests it has
+// answered.
 import { createServer, type Socket } from 'node:net';
 import { createSplitter } from './messages.ts';
 import { kindOf, PACE, REPLIES } from './replies.ts';

@@ -4,7 +4,10 @@ const EMPTY: Buffer = Buffer.alloc(0);
 /** Bytes at the start of a body that its reader gets in any case. */
 const START = 256;
 
-/** Splits bytes as they arrive; calls back with each whole message: the head and the body, or the start of a long body, which is not kept. */
+/**
+ * Splits bytes as they arrive; calls back with each whole message: the head and the body, or the start of a long body,
+ * which is not kept.
+ */
 export function createSplitter(onMessage: (head: string, body: Buffer) => void): (chunk: Buffer) => void {
   let rest = EMPTY;
   let long: { readonly head: string; readonly start: Buffer; missing: number } | undefined;

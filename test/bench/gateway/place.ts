@@ -1,4 +1,5 @@
-// The measured gateways with everything on (key, budgets of key, user and team, outbox, PostgreSQL), a bare pass-through, and their load.
+// The measured gateways with everything on (key, budgets of key, user and team, journal, PostgreSQL), a bare
+// pass-through, and their load.
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -83,7 +84,9 @@ export async function startPlace(preload?: string) {
     };
 
     return {
-      ...{ bare, measure, close },
+      bare,
+      measure,
+      close,
       stores: (redis === undefined ? ['memory'] : ['memory', 'Redis']) as ReadonlyArray<StoreName>,
       /** One more gateway process. */
       start: async (store: StoreName): Promise<Server> => {
@@ -106,8 +109,8 @@ export async function startPlace(preload?: string) {
 }
 
 /**
- * The sample through reconcile, and the files of its gateway. The key is alice's, whose user and team have budgets; `copies`: further
- * keys, of a budget each.
+ * The sample through reconcile, and the files of its gateway. The key is alice's, whose user and team have budgets;
+ * `copies`: further keys, of a budget each.
  */
 export async function mountGateway(world: TestWorld, upstream: string, copies = 0) {
   await writeBundles(
@@ -153,9 +156,9 @@ async function makeGateways(world: TestWorld, upstream: string, redis: TestRedis
   let launched = 0;
   const launch = (store: StoreName, imports: ReadonlyArray<string>): ChildProcess => {
     launched += 1;
-    const outbox = join(mounts.OUTBOX_DIR, `${launched}`);
-    mkdirSync(outbox);
-    const own = { HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', OUTBOX_DIR: outbox };
+    const journal = join(mounts.JOURNAL_DIR, `${launched}`);
+    mkdirSync(journal);
+    const own = { HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', JOURNAL_DIR: journal };
     return spawnPinned(0, [...imports, ...profile, bundle], {
       environment: { ...mounts, ...stores[store], ...own },
       hasChannel: imports.length > 0,
@@ -187,7 +190,9 @@ function cpuOfAll(servers: ReadonlyArray<Server>): number {
   return servers.reduce((sum, { process }) => sum + (cpuOf(process) ?? Number.NaN), 0);
 }
 
-/** Per cent of a core's time between two readings, without some milliseconds; NaN where the system does not report it. */
+/**
+ * Per cent of a core's time between two readings, without some milliseconds; NaN where the system does not report it.
+ */
 function shareOf(what: 'busy' | 'taken', before?: CoreTimes, after?: CoreTimes, without = 0): number {
   if (before === undefined || after === undefined) return Number.NaN;
   return Math.max(0, (100 * (after[what] - before[what] - without)) / (after.all - before.all));

@@ -1,4 +1,5 @@
-// Requests and replies of the bench: the same bytes every time, plain, as a stream of a few packets, or one event per packet.
+// Requests and replies of the bench: the same bytes every time, plain, as a stream of a few packets, or one event per
+// packet.
 import { DIALECTS, type Route } from './dialects.ts';
 
 export type Kind = 'plain' | 'streamed' | 'paced' | 'short' | 'longPlain' | 'longStreamed' | OfRoute;
@@ -18,8 +19,12 @@ interface Shape {
 
 const PROMPT = 'Name three things that a gateway in front of a language model has to get right.';
 const PLAIN: Shape = {
-  ...{ route: 'chat', words: 20, isStream: false, isPaced: false },
-  ...{ promptBytes: PROMPT.length, promptTokens: 24 },
+  route: 'chat',
+  words: 20,
+  isStream: false,
+  isPaced: false,
+  promptBytes: PROMPT.length,
+  promptTokens: 24,
 };
 const LONG = { promptBytes: 300_000, promptTokens: 75_000 };
 const SHAPES: Readonly<Record<Kind, Shape>> = {

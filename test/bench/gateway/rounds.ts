@@ -27,7 +27,10 @@ const FULL = 97;
 /** Above this per cent, other programs are. */
 const TAKEN = 10;
 
-/** The pairs of rounds in which neither waited for the other core, nor for other programs on its own; all pairs where hardly any qualifies. */
+/**
+ * The pairs of rounds in which neither waited for the other core, nor for other programs on its own; all pairs where
+ * hardly any qualifies.
+ */
 function counted(pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> {
   const isDisturbed = ({ others, taken }: Round): boolean => others > FULL || taken > TAKEN;
   const free = pairs.filter(({ bare, gateway }) => !isDisturbed(bare) && !isDisturbed(gateway));
@@ -40,7 +43,8 @@ export const RATES = [
 ];
 
 /**
- * Two rows of RATES. `events`: per reply, 0 for plain replies. Ratios compare neighbouring rounds, since other load slows both.
+ * Two rows of RATES. `events`: per reply, 0 for plain replies. Ratios compare neighbouring rounds, since other load
+ * slows both.
  */
 export function ratesOf(workload: string, events: number, measured: ReadonlyArray<Pair>): string[][] {
   const pairs = counted(measured);
@@ -75,7 +79,10 @@ export const ADDED = [
   ...['workload', 'until', 'bare p50, µs', 'gateway', 'added', 'from to', 'bare p99, µs', 'gateway', 'added', 'rounds'],
 ];
 
-/** A row of ADDED. At p50 the difference of neighbouring rounds; at p99 that of all counted rounds together, as one has few slow requests. */
+/**
+ * A row of ADDED. At p50 the difference of neighbouring rounds; at p99 that of all counted rounds together, as one has
+ * few slow requests.
+ */
 export function addedOf(workload: string, until: 'whole' | 'first', measured: ReadonlyArray<Pair>): string[] {
   const pairs = counted(measured);
   const p50 = (round: Round) => at(round[until], 0.5);

@@ -65,11 +65,21 @@ async function createSpending(accounts: CounterStore, counters: number, asks: nu
       number += 1;
       const line = { limit: LIMIT, spend: COST, risk: COST, returned: 0n, registered: 0n, ahead: 0n };
       const call: AccountCall = {
-        ...{ epoch: EPOCH, account, number, lease: 20_000, deadline: Date.now() + 60_000 },
-        ...{ batch: number, booked: number - 1, rateChanges: [], previousAccounts: [], isLast: false },
+        epoch: EPOCH,
+        account,
+        number,
+        lease: 20_000,
+        deadline: Date.now() + 60_000,
+        batch: number,
+        booked: number - 1,
+        rateChanges: [],
+        previousAccounts: [],
+        isLast: false,
         changes: of.map((counter) => ({ ...counter, ...line })),
         requests: Array.from({ length: asks }, (_, at) => ({
-          ...{ counters: [at % counters, (at + 1) % counters, (at + 2) % counters], amount: COST, minAmount: COST },
+          counters: [at % counters, (at + 1) % counters, (at + 2) % counters],
+          amount: COST,
+          minAmount: COST,
         })),
       };
       const { outcome } = await accounts.call(call);

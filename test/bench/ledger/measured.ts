@@ -1,4 +1,4 @@
-// The measured ledger: scopes that pay, over a given store, with books and an outbox that cost nothing.
+// The measured ledger: scopes that pay, over a given store, with books and a journal that cost nothing.
 import { randomUUID } from 'node:crypto';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Journal } from '#core/ports/journal.ts';
@@ -17,15 +17,16 @@ const metrics: Metrics = { add: () => undefined, set: () => undefined, observe: 
 /** Dependencies of every ledger of the bench. */
 export const SURROUNDINGS = {
   ...nodeDependencies(),
-  ...{ log, metrics },
+  log,
+  metrics,
 };
 
-/** Books and an outbox that keep nothing: booking and the disk are measured elsewhere. */
+/** Books and a journal that keep nothing: booking and the disk are measured elsewhere. */
 const { clock } = SURROUNDINGS;
 export const EPOCHS = createMemoryEpochs({ clock });
 const bookBatch: LedgerDatabase['bookBatch'] = async () => ({ outcome: 'booked', rejected: [] });
 export const SINK = { ...createMemoryBooks(), ...createMemoryAccountBooks({ epochs: EPOCHS }), bookBatch };
-export const NO_OUTBOX: Journal = {
+export const NO_JOURNAL: Journal = {
   append: async () => undefined,
   replay: async () => [],
   done: () => undefined,
@@ -37,17 +38,29 @@ const ANCHOR = Math.floor(Date.now() / HOUR) * HOUR - 24 * HOUR;
 
 /** A budget of a million dollars a month. */
 export const makeScope = (kind: ScopePolicy['kind'], scopeId: string = randomUUID()): ScopePolicy => ({
-  ...{ scopeId, kind, name: scopeId, blocked: false, models: [], anchor: ANCHOR },
+  scopeId,
+  kind,
+  name: scopeId,
+  blocked: false,
+  models: [],
+  anchor: ANCHOR,
   budget: { limit: '1000000000000000', duration: '30d', alignment: 'Rolling' },
 });
 
 export const COST = 15_600n;
 
 export const requestOf = (scopes: ReadonlyArray<ScopePolicy>): ReservationParams => ({
-  ...{ scopes, amount: 2n * COST, minAmount: COST, model: 'sample-small', identifier: 'sample-small-1' },
+  scopes,
+  amount: 2n * COST,
+  minAmount: COST,
+  model: 'sample-small',
+  identifier: 'sample-small-1',
 });
 
 export const SETTLEMENT: Settlement = {
-  ...{ cost: COST, tokens: { input: 24, output: 20, cachedInput: 0, cacheWrite: 0 } },
-  ...{ model: 'sample-small', identifier: 'sample-small-1', estimated: false },
+  cost: COST,
+  tokens: { input: 24, output: 20, cachedInput: 0, cacheWrite: 0 },
+  model: 'sample-small',
+  identifier: 'sample-small-1',
+  estimated: false,
 };

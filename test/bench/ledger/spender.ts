@@ -7,7 +7,7 @@ import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
-import { EPOCHS, makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from './measured.ts';
+import { EPOCHS, makeScope, NO_JOURNAL, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from './measured.ts';
 
 export type SpendOrder =
   | { readonly type: 'spend'; readonly millis: number }
@@ -35,7 +35,7 @@ async function serve(connection: StoreConnection): Promise<void> {
   const { accounts, counted } = counting(
     isMemory ? createMemoryAccounts({ clock, epoch: 0 }) : createRedisAccounts({ evaluate, instanceUid }),
   );
-  const own = { instanceUid, counterStore: accounts, epochs: EPOCHS, database: SINK, journal: NO_OUTBOX };
+  const own = { instanceUid, counterStore: accounts, epochs: EPOCHS, database: SINK, journal: NO_JOURNAL };
   const ledger = createLedger({ ...SURROUNDINGS, ...own, tick: (callback) => void setImmediate(callback) });
   await ledger.start();
   // As in a team: each user has a key, and all pay from one team.
@@ -77,8 +77,11 @@ async function serve(connection: StoreConnection): Promise<void> {
     const after = counted();
     const trips = after.trips - before.trips;
     const spent: Spent = {
-      ...{ pairs: pairs ?? 0, trips, abreast: (after.abreast - before.abreast) / trips },
-      ...{ seconds: (performance.now() - began) / 1000, cpu: ours + system },
+      pairs: pairs ?? 0,
+      trips,
+      abreast: (after.abreast - before.abreast) / trips,
+      seconds: (performance.now() - began) / 1000,
+      cpu: ours + system,
     };
     process.send?.(spent);
   });

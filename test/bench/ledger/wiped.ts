@@ -13,7 +13,7 @@ import type { ScopeWindow } from '#core/ports/policy.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { startRedis, whyNoRedis } from '../../support/redis.ts';
 import { table } from '../table.ts';
-import { COST, makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SURROUNDINGS } from './measured.ts';
+import { COST, makeScope, NO_JOURNAL, requestOf, SETTLEMENT, SURROUNDINGS } from './measured.ts';
 
 const SCOPES = 100_000;
 const KEYS = 1000;
@@ -38,7 +38,7 @@ export async function benchWiped(): Promise<string> {
     const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: uid });
     const epochs = database.epochs(uid);
     const books = { ...database, ...database.accountBooks(uid, SURROUNDINGS.random) };
-    const own = { instanceUid: uid, counterStore: accounts, database: books, epochs, journal: NO_OUTBOX };
+    const own = { instanceUid: uid, counterStore: accounts, database: books, epochs, journal: NO_JOURNAL };
     const ledger = createLedger({ ...SURROUNDINGS, ...own });
     await ledger.start();
     const scopes = Array.from({ length: SCOPES }, () => makeScope('key'));

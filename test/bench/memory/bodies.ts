@@ -1,4 +1,5 @@
-// Bodies of the largest accepted size, by what is in them: their texts take one or two bytes a character, their values many times their bytes.
+// Bodies of the largest accepted size, by what is in them: their texts take one or two bytes a character, their values
+// many times their bytes.
 
 export const LARGEST = 32 * 1024 * 1024;
 

@@ -1,4 +1,5 @@
-// A provider that takes its time: it reads whole requests, answers plain ones when it is told to, and streams a word every 20 ms until then.
+// A provider that takes its time: it reads whole requests, answers plain ones when it is told to, and streams a word
+// every 20 ms until then.
 import { createServer, type ServerResponse } from 'node:http';
 
 /** What it has been asked so far. */
@@ -7,7 +8,10 @@ export interface Asked {
   readonly streams: number;
 }
 
-/** Milliseconds between two words; where it is told to be slow, a hundred times as many. Each is a packet of its own, of about 250 bytes. */
+/**
+ * Milliseconds between two words; where it is told to be slow, a hundred times as many. Each is a packet of its own, of
+ * about 250 bytes.
+ */
 const PACE = 20;
 const SLOW = 100;
 const WORD = { id: `chatcmpl-${'x'.repeat(29)}`, object: 'chat.completion.chunk', created: 1_780_000_000, model: 'm' };
@@ -58,8 +62,14 @@ process.on('disconnect', () => {
 function answer(outgoing: ServerResponse): void {
   const isMessage = outgoing.req.url?.includes('/messages') === true;
   const message = {
-    ...{ id: 'msg', type: 'message', role: 'assistant', model: 'm', stop_reason: 'end_turn', stop_sequence: null },
-    ...{ content: [{ type: 'text', text: 'done' }], usage: { input_tokens: 10, output_tokens: 10 } },
+    id: 'msg',
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    content: [{ type: 'text', text: 'done' }],
+    usage: { input_tokens: 10, output_tokens: 10 },
   };
   const choices = [{ index: 0, message: { role: 'assistant', content: 'done' }, finish_reason: 'stop' }];
   const completion = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage: USAGE };

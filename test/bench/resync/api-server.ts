@@ -30,7 +30,9 @@ const fieldsOf = (value: unknown): object =>
     ? Object.fromEntries(Object.entries(value).map(([name, member]) => [`f:${name}`, fieldsOf(member)]))
     : {};
 
-/** Merge patches, with a status subresource; finalizers, owners, generations and versions as far as reconcile sees them. */
+/**
+ * Merge patches, with a status subresource; finalizers, owners, generations and versions as far as reconcile sees them.
+ */
 export async function startStandIn(): Promise<StandIn> {
   const folders = new Map<string, Map<string, Kept>>();
   let version = 1000;

@@ -30,7 +30,10 @@ interface Round {
   readonly others: number;
 }
 
-/** Twenty new keys on each of fifty instances with a database each: first all healthy, then two failing, then a repeat for the failing ones. */
+/**
+ * Twenty new keys on each of fifty instances with a database each: first all healthy, then two failing, then a repeat
+ * for the failing ones.
+ */
 export async function benchFifty(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-bench-'));
   const [postgres, api, silent] = [await startPostgres(), await startStandIn(), await startSilent()];

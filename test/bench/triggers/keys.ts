@@ -10,7 +10,10 @@ export interface Ground {
   readonly cluster: Cluster;
 }
 
-/** Milliseconds between keys. Knative's adapter posts events one by one, our own writes too: with a shorter pause its queue is measured. */
+/**
+ * Milliseconds between keys. Knative's adapter posts events one by one, our own writes too: with a shorter pause its
+ * queue is measured.
+ */
 const EVERY = 1_000;
 const TIMEOUT = 30_000;
 

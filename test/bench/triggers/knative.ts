@@ -1,4 +1,5 @@
-// Knative's ApiServerSource adapter on a real API server. It cannot watch VirtualKeys, so the key is one that a User gets.
+// Knative's ApiServerSource adapter on a real API server. It cannot watch VirtualKeys, so the key is one that a User
+// gets.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

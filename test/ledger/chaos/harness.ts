@@ -78,11 +78,21 @@ export async function startHarness(
   const rest = { host: upstash.url, port: 443, password: TOKEN };
   const store = { memory: { host: 'memory' }, redis: addressOf(redis), upstash: rest }[kind];
   const mounts = mount(folder, instanceUid, upstream.url, connection, store);
-  const made = Array.from({ length: gateways }, (_, at) => createGateway(mounts, join(folder, `outbox-${at}`)));
+  const made = Array.from({ length: gateways }, (_, at) => createGateway(mounts, join(folder, `journal-${at}`)));
   await Promise.all(made.map((gateway) => gateway.start()));
   const client = openRedis(redis.connection, { log: createMemoryLog() });
   return {
-    ...{ postgres, connection, database, redis, upstream, gateways: made, keys, instanceUid, kind, upstash, folder },
+    postgres,
+    connection,
+    database,
+    redis,
+    upstream,
+    gateways: made,
+    keys,
+    instanceUid,
+    kind,
+    upstash,
+    folder,
     snapshot: readFileSync(mounts.SNAPSHOT_FILE ?? '', 'utf8'),
     accounts: createRedisAccounts({ evaluate: client.evaluate, instanceUid }),
     books: database.accountBooks(instanceUid, (count) => randomBytes(count)),
@@ -104,16 +114,15 @@ async function makeKey(database: Harness['database'], uid: string, at: number, l
   const holder = { uid: randomUUID(), namespace: 'default', name: `key-${at}` };
   const [kind, alias, scopeId] = ['key' as const, holder.name, randomUUID()];
   const policy: KeyPolicy = {
-    ...{
-      scopeId,
-      kind,
-      name: alias,
-      blocked: false,
-      models: [],
-      anchor: Math.floor(Date.now() / 1000) * 1000,
-      charges: [],
-    },
-    ...{ object: holder, budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' } },
+    scopeId,
+    kind,
+    name: alias,
+    blocked: false,
+    models: [],
+    anchor: Math.floor(Date.now() / 1000) * 1000,
+    charges: [],
+    object: holder,
+    budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
   };
   const hash = createHash('sha256').update(value).digest('hex');
   const write = { instanceUid: uid, kind, alias, holder, policy, generation: 1, value: { hash } };
@@ -139,14 +148,24 @@ function mount(
     version: 1,
     instance: { uid, namespace: 'default', name: 'faults' },
     routing: {
-      ...{ strategy: 'Simple', retries: 0 },
+      strategy: 'Simple',
+      retries: 0,
       timeouts: { connect: 5000, firstByte: 20_000, idle: 20_000, total: 60_000 },
       cooldown: { failures: 1000, within: 1000, duration: 1 },
     },
     models: [
       {
-        ...{ modelName: 'fault', identifier: 'fault', provider: 'openai', model: 'fault', apiBase, credentials: {} },
-        ...{ requiresAuth: false, price: { input: '1', output: '2' }, weight: 1, priority: 0, maxOutputTokens: 40 },
+        modelName: 'fault',
+        identifier: 'fault',
+        provider: 'openai',
+        model: 'fault',
+        apiBase,
+        credentials: {},
+        requiresAuth: false,
+        price: { input: '1', output: '2' },
+        weight: 1,
+        priority: 0,
+        maxOutputTokens: 40,
       },
     ],
   };
@@ -163,8 +182,8 @@ const addressOf = ({ connection: { host, port } }: TestRedis) => ({ host, port, 
 
 const PROGRAM = join(import.meta.dirname, '../../../infra/platforms/kubernetes/gateway.ts');
 
-function createGateway(mounts: Environment, outbox: string): Gateway {
-  mkdirSync(outbox, { recursive: true });
+function createGateway(mounts: Environment, journal: string): Gateway {
+  mkdirSync(journal, { recursive: true });
   let child: Child | undefined;
   let url = '';
   let port = '0';
@@ -179,7 +198,7 @@ function createGateway(mounts: Environment, outbox: string): Gateway {
         HOST: '127.0.0.1',
         PORT: port,
         METRICS_PORT: '0',
-        OUTBOX_DIR: outbox,
+        JOURNAL_DIR: journal,
         ...mounts,
       };
       child = startChild(process.execPath, [PROGRAM], { env });

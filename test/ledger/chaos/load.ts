@@ -60,7 +60,9 @@ export async function recovered({ gateways }: Harness, keys: ReadonlyArray<Key>)
 export function ask(url: string, key: Key, isStream: boolean, content = 'Say words.'): Promise<Seen> {
   const began = performance.now();
   const body = JSON.stringify({
-    ...{ model: 'fault', messages: [{ role: 'user', content }], max_tokens: 40 },
+    model: 'fault',
+    messages: [{ role: 'user', content }],
+    max_tokens: 40,
     ...(isStream ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
   const nothing = { key, code: undefined, completed: undefined };

@@ -23,25 +23,37 @@ const LONGER_THAN_POLICIES = 6500;
 
 export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
   {
-    ...{ name: 'kill -9 of the gateway', stores: BOTH, lasts: 500, refuses: false },
+    name: 'kill -9 of the gateway',
+    stores: BOTH,
+    lasts: 500,
+    refuses: false,
     async begin({ gateways }) {
       await gateways[0]?.kill();
       return { end: () => gateways[0]?.start() };
     },
   },
   {
-    ...{ name: 'kill -9 of PostgreSQL', stores: ALL, lasts: LONGER_THAN_POLICIES, refuses: true },
+    name: 'kill -9 of PostgreSQL',
+    stores: ALL,
+    lasts: LONGER_THAN_POLICIES,
+    refuses: true,
     async begin({ postgres }) {
       await postgres.kill();
       return { end: postgres.start };
     },
   },
   {
-    ...{ name: 'a PostgreSQL that is frozen', stores: ALL, lasts: 2500, refuses: true },
+    name: 'a PostgreSQL that is frozen',
+    stores: ALL,
+    lasts: 2500,
+    refuses: true,
     begin: async ({ postgres }) => ({ end: postgres.freeze() }),
   },
   {
-    ...{ name: 'kill -9 of Redis, which comes back empty', stores: ['redis'], lasts: 1500, refuses: true },
+    name: 'kill -9 of Redis, which comes back empty',
+    stores: ['redis'],
+    lasts: 1500,
+    refuses: true,
     async begin({ redis }) {
       await redis.kill();
       redis.lose();
@@ -49,19 +61,20 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
     },
   },
   {
-    ...{ name: 'a Redis that was wiped', stores: ['redis'], lasts: 500, refuses: false },
+    name: 'a Redis that was wiped',
+    stores: ['redis'],
+    lasts: 500,
+    refuses: false,
     async begin(harness) {
       await command(harness, 'FLUSHALL');
       return { end: () => undefined };
     },
   },
   {
-    ...{
-      name: 'kill -9 of Redis, which comes back with an old snapshot',
-      stores: ['redis'],
-      lasts: 500,
-      refuses: false,
-    },
+    name: 'kill -9 of Redis, which comes back with an old snapshot',
+    stores: ['redis'],
+    lasts: 500,
+    refuses: false,
     async begin(harness) {
       await command(harness, 'SAVE');
       const [gateway] = harness.gateways;
@@ -73,12 +86,10 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
     },
   },
   {
-    ...{
-      name: 'a Redis that is frozen, and then runs late calls',
-      stores: ['redis', 'upstash'],
-      lasts: 3000,
-      refuses: true,
-    },
+    name: 'a Redis that is frozen, and then runs late calls',
+    stores: ['redis', 'upstash'],
+    lasts: 3000,
+    refuses: true,
     begin: async ({ redis }) => ({ end: redis.freeze() }),
   },
 ];

@@ -18,7 +18,10 @@ export interface Verified {
 
 /** More than any request here can hold: a token per byte of its text, and 40 tokens of output. */
 const MOST_HELD = 200n * PRICE.input + 40n * PRICE.output;
-/** Entries of an id that are right: the settlement of a request; or the charge of an account, taken back by its process. A Worker has no disk, and takes nothing back. */
+/**
+ * Entries of an id that are right: the settlement of a request; or the charge of an account, taken back by its process.
+ * A Worker has no disk, and takes nothing back.
+ */
 const KINDS = { process: ['settled', 'correction expired'], Worker: ['settled', 'expired'] };
 
 /** Violations as sentences, when nothing is in flight; empty: all is right. */
@@ -92,7 +95,9 @@ async function settled({ postgres, connection }: Harness) {
   );
 }
 
-/** The spend of keys as a gateway tells it; absent counters are loaded. There is no other access to a store in memory. */
+/**
+ * The spend of keys as a gateway tells it; absent counters are loaded. There is no other access to a store in memory.
+ */
 async function askForCounters({ gateways, keys }: Harness) {
   const spends = keys.map(async ({ value, scopeId }) => {
     const answer = await fetch(`${gateways[0]?.url}/key`, { headers: { authorization: `Bearer ${value}` } });
@@ -127,7 +132,10 @@ async function compareCounters(harness: Harness) {
   return { spent: new Map(sums.map(({ scopeId, spent }) => [scopeId, spent])), problems };
 }
 
-/** Waits until idle escrow has gone back, everything is booked, and requests that died with their Worker are charged, after their lease. */
+/**
+ * Waits until idle escrow has gone back, everything is booked, and requests that died with their Worker are charged,
+ * after their lease.
+ */
 const untilRest = (harness: Harness): Promise<string[]> =>
   eventually(
     () => leftovers(harness),

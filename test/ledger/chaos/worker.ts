@@ -20,10 +20,14 @@ export async function startWorker({ folder, upstash, connection, snapshot }: Har
   const { host, port, username, password, dbname } = connection;
   const address = `postgres://${username}:${encodeURIComponent(password)}@${host}:${port}/${dbname}`;
   const worker = {
-    ...{ name: 'gateway' as const, scriptPath: join(folder, OUTPUT), services: {} },
+    name: 'gateway' as const,
+    scriptPath: join(folder, OUTPUT),
+    services: {},
     bindings: {
-      ...{ INSTANCE: 'default/main', CREDENTIALS: '{}' },
-      ...{ UPSTASH_REDIS_REST_URL: upstash.url, UPSTASH_REDIS_REST_TOKEN: TOKEN },
+      INSTANCE: 'default/main',
+      CREDENTIALS: '{}',
+      UPSTASH_REDIS_REST_URL: upstash.url,
+      UPSTASH_REDIS_REST_TOKEN: TOKEN,
     },
     hyperdrives: { HYPERDRIVE: address },
     namespaces: { SNAPSHOTS: { 'default/main': snapshot } },

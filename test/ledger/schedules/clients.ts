@@ -11,7 +11,8 @@ export function clientSteps(course: Course): Option[] {
   return course.requests.flatMap((request): Option[] => {
     const step = (label: string, happen: () => void): Option[] => [
       {
-        ...{ label: `${request.name} ${label}`, kind: 'client' },
+        label: `${request.name} ${label}`,
+        kind: 'client',
         happen() {
           course.lastDeed = course.shared.stage.now();
           happen();

@@ -18,16 +18,20 @@ export interface Wish {
   readonly end: 'settle' | 'release' | 'both' | 'never';
   /** The streamed cost, where progress reports it. */
   readonly known?: bigint;
-  /** The charge of a first attempt that broke: the hold grows by it, and the request costs so much more, unless that is refused. */
+  /**
+   * The charge of a first attempt that broke: the hold grows by it, and the request costs so much more, unless that is
+   * refused.
+   */
   readonly grow?: bigint;
 }
 
 /**
- * `lose`: a call or an answer is lost. `die`: kill -9, the disk survives. `vanish`: kill -9, and the disk is lost too. `stop`: a clean stop; an
- * empty outbox is thrown away. `freeze` and `sleep`: a process is paused, for longer than a rebuild waits and than a lease. `hang`: the store or
- * PostgreSQL does not answer, and runs its calls late. `clock`: the clock of a process or of the store is set. `lower`: the first limit falls.
- * `sweep`: a process closes what has ended and audits all counters. `full`: a disk refuses writes, and soon its process is killed. `error`: our own
- * error stops the application of an answer half way.
+ * `lose`: a call or an answer is lost. `die`: kill -9, the disk survives. `vanish`: kill -9, and the disk is lost too.
+ * `stop`: a clean stop; an empty journal is thrown away. `freeze` and `sleep`: a process is paused, for longer than a
+ * rebuild waits and than a lease. `hang`: the store or PostgreSQL does not answer, and runs its calls late. `clock`:
+ * the clock of a process or of the store is set. `lower`: the first limit falls.
+ * `sweep`: a process closes what has ended and audits all counters. `full`: a disk refuses writes, and soon its process
+ * is killed. `error`: our own error stops the application of an answer half way.
  */
 export type Fault =
   | 'lose'
@@ -82,7 +86,10 @@ export interface Course {
   readonly struck: Map<Fault, number>;
   /** Whether an old snapshot is in use and not detected. */
   isStale: boolean;
-  /** Requests that may exceed a limit: of processes that were away when the store forgot or their lease ended, and those asked of an old snapshot. */
+  /**
+   * Requests that may exceed a limit: of processes that were away when the store forgot or their lease ended, and those
+   * asked of an old snapshot.
+   */
   readonly excused: Set<Request>;
   readonly vanished: Set<Gateway>;
   /** When the gateways had started. */

@@ -1,11 +1,13 @@
-// What a counter really owes at an instant, at least: the law of admission is that no limit is exceeded by it (LEDGER 1).
+// What a counter really owes at an instant, at least: the law of admission is that no limit is exceeded by it (LEDGER
+// 1).
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { type Course, costOf, isHeld, isWritten, knownOf, type Request, sizeOf } from './course.ts';
 
 /**
- * A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked of an old snapshot.
- * `since`: all that were admitted since it asked, for it learns of its hold late; those may still have known a higher limit,
- * and so may its own process, where it learns of its hold or growth only when that is on disk.
+ * A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked
+ * of an old snapshot.
+ * `since`: all that were admitted since it asked, for it learns of its hold late; those may still have known a higher
+ * limit, and so may its own process, where it learns of its hold or growth only when that is on disk.
  */
 export function verifyAdmission(course: Course, request: Request, since: ReadonlyArray<Pick<Request, 'limits'>>): void {
   if (course.excused.has(request)) return;

@@ -1,6 +1,6 @@
 // A gateway process on the stage: the real ledger, whose every call to store, database and disk goes through the stage.
 
-import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/journal.ts';
+import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import type { AccountCall, CounterStore } from '#core/ports/counter-store.ts';
@@ -54,8 +54,14 @@ export function startGateway(shared: Shared, name: string, folder: MemoryFolder)
   };
   const timer = stage.timerOf(process);
   const ledger = createLedger({
-    ...{ instanceUid: 'instance-1', clock: { now: () => stage.now() + process.ahead }, timer, log: createMemoryLog() },
-    ...{ monotonic: { now: stage.now }, metrics: countIn(shared.counted), ids: { next: nextId }, process: name },
+    instanceUid: 'instance-1',
+    clock: { now: () => stage.now() + process.ahead },
+    timer,
+    log: createMemoryLog(),
+    monotonic: { now: stage.now },
+    metrics: countIn(shared.counted),
+    ids: { next: nextId },
+    process: name,
     counterStore: failing(
       process,
       through(stage, process, { whom: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
@@ -138,7 +144,9 @@ function labelOfBooks(name: string, [first]: Parameters<LedgerDatabase['bookBatc
 
 const countIn = (counted: Map<string, number>): Metrics => ({
   add: (name, _labels, by = 1) => void counted.set(name, (counted.get(name) ?? 0) + by),
-  ...{ set: () => undefined, observe: () => undefined, render: () => '' },
+  set: () => undefined,
+  observe: () => undefined,
+  render: () => '',
 });
 
 function refuse(): never {
@@ -146,12 +154,13 @@ function refuse(): never {
 }
 
 function diskOf(stage: Stage, by: Process & Pick<Gateway, 'isFull'>, folder: MemoryFolder) {
-  const outbox = createMemoryOutbox(folder);
-  const refusing = { append: async (record: JournalRecord) => (by.isFull ? refuse() : outbox.append(record)) };
+  const journal = createMemoryJournal(folder);
+  const refusing = { append: async (record: JournalRecord) => (by.isFull ? refuse() : journal.append(record)) };
   return {
     ...through(stage, by, { whom: 'disk', part: refusing }),
-    replay: () => outbox.replay(),
-    done: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : outbox.done(ids)),
-    ...{ discard: outbox.discard, close: outbox.close },
+    replay: () => journal.replay(),
+    done: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : journal.done(ids)),
+    discard: journal.discard,
+    close: journal.close,
   };
 }

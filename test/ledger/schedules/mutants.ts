@@ -48,8 +48,14 @@ export async function searchIn(edits: ReadonlyArray<Edit>): Promise<{ readonly s
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-mutant-'));
   const outfile = join(folder, 'search.mjs');
   await build({
-    ...{ entryPoints: [join(import.meta.dirname, 'search.ts')], absWorkingDir: ROOT, outfile, plugins: [breaking] },
-    ...{ bundle: true, platform: 'node', format: 'esm', logLevel: 'silent' },
+    entryPoints: [join(import.meta.dirname, 'search.ts')],
+    absWorkingDir: ROOT,
+    outfile,
+    plugins: [breaking],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'silent',
   });
   const search: Search = await import(pathToFileURL(outfile).href);
   return { search, remove: () => rmSync(folder, { recursive: true, force: true }) };
@@ -75,7 +81,8 @@ const LAST = Array.from({ length: 6 }, (_, by): Wish => {
 const LARGE: Wish = { by: 1, scopes: [2], amount: 97n, cost: 97n, end: 'settle', after: 1500 };
 /** The second process takes nearly all that is left, while the first one may still believe in its escrow. */
 const LARGE_LATER: Partial<Scene> = {
-  ...{ gateways: 2, limits: [9n, 9n, 100n] },
+  gateways: 2,
+  limits: [9n, 9n, 100n],
   wishes: [
     { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle' },
     { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle', after: 2500 },
@@ -251,12 +258,12 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
-    name: 'a restart that does not read the outbox',
+    name: 'a restart that does not read the journal',
     scene: { faults: { die: 1 } },
     edits: [{ file: `${CORE}/membership.ts`, line: 'await journal.replay()', becomes: '[]' }],
   },
   {
-    name: 'an outbox that lacks records and stays',
+    name: 'a journal that lacks records and stays',
     scene: { wishes: WITH_STREAMS.wishes, faults: { full: 1 } },
     edits: [{ file: `${CORE}/ledger.ts`, line: '  journal.discard();', becomes: '' }],
   },
@@ -363,7 +370,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
-    name: 'growth that the outbox does not have when it counts',
+    name: 'growth that the journal does not have when it counts',
     scene: { wishes: GROWING, faults: { die: 1 } },
     edits: [
       {

@@ -26,7 +26,10 @@ interface Done {
   again(accounts: CounterStore): unknown;
 }
 
-/** The store rebuilds an earlier state by replaying all calls up to it, at the same times. `onMarked`: an account was closed by its lease. */
+/**
+ * The store rebuilds an earlier state by replaying all calls up to it, at the same times. `onMarked`: an account was
+ * closed by its lease.
+ */
 export function createForgetfulStore(now: () => Millis, onMarked: (account: string) => void): ForgetfulStore {
   let ahead = 0;
   let replayed: Millis | undefined;

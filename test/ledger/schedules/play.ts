@@ -1,4 +1,5 @@
-// The play of one schedule: the real ledger runs through calls, answers, timers and faults in this order, and is verified at rest.
+// The play of one schedule: the real ledger runs through calls, answers, timers and faults in this order, and is
+// verified at rest.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Chooser, Option } from './choice.ts';
@@ -75,15 +76,29 @@ function begin(scene: Scene): Course {
     return { ...wish, ...AS_YET, name: `request ${at}`, stage: 'new', size: wish.amount };
   });
   const course: Course = {
-    ...{ scene, shared, requests, gateways, struck: new Map(), isStale: false, isLast: false, wrong: [] },
-    ...{ excused: new Set(), vanished: new Set(), lastDeed: stage.now(), startedAt: stage.now() },
+    scene,
+    shared,
+    requests,
+    gateways,
+    struck: new Map(),
+    isStale: false,
+    isLast: false,
+    wrong: [],
+    excused: new Set(),
+    vanished: new Set(),
+    lastDeed: stage.now(),
+    startedAt: stage.now(),
     scopes: scene.limits.map((limit, at) => scopeOf(`scope-${at}`, limit, at === 0 ? scene.edge : undefined)),
   };
   return course;
 }
 
 const AS_YET = {
-  ...{ gateway: undefined, hold: undefined, grown: undefined, settledAt: 0, isUncovered: false },
+  gateway: undefined,
+  hold: undefined,
+  grown: undefined,
+  settledAt: 0,
+  isUncovered: false,
   limits: new Map<string, bigint>(),
 };
 
@@ -92,7 +107,8 @@ function withoutClients(stage: Stage, clients: () => Option[] = () => []): Optio
     .calls()
     .slice(0, IN_SIGHT)
     .map((call) => ({
-      ...{ kind: 'call', label: call.label },
+      kind: 'call',
+      label: call.label,
       happen() {
         stage.take(call);
         call.arrive();
@@ -125,7 +141,11 @@ function idAt(time: Millis, made: number): string {
 }
 
 const scopeOf = (scopeId: string, limit: bigint, edge: Millis | undefined): ScopePolicy => ({
-  ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [] },
+  scopeId,
+  kind: 'key',
+  name: scopeId,
+  blocked: false,
+  models: [],
   anchor: edge === undefined ? Date.UTC(2026, 0, 1) : START + START_UP + edge - MONTH,
   budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
 });

@@ -1,8 +1,12 @@
-// Scenes: the requests and faults of a schedule. One small scene for every single deviation, and endless larger random ones.
+// Scenes: the requests and faults of a schedule. One small scene for every single deviation, and endless larger random
+// ones.
 import { random } from '../../support/random.ts';
 import type { Fault, Scene, Wish } from './course.ts';
 
-/** Four requests, two scopes, two processes; any two of the first three requests fit, not all; the last scope has escrow ahead. */
+/**
+ * Four requests, two scopes, two processes; any two of the first three requests fit, not all; the last scope has escrow
+ * ahead.
+ */
 export const SMALL: Omit<Scene, 'faults'> = {
   limits: [5n, 4n, 200n],
   gateways: 2,
@@ -47,7 +51,10 @@ export function sceneOf(seed: number): Scene {
     const amount = isLarge ? (limits[2] ?? 0n) - BigInt(below(10)) : small;
     const cost = next() < 0.6 ? amount : BigInt(below(Number(amount)));
     return {
-      ...{ by: below(2), scopes: isLarge ? [2] : pick(SCOPES, below), amount, end: pick(ENDS, below) },
+      by: below(2),
+      scopes: isLarge ? [2] : pick(SCOPES, below),
+      amount,
+      end: pick(ENDS, below),
       cost: next() < 0.1 ? amount + 1n : cost,
       ...(next() < 0.3 ? { known: BigInt(below(Number(cost) + 1)) } : {}),
       ...(next() < 0.1 ? { minAmount: 1n } : {}),

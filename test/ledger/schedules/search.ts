@@ -11,7 +11,10 @@ export interface Found {
   readonly story: ReadonlyArray<string>;
 }
 
-/** The violations and all steps that led to them; empty where all is right. A star marks a deviation from the usual step. */
+/**
+ * The violations and all steps that led to them; empty where all is right. A star marks a deviation from the usual
+ * step.
+ */
 export function report(found: Found | undefined): string {
   if (found === undefined) return '';
   const seed = found.seed === undefined ? '' : `seed ${found.seed}\n`;

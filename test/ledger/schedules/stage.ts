@@ -89,7 +89,8 @@ export function createStage(start: Millis): Stage {
     },
     timerOf: (by) => (millis, callback) => {
       const due = {
-        ...{ at: now + Math.max(0, millis), by },
+        at: now + Math.max(0, millis),
+        by,
         fire() {
           timers.delete(due);
           now = Math.max(now, due.at);

@@ -1,4 +1,5 @@
-// The verdict at rest: requests against what clients saw, counters against their entries, accounts that are left, headroom by holds.
+// The verdict at rest: requests against what clients saw, counters against their entries, accounts that are left,
+// headroom by holds.
 
 import { spendWindow } from '#core/money/window.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
@@ -9,7 +10,10 @@ import { type Course, costOf, type Fault, isHeld, isWritten, knownOf, type Reque
 import { allowanceOf, least } from './exposure.ts';
 import type { Gateway } from './gateway.ts';
 
-/** Faults after which an audit may find what to repair: an old snapshot; an account that its process closed with the store away. */
+/**
+ * Faults after which an audit may find what to repair: an old snapshot; an account that its process closed with the
+ * store away.
+ */
 const REPAIRED: ReadonlyArray<Fault> = ['restore', 'stop'];
 
 /** Faults after which the store may have no account of a process that stops. */
@@ -21,7 +25,8 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
   const waiting = requests.filter(
     ({ stage, gateway }) => /^(new|asked|growing|ending)$/.test(stage) && gateway?.isDead === false,
   );
-  // A stop with the store away books what it cannot tell. A store that has no account of that process learns of it by the audit of a sweep.
+  // A stop with the store away books what it cannot tell. A store that has no account of that process learns of it by
+  // the audit of a sweep.
   if (course.struck.has('stop') && UNTOLD.some((fault) => course.struck.has(fault))) {
     void livingOf(course)
       ?.ledger.maintain()
@@ -58,7 +63,7 @@ function bookedAs(request: Request): ReadonlyArray<bigint | undefined> {
   // The hold is not waited for on disk: a reply that never completed owes nothing.
   if (isHeld(request)) return isDead && !isWritten(request) ? [undefined] : unsettled;
   if (stage === 'ending') return end === 'release' ? [undefined, ...unsettled] : [cost, ...unsettled, undefined];
-  // The client never learned of the hold, which was in the outbox.
+  // The client never learned of the hold, which was in the journal.
   return stage === 'asked' && isDead ? [undefined, ...unsettled] : [undefined];
 }
 
@@ -180,7 +185,7 @@ async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<
       });
       await calm(2500);
     }
-    if (tried.join() !== 'exceeded,held')
+    if (tried.join() !== 'exceeded,reserved')
       wrong.push(`${scope.scopeId}: of ${left} that are left, one more was ${tried}`);
   }
   return wrong;
@@ -188,7 +193,9 @@ async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<
 
 const livingOf = ({ gateways }: Course): Gateway | undefined => gateways.find(({ isDead }) => !isDead);
 
-/** An audit of all counters, and those of the whole schedule: where nothing excuses it, they found nothing to repair. */
+/**
+ * An audit of all counters, and those of the whole schedule: where nothing excuses it, they found nothing to repair.
+ */
 async function verifyAudit(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
   const { counted } = course.shared;
   const found = (): number => counted.get('gateway_operator_ledger_audit_differences_total') ?? 0;

@@ -1,4 +1,5 @@
-// Does one more run bring the world to where it belongs, wherever the run before it was cut short or a call of it failed?
+// Does one more run bring the world to where it belongs, wherever the run before it was cut short or a call of it
+// failed?
 import { afterAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { handlers } from '../../../functions/reconcile/act.ts';
@@ -10,7 +11,9 @@ import { type Scenario, scenarios } from './scenarios.ts';
 
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
 
-/** How a call ends badly: it did not happen, or it happened and nobody heard of it; and whether the process lives on. */
+/**
+ * How a call ends badly: it did not happen, or it happened and nobody heard of it; and whether the process lives on.
+ */
 const ACCIDENTS = [
   { name: 'fails before its effect', after: false, dies: false },
   { name: 'has its effect and its answer is lost', after: true, dies: false },

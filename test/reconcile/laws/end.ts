@@ -6,11 +6,17 @@ import { type Harness, sha256 } from '../harness.ts';
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 const MILLIS = /\b1[78]\d{11}\b/g;
 
-/** `all`: with the values that work on for a while beside the one that is published. `Published`: the current ones among these hashes. */
+/**
+ * `all`: with the values that work on for a while beside the one that is published. `Published`: the current ones among
+ * these hashes.
+ */
 type Published = ReadonlySet<string>;
 type Values = 'current' | 'all' | Published;
 
-/** Objects but their events, claims with their live values and policies, and whether each published key works. One line each. */
+/**
+ * Objects but their events, claims with their live values and policies, and whether each published key works. One line
+ * each.
+ */
 export async function endOf(harness: Harness, values: Values = 'current'): Promise<ReadonlyArray<string>> {
   const objects = harness.cluster.objects();
   const told = objects.filter(({ kind }) => kind !== 'Event').map(toLine);

@@ -1,4 +1,5 @@
-// Which of two runs makes the next call? A small scheduler that lets one continue and holds the other, so that every order can be tried.
+// Which of two runs makes the next call? A small scheduler that lets one continue and holds the other, so that every
+// order can be tried.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { READS } from '../databases.ts';
 import type { Harness } from '../harness.ts';
@@ -8,8 +9,9 @@ type Who = 0 | 1;
 export type Points = 'calls' | 'writes';
 
 /**
- * Each run in a process of its own. The first makes as many calls as the first number says, then the second as many as the
- * second says, and so on by turns; after the last number each continues to its end. Answers how many points each has met.
+ * Each run in a process of its own. The first makes as many calls as the first number says, then the second as many as
+ * the second says, and so on by turns; after the last number each continues to its end. Answers how many points each
+ * has met.
  */
 export async function interleave(
   harness: Harness,

@@ -1,4 +1,5 @@
-// Do runs that overlap, see old lists, or meet people at work end where one undisturbed run ends: one winner per alias, one value per key?
+// Do runs that overlap, see old lists, or meet people at work end where one undisturbed run ends: one winner per alias,
+// one value per key?
 import { describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -19,7 +20,10 @@ const prepared = async (prepare: Prepare): Promise<Harness> => {
 /** Beyond the overlap of any rotation here. */
 const LATER = 61 * 60_000;
 
-/** Where it ends for good: what works on for a while no longer works, and the API server has removed what it owes nobody. */
+/**
+ * Where it ends for good: what works on for a while no longer works, and the API server has removed what it owes
+ * nobody.
+ */
 async function settle(harness: Harness): Promise<ReadonlyArray<string>> {
   harness.cluster.collectGarbage();
   harness.clock.pass(LATER);
@@ -62,7 +66,10 @@ async function expectEnd(
   expect(await harness.works('sk-forged')).toBe(false);
 }
 
-/** Of the calls before which a run may be held, every tenth from another one in each scene: all of them with INTERLEAVINGS=all. */
+/**
+ * Of the calls before which a run may be held, every tenth from another one in each scene: all of them with
+ * INTERLEAVINGS=all.
+ */
 const STRIDE = process.env.INTERLEAVINGS === 'all' ? 1 : 10;
 const firstCall = (scene: number) => 1 + (scene % STRIDE);
 

@@ -1,4 +1,5 @@
-// What happens to a world, so that the run after it has something to do? Between them they make every kind of action due.
+// What happens to a world, so that the run after it has something to do? Between them they make every kind of action
+// due.
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { runDeployment, runKnative } from '../controllers.ts';

@@ -10,7 +10,12 @@ beforeEach(() => {
 });
 
 const scope = (scopeId: string, duration: string, anchor = 0): ScopePolicy => ({
-  ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [], anchor },
+  scopeId,
+  kind: 'key',
+  name: scopeId,
+  blocked: false,
+  models: [],
+  anchor,
   budget: { limit: '1000', duration, alignment: 'Rolling' },
 });
 

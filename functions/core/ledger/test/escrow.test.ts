@@ -135,7 +135,7 @@ describe('escrow', () => {
       await scene.time.advance(30);
     }
     await scene.time.advance(30);
-    expect(await figures(small)).toEqual({ spent: 900n, held: 0n });
+    expect(await figures(small)).toEqual({ spent: 900n, reserved: 0n });
   });
 
   test.each([0, 130, 260, 390, 520, 650, 780, 910])(

@@ -1,4 +1,5 @@
-// The law of failures: whichever step of a ledger fails, once, the account goes on, the money is right, and somebody is told.
+// The law of failures: whichever step of a ledger fails, once, the account goes on, the money is right, and somebody is
+// told.
 import { expect, test } from 'vitest';
 import type { MemoryFolder } from '#adapters/memory/journal.ts';
 import type { Reservation } from '../../ports/ledger.ts';
@@ -27,7 +28,10 @@ interface Course {
   readonly completed: ReadonlyMap<string, bigint>;
 }
 
-/** A leftover of every kind: an outbox with a settlement and an open request, and another process that died without its disk. */
+/**
+ * A leftover of every kind: a journal with a settlement and an open request, and another process that died without its
+ * disk.
+ */
 async function leftovers(scene: Scene, folder: MemoryFolder): Promise<void> {
   const process = createProcess();
   const before = await scene.start(process, folder);
@@ -112,7 +116,10 @@ async function stop(scene: Scene, ledger: StartableLedger, tell: (error: unknown
   expect(scene.time.armed()).toBe(0);
 }
 
-/** A process of which one kind of step fails for half a minute, with requests meanwhile; then it works again, or never does. */
+/**
+ * A process of which one kind of step fails for half a minute, with requests meanwhile; then it works again, or never
+ * does.
+ */
 async function longCourse(method: string, failure: Failure, end: 'works again' | 'stops meanwhile'): Promise<void> {
   const scene = createScene();
   const folder: MemoryFolder = { records: [] };

@@ -173,7 +173,7 @@ describe('a disk that refuses the first record of an account', () => {
   });
 
   test('at a rebuild: the process goes on without a disk', async () => {
-    scene.outbox.behaviour = 'refuses';
+    scene.journal.behaviour = 'refuses';
     scene.wipe();
     await scene.time.advance(4000);
     const hold = await scene.take(ledger, 10n, key);

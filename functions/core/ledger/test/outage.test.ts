@@ -260,19 +260,19 @@ describe('a database that', () => {
   });
 });
 
-describe('an outbox that cannot be written', () => {
+describe('a journal that cannot be written', () => {
   const wide = scopeOf('wide', 10_000n);
 
   test('lets a reply end only when PostgreSQL has its settlement', async () => {
     const hold = await scene.take(ledger, 100n, key);
-    scene.outbox.behaviour = 'refuses';
+    scene.journal.behaviour = 'refuses';
     await scene.ended(ledger.settle(hold, settlementOf(30n)));
     expect(costs()).toEqual([30n]);
   });
 
   test('breaks off the reply when PostgreSQL is away too, and books it later', async () => {
     const hold = await scene.take(ledger, 100n, key);
-    scene.outbox.behaviour = 'refuses';
+    scene.journal.behaviour = 'refuses';
     scene.books.behaviour = 'refuses';
     const settled = ledger.settle(hold, settlementOf(30n)).then(
       () => 'ended',
@@ -289,12 +289,12 @@ describe('an outbox that cannot be written', () => {
     const streaming = scene.process(process);
     await scene.ended(streaming.start());
     streaming.trackStream(await scene.take(streaming, 100n, wide), () => 60n);
-    scene.outbox.behaviour = 'refuses';
+    scene.journal.behaviour = 'refuses';
     streaming.trackStream(await scene.take(streaming, 200n, wide), () => 70n);
     await scene.take(streaming, 200n, wide);
     await scene.time.advance(1500);
     process.is.dead = true;
-    scene.outbox.behaviour = 'up';
+    scene.journal.behaviour = 'up';
     const successor = scene.process();
     await scene.ended(successor.start());
     await scene.time.advance(25_000);
@@ -304,7 +304,7 @@ describe('an outbox that cannot be written', () => {
   });
 
   test('does not keep the process from a new account when its own was closed', async () => {
-    scene.outbox.behaviour = 'refuses';
+    scene.journal.behaviour = 'refuses';
     await scene.ended(ledger.settle(await scene.take(ledger, 100n, wide), settlementOf(30n)));
     scene.wipe();
     await scene.time.advance(3000);

@@ -67,7 +67,7 @@ test('a visit is one call before its request and at most two after it, and leave
   await ended(ledger.close());
   expect(calls.length).toBeLessThanOrEqual(3);
   expect(await store.part.accounts(false, 10)).toEqual([]);
-  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 26n, held: 0n }]);
+  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 26n, reserved: 0n }]);
   calls.length = 0;
   await time.advance(10_000);
   expect(calls).toEqual([]);
@@ -86,7 +86,7 @@ test('a visit that outlives a lease renews it with a call every five seconds, an
   await ended(ledger.settle(hold, settlementOf(25n)));
   await ended(ledger.close());
   expect(entries.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
-  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 25n, held: 0n }]);
+  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 25n, reserved: 0n }]);
 });
 
 test('a visit whose hold grows is one more call, and is charged whole where it dies', async () => {
@@ -96,7 +96,7 @@ test('a visit whose hold grows is one more call, and is charged whole where it d
   calls.length = 0;
   expect((await ended(ledger.grow(hold, 20n))).value).toEqual({ ok: true, value: undefined });
   expect([calls.length, hold.amount]).toEqual([1, 50n]);
-  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 0n, held: 50n }]);
+  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 0n, reserved: 50n }]);
   isAlive = false;
   await time.advance(60_000);
   const next = await visit();

@@ -17,7 +17,9 @@ import {
 
 const [key, team, open] = [scopeOf('key', 10_000n), scopeOf('team', 10_000n, { kind: 'team' }), scopeOf('open')];
 
-/** A process that dies at its `steps`th outside step; `during`: the step is done, but the process never learns of it. */
+/**
+ * A process that dies at its `steps`th outside step; `during`: the step is done, but the process never learns of it.
+ */
 function mortal(steps: number, during: boolean): Process & { kill(): void } {
   let taken = 0;
   let dead = false;
@@ -42,7 +44,10 @@ function mortal(steps: number, during: boolean): Process & { kill(): void } {
 interface Seen {
   readonly id: string;
   readonly hold: Reservation;
-  /** The charges that are allowed, whatever dies when. A hold whose record was never written is charged nothing: its reply did not complete. */
+  /**
+   * The charges that are allowed, whatever dies when. A hold whose record was never written is charged nothing: its
+   * reply did not complete.
+   */
   may: ReadonlySet<Nano>;
 }
 

@@ -185,13 +185,13 @@ describe('a hold that has grown is charged', () => {
 
   test('at its size before, when its process dies before the journal has the growth', async () => {
     const hold = await scene.take(ledger, 60n, key);
-    scene.outbox.behaviour = 'hangs';
+    scene.journal.behaviour = 'hangs';
     let isGrown = false;
     void ledger.grow(hold, 30n).then(() => (isGrown = true));
     await scene.time.advance(500);
     expect(isGrown).toBe(false);
     process.is.dead = true;
-    scene.outbox.behaviour = 'up';
+    scene.journal.behaviour = 'up';
     expect(await spentOf(await restart(), key)).toBe(60n);
   });
 

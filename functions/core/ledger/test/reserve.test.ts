@@ -273,7 +273,7 @@ describe('one call', () => {
     await ledger.release(second);
     await scene.time.advance(25);
     expect(scene.calls.flatMap(({ changes }) => changes)).toMatchObject([{ spend: 10n, risk: 0n }]);
-    expect((await scene.store.part.read(first.scopeWindows))[0]).toEqual({ spent: 10n, held: 0n });
+    expect((await scene.store.part.read(first.scopeWindows))[0]).toEqual({ spent: 10n, reserved: 0n });
   });
 
   test('loads all counters that a tick misses with one reading of their sums', async () => {

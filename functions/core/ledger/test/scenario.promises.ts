@@ -1,6 +1,7 @@
-// The scene of the ledger's tests: processes over parts in memory that can hang, lose answers and forget, and die between any two steps.
+// The scene of the ledger's tests: processes over parts in memory that can hang, lose answers and forget, and die
+// between any two steps.
 import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
-import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/journal.ts';
+import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
 import { createMemoryAccountBooks, type MemoryAccountBooks } from '../../../../test/doubles/account-books.ts';
 import { createMemoryBooks, type MemoryBooks } from '../../../../test/doubles/books.ts';
 import { createMemoryEpochs, type MemoryEpochs } from '../../../../test/doubles/epochs.ts';
@@ -15,7 +16,9 @@ import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StoreState } from '../account.ts';
 import { createLedger, type StartableLedger } from '../ledger.ts';
 
-/** Behaviour of a part. `loses`: does what is asked, but the answer never arrives. `hangs`: does it when it is up again. */
+/**
+ * Behaviour of a part. `loses`: does what is asked, but the answer never arrives. `hangs`: does it when it is up again.
+ */
 export type Behaviour = 'up' | 'refuses' | 'loses' | 'hangs';
 
 /** A process. Once dead, its calls have no effect, and its promises never settle. */
@@ -55,7 +58,7 @@ export interface Part<T extends object> {
 
 export type Scene = ReturnType<typeof createScene>;
 
-/** One database and one store, which processes share, each with an outbox folder. */
+/** One database and one store, which processes share, each with a journal folder. */
 export function createScene() {
   const time = createManualTime(Date.UTC(2026, 0, 10));
   const entries = createMemoryBooks();
@@ -69,7 +72,12 @@ export function createScene() {
   const scene = {
     /** Wall clocks are ahead by so much. */
     wallAhead: 0,
-    ...{ time, entries, folder, log: createMemoryLog(), counted, gauges },
+    time,
+    entries,
+    folder,
+    log: createMemoryLog(),
+    counted,
+    gauges,
     /** All numbered calls. */
     calls,
     /** Ids of all processes and of their callers. */
@@ -80,7 +88,7 @@ export function createScene() {
       behaviour: 'up',
     } as Part<MemoryAccountBooks & Pick<MemoryBooks, 'scopesOfOtherInstances'>>,
     epochs: { part: epochs, behaviour: 'up' } as Part<MemoryEpochs>,
-    outbox: { behaviour: 'up' as Behaviour },
+    journal: { behaviour: 'up' as Behaviour },
     database(behaviour: Behaviour): void {
       scene.books.behaviour = behaviour;
       scene.epochs.behaviour = behaviour;
@@ -98,17 +106,20 @@ export function createScene() {
         scene.store.part = recorded.accounts;
       };
     },
-    /** A ledger in a new process, on the scene's outbox folder unless another is given; not started. */
+    /** A ledger in a new process, on the scene's journal folder unless another is given; not started. */
     process(process: Process = IMMORTAL, on: MemoryFolder = folder): StartableLedger {
       const accounts = withBehaviour(scene.store, process, time);
-      const outbox = {
-        part: createMemoryOutbox(on),
+      const journal = {
+        part: createMemoryJournal(on),
         get behaviour() {
-          return scene.outbox.behaviour;
+          return scene.journal.behaviour;
         },
       };
       return createLedger({
-        ...{ instanceUid: 'instance-1', isolate: process.isolate, ids: scene.ids, log: scene.log },
+        instanceUid: 'instance-1',
+        isolate: process.isolate,
+        ids: scene.ids,
+        log: scene.log,
         clock: { now: () => time.clock.now() + scene.wallAhead },
         monotonic: time.clock,
         counterStore: new Proxy(accounts, {
@@ -119,7 +130,7 @@ export function createScene() {
         }),
         database: withBehaviour(scene.books, process, time),
         epochs: withBehaviour(scene.epochs, process, time),
-        journal: withBehaviour(outbox, process, time),
+        journal: withBehaviour(journal, process, time),
         timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
         metrics: {
           add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
@@ -138,7 +149,10 @@ export function createScene() {
       await scene.ended(ledger.start());
       return ledger;
     },
-    /** Advances the clock until the promise has settled; its value, and how long that took. `meanwhile`: events by instant. */
+    /**
+     * Advances the clock until the promise has settled; its value, and how long that took. `meanwhile`: events by
+     * instant.
+     */
     async ended<T>(promise: Promise<T>, meanwhile: Readonly<Record<number, () => unknown>> = {}) {
       const began = time.clock.now();
       let done: { readonly millis: number } | undefined;
@@ -282,7 +296,12 @@ function idAt(time: number, made: number): string {
 export function scopeOf(scopeId: string, limit?: Nano, more: Partial<ScopePolicy> = {}): ScopePolicy {
   const budget = { duration: '30d', alignment: 'Rolling' as const };
   return {
-    ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [], anchor: Date.UTC(2026, 0, 1) },
+    scopeId,
+    kind: 'key',
+    name: scopeId,
+    blocked: false,
+    models: [],
+    anchor: Date.UTC(2026, 0, 1),
     ...(limit === undefined ? {} : { budget: { ...budget, limit: `${limit}` } }),
     ...more,
   };

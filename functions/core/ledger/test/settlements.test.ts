@@ -28,7 +28,7 @@ const booked = (): Array<Pick<LedgerRow, 'kind' | 'cost'>> =>
 const recordsOfRequests = () => scene.folder.records.filter(({ type }) => type !== 'account');
 
 describe('a settlement', () => {
-  test('is booked soon, with all its fields, and the outbox forgets it', async () => {
+  test('is booked soon, with all its fields, and the journal forgets it', async () => {
     const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     await ledger.settle(hold, { ...settlementOf(30n), estimated: true });
     await scene.time.advance(150);
@@ -36,7 +36,7 @@ describe('a settlement', () => {
     const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
     const fields = { cost: 30n, tokens, model: 'small', identifier: 'small-1', estimated: true };
     expect(scene.entries.entries()).toEqual([
-      { id, kind: 'settled', charges: scopeWindows, ...fields, settledAt: Date.UTC(2026, 0, 10) },
+      { id, kind: 'settled', scopeWindows, ...fields, settledAt: Date.UTC(2026, 0, 10) },
     ]);
     expect(recordsOfRequests()).toEqual([]);
   });
@@ -122,7 +122,7 @@ describe('a release', () => {
     expect(booked()).toEqual([]);
   });
 
-  test('leaves nothing of its hold in the outbox', async () => {
+  test('leaves nothing of its hold in the journal', async () => {
     await ledger.release(heldOf(await ledger.reserve(requestOf(100n, key))));
     await scene.time.advance(10);
     expect(recordsOfRequests()).toEqual([]);
@@ -145,7 +145,7 @@ describe('a hold', () => {
     await scene.time.advance(2 * MINUTE);
     expect(scene.entries.entries()).toMatchObject([{ kind: 'settled', cost: 60n, estimated: true }]);
     expect(await scene.store.part.read(scene.entries.entries()[0]?.scopeWindows ?? [])).toEqual([
-      { spent: 60n, held: 0n },
+      { spent: 60n, reserved: 0n },
     ]);
   });
 
@@ -166,7 +166,7 @@ describe('a hold', () => {
 });
 
 describe('a stream', () => {
-  test('is in the outbox within a second of what it produced, once per second and only when it changed', async () => {
+  test('is in the journal within a second of what it produced, once per second and only when it changed', async () => {
     const hold = heldOf(await ledger.reserve(requestOf(60n, key)));
     let known = 1n;
     let asked = 0;
@@ -216,11 +216,11 @@ test.each([
 ])('a %s frees money only when it is on disk: a restart without it charges the whole hold', async (_, end) => {
   const hold = await scene.take(ledger, 60n, key);
   const other = await scene.start(IMMORTAL);
-  scene.outbox.behaviour = 'hangs';
+  scene.journal.behaviour = 'hangs';
   void end(hold);
   await scene.time.advance(500);
   expect(await scene.tryHold(other, requestOf(60n, key))).toMatchObject({ outcome: 'busy' });
-  scene.outbox.behaviour = 'up';
+  scene.journal.behaviour = 'up';
   await scene.time.advance(500);
   expect(await scene.tryHold(other, requestOf(60n, key))).toMatchObject({ outcome: 'reserved' });
 });

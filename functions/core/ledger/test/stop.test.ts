@@ -16,13 +16,13 @@ const costs = (): bigint[] => scene.entries.entries().map(({ cost }) => cost);
 const leftIn = async (): Promise<unknown> => scene.store.part.accounts(false, 100);
 
 describe('a stop', () => {
-  test('books every settlement, returns all escrow, and leaves nothing in store and outbox', async () => {
+  test('books every settlement, returns all escrow, and leaves nothing in store and journal', async () => {
     const hold = await scene.take(ledger, 60n, key);
     await ledger.settle(hold, settlementOf(5n));
     await scene.ended(ledger.close());
     expect(costs()).toEqual([5n]);
     expect(await leftIn()).toEqual([]);
-    expect(await scene.store.part.read(hold.scopeWindows)).toEqual([{ spent: 5n, held: 0n }]);
+    expect(await scene.store.part.read(hold.scopeWindows)).toEqual([{ spent: 5n, reserved: 0n }]);
     expect(scene.folder.records).toEqual([]);
   });
 
@@ -80,7 +80,7 @@ describe('a stop', () => {
       const charged = await scene.ended(ledger.chargeLive().catch(() => undefined));
       expect(charged.millis).toBeLessThanOrEqual(2500);
       expect((await scene.ended(ledger.close(3000))).millis).toBeLessThanOrEqual(5100);
-      // What could not be booked is in the outbox.
+      // What could not be booked is in the journal.
       scene.database('up');
       scene.store.behaviour = 'up';
       await scene.start(IMMORTAL, scene.folder);
@@ -112,13 +112,13 @@ describe('a stop', () => {
     expect(scene.folder.records).toEqual([]);
   });
 
-  test('refuses settlements that come after it and that the outbox does not take; the next start charges their holds', async () => {
+  test('refuses settlements that come after it and that the journal does not take; the next start charges their holds', async () => {
     const hold = await scene.take(ledger, 20n, key);
     await scene.ended(ledger.close());
-    scene.outbox.behaviour = 'refuses';
+    scene.journal.behaviour = 'refuses';
     await expect(scene.ended(ledger.settle(hold, settlementOf(5n)))).rejects.toThrow(STOPPED);
     expect(scene.folder.records.filter(({ type }) => type === 'hold')).toMatchObject([{ id: hold.id }]);
-    scene.outbox.behaviour = 'up';
+    scene.journal.behaviour = 'up';
     const next = await scene.start(IMMORTAL, scene.folder);
     await scene.time.advance(1000);
     expect(await scene.spent(next, key)).toBe(20n);

@@ -12,7 +12,10 @@ export interface ClusterUnderTest {
 
 const VIRTUAL_KEYS: Resource = { group: AUTH_GROUP, version: VERSION, plural: 'virtualkeys', kind: 'VirtualKey' };
 
-/** The promises of ports/cluster.ts. VirtualKey must be known to the cluster, with a status subresource and selectable fields. */
+/**
+ * The promises of ports/cluster.ts. VirtualKey must be known to the cluster, with a status subresource and selectable
+ * fields.
+ */
 export function describeCluster(name: string, make: () => Promise<ClusterUnderTest>): void {
   describe(name, () => {
     let subject: ClusterUnderTest;

@@ -11,7 +11,10 @@ import {
 } from './counter-store.scenario.promises.ts';
 
 const row = (part: Partial<AccountRow> = {}): AccountRow => ({
-  ...{ booked: 0, number: 1, isClosed: false, isCharged: false },
+  booked: 0,
+  number: 1,
+  isClosed: false,
+  isCharged: false,
   ...part,
 });
 

@@ -1,4 +1,5 @@
-// Promises of numbered calls: each is done once or not at all, on the store's clock and in loaded counters (LEDGER 3, 5, 6).
+// Promises of numbered calls: each is done once or not at all, on the store's clock and in loaded counters (LEDGER 3,
+// 5, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MAX_COUNTERS, MAX_REQUESTS } from '../counter-store.ts';
 import { type AccountsUnderTest, accountsScene, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
@@ -150,7 +151,9 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         await under.advance(LEASE + 1);
         expect(await one.send({ changes: [line(key)], requests: [ask(1n)] })).toMatchObject({ outcome: 'window' });
         expect(await one.tell(key, { spend: 3n, returned: 4n, risk: 1n })).toMatchObject({
-          ...{ spent: 3n, reserved: 1n, escrow: 1n },
+          spent: 3n,
+          reserved: 1n,
+          escrow: 1n,
         });
       });
     });
@@ -210,7 +213,10 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
       const heldAt = (at: number): bigint => (at % 4 === 0 || at % 4 === 3 ? BigInt(Math.floor(at / 4)) : 0n);
       expect(reply.counters).toEqual(
         counters.map((_, at) => ({
-          ...{ spent: 1n + BigInt(at), reserved: heldAt(at), escrow: heldAt(at), isWanted: false },
+          spent: 1n + BigInt(at),
+          reserved: heldAt(at),
+          escrow: heldAt(at),
+          isWanted: false,
         })),
       );
       expect(await one.repeat()).toEqual(expect.objectContaining({ counters: reply.counters, replies: reply.replies }));

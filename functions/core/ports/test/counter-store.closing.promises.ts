@@ -33,10 +33,14 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
         const marked = {
-          ...{ outcome: 'frozen', number: 2 },
+          outcome: 'frozen',
+          number: 2,
           figures: [
             {
-              ...{ scopeId: 'key', window: key.window, escrow: 50n, risk: 20n },
+              scopeId: 'key',
+              window: key.window,
+              escrow: 50n,
+              risk: 20n,
               unbooked: [{ batch: 3, spend: 7n }],
             },
           ],

@@ -1,4 +1,5 @@
-// Promises of escrow: set aside ahead of requests, spent, returned, registered; idle escrow is in nobody's way (LEDGER 1, 3).
+// Promises of escrow: set aside ahead of requests, spent, returned, registered; idle escrow is in nobody's way (LEDGER
+// 1, 3).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type AccountsUnderTest, accountsScene, ask, LEASE, line } from './counter-store.scenario.promises.ts';
 
@@ -102,7 +103,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.hold(50n, key);
         expect(await one.tell(key, { spend: 20n, returned: 10n, risk: 20n })).toMatchObject({
-          ...{ spent: 20n, reserved: 20n, escrow: 20n },
+          spent: 20n,
+          reserved: 20n,
+          escrow: 20n,
         });
         expect(await start().hold(61n, key)).toMatchObject({ outcome: 'busy' });
         expect(await start().hold(60n, key)).toMatchObject({ outcome: 'reserved' });
@@ -181,7 +184,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       const key = await loaded('key', 100n, 90n);
       const one = start();
       expect(await one.tell(key, { registered: 60n, risk: 60n, spend: 7n })).toMatchObject({
-        ...{ spent: 97n, reserved: 60n, escrow: 60n },
+        spent: 97n,
+        reserved: 60n,
+        escrow: 60n,
       });
       expect(await start().hold(1n, key)).toMatchObject({ outcome: 'busy' });
       expect(await figuresOf(one.account)).toMatchObject([{ escrow: 60n, risk: 60n }]);

@@ -131,7 +131,8 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       const property = fc.asyncProperty(
         fc.integer({ min: 1, max: 12 }),
         fc.array(fc.record({ wait: fc.constantFrom(0, 0, 1, 999, 5000, 29_999, 59_000, 61_000), asks: fc.nat(13) }), {
-          ...{ minLength: 1, maxLength: 40 },
+          minLength: 1,
+          maxLength: 40,
         }),
         async (limit, steps) => {
           under = await make();

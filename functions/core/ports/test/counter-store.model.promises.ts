@@ -170,7 +170,9 @@ export function modelAccounts(limit: Nano) {
     risksOf: (id: string): ReadonlyArray<Nano> => find(id).risk,
     linesOf: (id: string, now: Millis) =>
       COUNTERS.map((of) => ({
-        ...{ spent: at(spent, of), reserved: heldIn(of), escrow: at(find(id).escrow, of) },
+        spent: at(spent, of),
+        reserved: heldIn(of),
+        escrow: at(find(id).escrow, of),
         isWanted: isWanted(of, now, id),
       })),
     /** Figures of a frozen account by scope: escrow, risk and the batches of its unbooked spend. */

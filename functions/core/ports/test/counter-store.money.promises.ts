@@ -42,7 +42,9 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       });
       expect(await two.hold(1n, team)).toMatchObject({ outcome: 'busy' });
       expect(await one.tell(key, { spend: 3n, returned: 1n, risk: 6n })).toMatchObject({
-        ...{ spent: edge - 7n, reserved: 6n, escrow: 6n },
+        spent: edge - 7n,
+        reserved: 6n,
+        escrow: 6n,
       });
       expect(await two.hold(2n, key)).toMatchObject({ outcome: 'busy' });
       expect(await two.hold(1n, key)).toMatchObject({ outcome: 'reserved' });
@@ -63,7 +65,9 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         expect(
           await one.tell(key, { spend: 2n - edge, risk: edge - 1n, registered: edge }, { batch: 2 }),
         ).toMatchObject({
-          ...{ spent: 2n, reserved: 2n * edge, escrow: 2n * edge },
+          spent: 2n,
+          reserved: 2n * edge,
+          escrow: 2n * edge,
         });
         expect(await one.tell(key, { spend: 1n, risk: edge + 1n }, { batch: 2 })).toMatchObject({
           reserved: 2n * edge - 1n,
@@ -72,7 +76,8 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         expect(marked).toMatchObject({
           figures: [
             {
-              ...{ escrow: 2n * edge - 1n, risk: edge + 1n },
+              escrow: 2n * edge - 1n,
+              risk: edge + 1n,
               unbooked: [
                 { batch: 1, spend: edge - 1n },
                 { batch: 2, spend: 3n - edge },

@@ -12,8 +12,8 @@ import { describeAsks } from './counter-store.requests.promises.ts';
 import type { AccountsUnderTest } from './counter-store.scenario.promises.ts';
 
 /**
- * `make` returns an empty store; it is called once per test and per run of a property. `clock`: whether the test moves the store's clock. Where
- * it is real, no test waits for more than two seconds, and promises of minutes are left out.
+ * `make` returns an empty store; it is called once per test and per run of a property. `clock`: whether the test moves
+ * the store's clock. Where it is real, no test waits for more than two seconds, and promises of minutes are left out.
  */
 export function describeAccounts(
   name: string,

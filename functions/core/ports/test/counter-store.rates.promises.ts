@@ -245,10 +245,15 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         const busy = { id: 'busy', parallel: 0 };
         await takeOne(one, rated([], { entries: [first] }));
         expect(await takeOne(one, rated([key], { entries: [first, busy] }))).toMatchObject({
-          ...{ outcome: 'limited', limit: 2, rate: 'parallel', retryIn: 1000 },
+          outcome: 'limited',
+          limit: 2,
+          rate: 'parallel',
+          retryIn: 1000,
         });
         expect(await takeOne(one, rated([{ id: 'key', requests: 0 }], { entries: [busy] }))).toMatchObject({
-          ...{ outcome: 'limited', limit: 0, rate: 'requests' },
+          outcome: 'limited',
+          limit: 0,
+          rate: 'requests',
         });
       });
 

@@ -8,7 +8,9 @@ import { type AccountsUnderTest, accountsScene, ask, type Process } from './coun
 export const MINUTE: Millis = 60_000;
 
 export const rated = (limits: ReadonlyArray<RateLimit>, more: Partial<RateRequest> = {}): RateRequest => ({
-  ...{ tokens: 10, limits, entries: [] },
+  tokens: 10,
+  limits,
+  entries: [],
   ...more,
 });
 
@@ -16,7 +18,10 @@ export const rated = (limits: ReadonlyArray<RateLimit>, more: Partial<RateReques
 export const askRates = (rates: RateRequest): ReservationRequest => ask(0n, { counters: [], rates });
 
 export const use = (id: string, part: Partial<RateChange> = {}): RateChange => ({
-  ...{ id, requests: 0, tokens: 0, parallel: 0 },
+  id,
+  requests: 0,
+  tokens: 0,
+  parallel: 0,
   ...part,
 });
 

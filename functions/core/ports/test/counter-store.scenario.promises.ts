@@ -47,14 +47,22 @@ export const LEASE: Millis = 400;
 
 /** A call's line: nothing changes but `part`. */
 export const line = (counter: Limited, part: Partial<CounterChange> = {}): CounterChange => ({
-  ...{ scopeId: counter.scopeId, window: counter.window, limit: counter.limit },
-  ...{ spend: 0n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n },
+  scopeId: counter.scopeId,
+  window: counter.window,
+  limit: counter.limit,
+  spend: 0n,
+  risk: 0n,
+  returned: 0n,
+  registered: 0n,
+  ahead: 0n,
   ...part,
 });
 
 /** An ask for exactly this amount from the first line. */
 export const ask = (amount: Nano, part: Partial<ReservationRequest> = {}): ReservationRequest => ({
-  ...{ counters: [0], amount, minAmount: amount },
+  counters: [0],
+  amount,
+  minAmount: amount,
   ...part,
 });
 

@@ -1,14 +1,14 @@
-// Promises of all outboxes, in memory or on disk.
+// Promises of all journales, in memory or on disk.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Journal, JournalRecord } from '../journal.ts';
 import type { LedgerRow } from '../ledger-rows.ts';
 import type { Nano } from '../money.ts';
 
-export interface OutboxUnderTest {
-  /** The outbox of a new process on the same folder; the one before it is dead or closed. */
+export interface JournalUnderTest {
+  /** The journal of a new process on the same folder; the one before it is dead or closed. */
   readonly open: () => Promise<Journal>;
-  /** Drops the outbox as a `kill -9` would. */
-  readonly kill: (outbox: Journal) => Promise<void>;
+  /** Drops the journal as a `kill -9` would. */
+  readonly kill: (journal: Journal) => Promise<void>;
 }
 
 const EDGES: ReadonlyArray<Nano> = [0n, 2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 18n];
@@ -27,29 +27,29 @@ export function entryRecord(type: 'settle' | 'expired', id: string, cost: Nano =
 }
 
 /** `make` returns an empty folder; it is called once per test. */
-export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest>): void {
-  describe(`the outbox in ${name}`, () => {
-    let under: OutboxUnderTest;
-    let outbox: Journal;
+export function describeJournal(name: string, make: () => Promise<JournalUnderTest>): void {
+  describe(`the journal in ${name}`, () => {
+    let under: JournalUnderTest;
+    let journal: Journal;
 
     beforeEach(async () => {
       under = await make();
-      outbox = await under.open();
+      journal = await under.open();
     });
-    afterEach(() => outbox.close());
+    afterEach(() => journal.close());
 
     const restart = async (): Promise<ReadonlyArray<JournalRecord>> => {
-      await under.kill(outbox);
-      outbox = await under.open();
-      return outbox.replay();
+      await under.kill(journal);
+      journal = await under.open();
+      return journal.replay();
     };
 
     test('begins empty', async () => {
-      expect(await outbox.replay()).toEqual([]);
+      expect(await journal.replay()).toEqual([]);
     });
 
     test('gives the next process every appended record, in order, whatever its text', async () => {
-      await outbox.replay();
+      await journal.replay();
       const records: JournalRecord[] = [
         { type: 'account', id: 'c' },
         holdRecord('a'),
@@ -60,32 +60,32 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
         entryRecord('expired', 'b'),
         { type: 'release', id: 'b' },
       ];
-      for (const record of records) await outbox.append(record);
+      for (const record of records) await journal.append(record);
       expect(await restart()).toEqual(records);
       expect(await restart()).toEqual(records);
     });
 
     test.each(EDGES)('keeps %s nano-dollars exactly', async (amount) => {
       const records = [holdRecord('a', amount), { type: 'progress', id: 'a', cost: amount } as const];
-      for (const record of records) await outbox.append(record);
-      await outbox.append(entryRecord('settle', 'b', amount));
+      for (const record of records) await journal.append(record);
+      await journal.append(entryRecord('settle', 'b', amount));
       expect(await restart()).toEqual([...records, entryRecord('settle', 'b', amount)]);
     });
 
     test('loses none of a thousand records appended concurrently', async () => {
       const records = Array.from({ length: 1000 }, (_, index) => holdRecord(`id-${index}`));
-      await Promise.all(records.map((record) => outbox.append(record)));
+      await Promise.all(records.map((record) => journal.append(record)));
       expect(await restart()).toEqual(records);
     });
 
     test('forgets what was done before a clean stop', async () => {
-      await outbox.replay();
-      await outbox.append(holdRecord('a'));
-      await outbox.append(entryRecord('settle', 'a'));
-      outbox.done(['a', 'unknown']);
-      await outbox.close();
-      outbox = await under.open();
-      expect(await outbox.replay()).toEqual([]);
+      await journal.replay();
+      await journal.append(holdRecord('a'));
+      await journal.append(entryRecord('settle', 'a'));
+      journal.done(['a', 'unknown']);
+      await journal.close();
+      journal = await under.open();
+      expect(await journal.replay()).toEqual([]);
     });
 
     test('names each account of the folder until that is done, whatever becomes of requests', async () => {
@@ -93,33 +93,33 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
         { type: 'account', id: 'one' },
         { type: 'account', id: 'two' },
       ] as const;
-      await outbox.append(earlier);
-      await outbox.append(holdRecord('a'));
-      outbox.done(['a']);
+      await journal.append(earlier);
+      await journal.append(holdRecord('a'));
+      journal.done(['a']);
       await restart();
-      await outbox.append(later);
+      await journal.append(later);
       expect((await restart()).filter(({ type }) => type === 'account')).toEqual([earlier, later]);
-      outbox.done(['one', 'two', 'a']);
-      await outbox.close();
-      outbox = await under.open();
-      expect(await outbox.replay()).toEqual([]);
+      journal.done(['one', 'two', 'a']);
+      await journal.close();
+      journal = await under.open();
+      expect(await journal.replay()).toEqual([]);
     });
 
     test('that is discarded leaves nothing to the next process, and takes no more', async () => {
-      await outbox.append(holdRecord('old'));
+      await journal.append(holdRecord('old'));
       await restart();
-      await outbox.append(holdRecord('new'));
-      outbox.discard();
-      await expect(outbox.append(holdRecord('late'))).rejects.toThrow('discarded');
+      await journal.append(holdRecord('new'));
+      journal.discard();
+      await expect(journal.append(holdRecord('late'))).rejects.toThrow('discarded');
       expect(await restart()).toEqual([]);
     });
 
     test('keeps unfinished records, also those of an earlier process', async () => {
-      await outbox.append(holdRecord('old'));
+      await journal.append(holdRecord('old'));
       await restart();
-      await outbox.append(holdRecord('new'));
-      await outbox.append(holdRecord('done'));
-      outbox.done(['done']);
+      await journal.append(holdRecord('new'));
+      await journal.append(holdRecord('done'));
+      journal.done(['done']);
       const left = (await restart()).map((record) => ('row' in record ? record.row.id : record.id));
       expect(left).toEqual(expect.arrayContaining(['old', 'new']));
     });

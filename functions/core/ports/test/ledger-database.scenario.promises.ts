@@ -28,7 +28,9 @@ export async function openedAccountBooks(make: () => Promise<AccountBooksUnderTe
 /** Figures of an account in a counter: the risk, and unbooked spend by batch. */
 export const figuresOf = (of: ScopeWindow, risk: Nano, ...unbooked: ReadonlyArray<Nano>): AccountFigures => ({
   ...of,
-  ...{ escrow: 0n, risk, unbooked: unbooked.map((spend, place) => ({ batch: place + 1, spend })) },
+  escrow: 0n,
+  risk,
+  unbooked: unbooked.map((spend, place) => ({ batch: place + 1, spend })),
 });
 
 /** `under` is called for each operation: each test has its own books. */

@@ -29,13 +29,11 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await registry.putScope(write)).toBe('written');
       expect(await claims()).toEqual([
         {
-          ...{
-            scopeId: write.policy.scopeId,
-            kind: 'key',
-            alias: 'billing',
-            holder: holder('billing'),
-            anchor: ANCHOR,
-          },
+          scopeId: write.policy.scopeId,
+          kind: 'key',
+          alias: 'billing',
+          holder: holder('billing'),
+          anchor: ANCHOR,
           values: [{ hash: hash('a'), createdAt: expect.any(Number), asked: 'today' }],
           policy: write.policy,
         },
@@ -126,7 +124,10 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     test('a policy of an earlier generation never takes the place of a later one; an adopter begins anew', async () => {
       const write = scopeWrite('billing', { value: { hash: hash('a') } });
       const at = (generation: number, blocked: boolean, by = 'billing') => ({
-        ...{ ...write, generation, holder: holder(by), proof: hash('a') },
+        ...write,
+        generation,
+        holder: holder(by),
+        proof: hash('a'),
         policy: { ...write.policy, blocked },
       });
       await registry.putScope(at(5, true));

@@ -1,4 +1,5 @@
-// Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons and counts of tokens.
+// Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons and counts of
+// tokens.
 
 import { member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
@@ -16,7 +17,10 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ['refusal', 'content_filter'],
 ]);
 
-/** The message as a completion; undefined when it is no message. Text blocks become one text, thinking `reasoning_content`. */
+/**
+ * The message as a completion; undefined when it is no message. Text blocks become one text, thinking
+ * `reasoning_content`.
+ */
 export function toCompletion(message: unknown, created: number): Reply | undefined {
   const blocks = member(message, 'content');
   if (!Array.isArray(blocks)) return undefined;

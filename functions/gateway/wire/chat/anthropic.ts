@@ -1,4 +1,5 @@
-// Anthropic's Messages API: bodies are translated both ways. Members of a request without a counterpart there are left out.
+// Anthropic's Messages API: bodies are translated both ways. Members of a request without a counterpart there are left
+// out.
 import type { Failure } from '#core/failure/failure.ts';
 import { ok, type Result } from '#core/failure/result.ts';
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
@@ -97,7 +98,10 @@ interface Turn {
   readonly content: object[];
 }
 
-/** Turns of the conversation. The user sends tool results there; neighbours of one role form one turn, so results stand together. */
+/**
+ * Turns of the conversation. The user sends tool results there; neighbours of one role form one turn, so results stand
+ * together.
+ */
 function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
   const system: object[] = [];
   const turns: Turn[] = [];

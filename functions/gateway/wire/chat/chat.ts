@@ -23,7 +23,10 @@ export const chat: Api = {
 /** The maximum number of answers: more than providers give, so that an absurd number does not become money. */
 const MAX_ANSWERS = 1024;
 
-/** Validates a body. A wrong type in a member that decides the cost is refused here, because providers read it in different ways. */
+/**
+ * Validates a body. A wrong type in a member that decides the cost is refused here, because providers read it in
+ * different ways.
+ */
 export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const body = readBody(bytes);
   if (!body.ok) return body;

@@ -11,8 +11,8 @@ import { sizeOf } from './output-size.ts';
 const BLANK_LINE = '\n\n';
 const DONE = '[DONE]';
 /**
- * Marks of events that do more than continue an answer: the end of the stream, a count or an error with a value (some providers write
- * `"usage":null` into each event), and a name that may be written with escapes.
+ * Marks of events that do more than continue an answer: the end of the stream, a count or an error with a value (some
+ * providers write `"usage":null` into each event), and a name that may be written with escapes.
  */
 const TELLING = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
 /** Texts one of which is in each match of the pattern: the engine finds them faster. */
@@ -37,7 +37,10 @@ function readEvents(bytes: Uint8Array): ReadonlyArray<Piece> {
   return new SseSplitter().push(bytes).map(toPiece);
 }
 
-/** The length of the leading whole events that only continue answers and pass as one piece. Comments alone do not begin an answer. */
+/**
+ * The length of the leading whole events that only continue answers and pass as one piece. Comments alone do not begin
+ * an answer.
+ */
 function lengthUnread(text: string): number {
   // Nearly all providers end lines with a line feed.
   if (text.includes('\r')) return 0;

@@ -25,7 +25,10 @@ type LimitName = 'max_completion_tokens' | 'max_tokens';
 export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', 'max_tokens'];
 
 const READ = ['model', 'messages', 'stream', 'stream_options', 'n', 'store'];
-/** Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
+/**
+ * Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach
+ * the provider.
+ */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING, ...LIMIT_NAMES]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
@@ -63,8 +66,8 @@ const NO_NAMES: ReadonlyArray<LimitName> = [];
 const NEWER_NAME: ReadonlyArray<LimitName> = ['max_completion_tokens'];
 
 /**
- * A limit of ours lowers the fields that the client used, else sets the one that the provider knows. Providers that know only the
- * older name get that one, or they would apply no limit. Returns the name that they must not get.
+ * A limit of ours lowers the fields that the client used, else sets the one that the provider knows. Providers that
+ * know only the older name get that one, or they would apply no limit. Returns the name that they must not get.
  */
 function addLimits(
   set: NewValue[],

@@ -1,4 +1,5 @@
-// Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, and all else that providers bill as output.
+// Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, and all else that providers
+// bill as output.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { OutputSize, Piece } from '../codec.ts';
 import { bytesIn } from '../prompt/prompt.ts';
@@ -7,7 +8,9 @@ import { bytesIn } from '../prompt/prompt.ts';
 const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
 /** Members of a part that are no output: its type, id and signature. */
 const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
-/** A twentieth of a second in the only form in which sounds are streamed (16 bits, 24,000 times a second, in base64). */
+/**
+ * A twentieth of a second in the only form in which sounds are streamed (16 bits, 24,000 times a second, in base64).
+ */
 const LETTERS_PER_SOUND_TOKEN = 3200;
 /** Tokens of a picture at most: Gemini bills up to 2,520, GPT some 13,300 (3,840 x 2,160, high quality). */
 const MAX_PICTURE = 16_000;

@@ -1,4 +1,5 @@
-// Messages by way of a cloud: Bedrock's InvokeModel and Vertex AI's rawPredict. Bodies are Anthropic's, but for the members below.
+// Messages by way of a cloud: Bedrock's InvokeModel and Vertex AI's rawPredict. Bodies are Anthropic's, but for the
+// members below.
 import type { Provider } from '#core/models/providers.ts';
 import { type Address, type Call, type Recipient, type Route, toCall, toRoute } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
@@ -38,7 +39,10 @@ export function membersFor(
 
 const BETA = 'anthropic-beta';
 
-/** The call with this body. A cloud reads the version, and Bedrock the features, in the body; queries mean nothing there. */
+/**
+ * The call with this body. A cloud reads the version, and Bedrock the features, in the body; queries mean nothing
+ * there.
+ */
 export function toAnthropicCall(request: ModelRequest, to: Recipient, body: Call['body']): Call {
   const { cloud } = to.endpoint.provider;
   if (cloud === undefined || request.forwarded === undefined) return toCall(request, to, body);

@@ -4,7 +4,10 @@ import type { Usage } from '#core/money/usage.ts';
 import { type Address, authOf, type Route, toRoute, type WireError } from '../codec.ts';
 import { routeToCloud } from './anthropic-clouds.ts';
 
-/** The version of the API that this dialect was written against; the credential `apiVersion`, or the client, names another. */
+/**
+ * The version of the API that this dialect was written against; the credential `apiVersion`, or the client, names
+ * another.
+ */
 const API_VERSION = '2023-06-01';
 
 export function routeToAnthropic(address: Address): Route {

@@ -8,13 +8,19 @@ export interface ErrorFormat {
   toBody(error: FailureReply['error'], status: number): object;
   /** Headers of a refusal with this status, beside those of all APIs. */
   headersOf?(status: number, error: FailureReply['error']): Readonly<Record<string, string>>;
-  /** Headers that tell clients of this API what is left of a budget, beside those of all APIs. `isSpent`: in its refusal. */
+  /**
+   * Headers that tell clients of this API what is left of a budget, beside those of all APIs. `isSpent`: in its
+   * refusal.
+   */
   budgetHeaders?(budget: BudgetLeft, isSpent: boolean): Readonly<Record<string, string>>;
 }
 
 export const openaiErrors: ErrorFormat = { toBody: (error) => ({ error }) };
 
-/** OpenAI's envelope; Codex ends its run at this type, and tells the reset, with our words between: "You've hit your usage limit. …, or try again at …". */
+/**
+ * OpenAI's envelope; Codex ends its run at this type, and tells the reset, with our words between: "You've hit your
+ * usage limit. …, or try again at …".
+ */
 export const responsesErrors: ErrorFormat = {
   toBody: (error) => ({ error: error.code === 'budget_exceeded' ? { ...error, type: 'usage_limit_reached' } : error }),
   headersOf: (_, { code, message }) =>

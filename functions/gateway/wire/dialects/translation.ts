@@ -1,4 +1,5 @@
-// Translations of requests into another dialect: what has no counterpart there is refused, so that nothing is lost silently.
+// Translations of requests into another dialect: what has no counterpart there is refused, so that nothing is lost
+// silently.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
@@ -28,7 +29,9 @@ export function translate(write: (refuse: Refuse) => object): Result<object, Fai
   }
 }
 
-/** The call with this body. The query and the headers that the client chose are for its own dialect, and stay behind. */
+/**
+ * The call with this body. The query and the headers that the client chose are for its own dialect, and stay behind.
+ */
 export function toTranslatedCall(
   request: ModelRequest,
   to: Recipient,

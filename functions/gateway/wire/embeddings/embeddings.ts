@@ -54,12 +54,23 @@ function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const input = withOthers(inputs, sent);
   return ok({
     ...sentBody,
-    ...{ stream: false, streamOptions: undefined, includeUsage: false, webSearches: undefined },
-    ...{ n: 1, limits: {}, limit: 0, minOutput: 0, input, stored: NOTHING_STORED },
+    stream: false,
+    streamOptions: undefined,
+    includeUsage: false,
+    webSearches: undefined,
+    n: 1,
+    limits: {},
+    limit: 0,
+    minOutput: 0,
+    input,
+    stored: NOTHING_STORED,
   });
 }
 
-/** Other members may be embedded too, where a server knows them: each of their bytes is a token, and may be an input of its own. */
+/**
+ * Other members may be embedded too, where a server knows them: each of their bytes is a token, and may be an input of
+ * its own.
+ */
 function withOthers(inputs: Measure, { text, object }: Pick<SentBody, 'text' | 'object'>): Measure {
   const others = object.members.filter(({ name }) => name !== 'model' && name !== 'input');
   const bytes = others.reduce((sum, { valueStart, end }) => sum + bytesIn(text.slice(valueStart, end)), 0);

@@ -38,7 +38,10 @@ const COMMA = 0x2c;
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-/** The members of the object that begins at the first character behind `from` that is no blank. The text must be valid JSON: parse it first. */
+/**
+ * The members of the object that begins at the first character behind `from` that is no blank. The text must be valid
+ * JSON: parse it first.
+ */
 export function membersOf(text: string, from = 0): ObjectText {
   const open = skipBlanks(text, from);
   const members: Member[] = [];
@@ -84,7 +87,10 @@ export interface Sent {
   readonly isAscii: boolean;
 }
 
-/** The same in the text's bytes: parts of them, with the new texts between. What does not change is neither copied nor encoded. */
+/**
+ * The same in the text's bytes: parts of them, with the new texts between. What does not change is neither copied nor
+ * encoded.
+ */
 export function spliceBytes(sent: Sent, object: ObjectText, changes: Changes): ReadonlyArray<Uint8Array | string> {
   const { bytes } = sent;
   const parts: Array<Uint8Array | string> = [];
@@ -105,7 +111,10 @@ interface Offset {
   readonly bytes: number;
 }
 
-/** The place of an offset, counted from the known one before it or from the end, whichever is nearer: most members stand beside one that is very long. */
+/**
+ * The place of an offset, counted from the known one before it or from the end, whichever is nearer: most members stand
+ * beside one that is very long.
+ */
 function offsetAt(offset: number, known: Offset, sent: Sent): Offset {
   if (sent.isAscii) return { text: offset, bytes: offset };
   const { text, bytes } = sent;

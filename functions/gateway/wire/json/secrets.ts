@@ -15,7 +15,9 @@ export function withoutSecrets(words: string, { credentials }: Pick<Address, 'cr
   return secrets.reduce((text, secret) => text.replaceAll(isEscaped ? spellingsOf(secret) : secret, '…'), words);
 }
 
-/** A failed response, or an event that tells of it, without our credentials; the same bytes where it tells of no error. */
+/**
+ * A failed response, or an event that tells of it, without our credentials; the same bytes where it tells of no error.
+ */
 export function withoutSecretsIn(bytes: Uint8Array, response: unknown, redact: (words: string) => string): Uint8Array {
   if ((member(response, 'error') ?? undefined) === undefined) return bytes;
   const text = decoder.decode(bytes);

@@ -13,7 +13,10 @@ const STOP_REASONS: ReadonlyMap<unknown, string> = new Map([
   ['content_filter', 'refusal'],
 ]);
 
-/** The completion as a message; undefined when it is no completion. Thinking is left out: it has no signature that Anthropic would take back. */
+/**
+ * The completion as a message; undefined when it is no completion. Thinking is left out: it has no signature that
+ * Anthropic would take back.
+ */
 export function toMessage(completion: unknown): Reply | undefined {
   const choices = member(completion, 'choices');
   if (!Array.isArray(choices)) return undefined;
@@ -45,13 +48,18 @@ export function textIn(message: unknown): string {
   return [textOf(content) ?? parts.join(''), textOf(member(message, 'refusal')) ?? ''].join('');
 }
 
-/** The stop reason. Some providers end an answer with calls by `stop`; a reason that is new to us ends the answer too. */
+/**
+ * The stop reason. Some providers end an answer with calls by `stop`; a reason that is new to us ends the answer too.
+ */
 export function toStopReason(finishReason: unknown, hasCalled: boolean): string {
   const reason = STOP_REASONS.get(finishReason) ?? 'end_turn';
   return hasCalled && reason === 'end_turn' ? 'tool_use' : reason;
 }
 
-/** The `usage` object that a client of Anthropic's API expects; without a count of the provider's, the output that was seen. */
+/**
+ * The `usage` object that a client of Anthropic's API expects; without a count of the provider's, the output that was
+ * seen.
+ */
 export function toMessagesUsage(usage: Usage | undefined, output: number): object {
   const { input = 0, cachedInput = 0, cacheWrite = 0 } = usage ?? {};
   return {

@@ -34,7 +34,10 @@ interface Decided {
   readonly provider: Pick<Provider, 'outputLimit' | 'streamOptions' | 'storesChats' | 'refusesUser'>;
 }
 
-/** The body of a chat completion, or the refusal of what has no counterpart there. Thinking and marks of the cache are left out. */
+/**
+ * The body of a chat completion, or the refusal of what has no counterpart there. Thinking and marks of the cache are
+ * left out.
+ */
 export function toChatBody(
   request: unknown,
   { model, maxTokens, stream, store, provider }: Decided,

@@ -1,4 +1,5 @@
-// Spend as Claude Code shows it: headers of replies, and the answer to its question for usage (Claude Code 2.1, CLAUDE_CODE_USE_GATEWAY=1).
+// Spend as Claude Code shows it: headers of replies, and the answer to its question for usage (Claude Code 2.1,
+// CLAUDE_CODE_USE_GATEWAY=1).
 import { parseDuration } from '#core/money/duration.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { BudgetLeft } from '../../caller/budget-left.ts';
@@ -34,7 +35,10 @@ export function spendHeaders(budget: BudgetLeft, isSpent: boolean): Readonly<Rec
   return headers;
 }
 
-/** The answer to `GET api/oauth/usage`: cents, and whole percents. `budget`: undefined where the key may spend without one. */
+/**
+ * The answer to `GET api/oauth/usage`: cents, and whole percents. `budget`: undefined where the key may spend without
+ * one.
+ */
 export function toUsageReport(budget: BudgetLeft | undefined): object {
   const shared = { is_enabled: true, currency: 'USD' };
   if (budget === undefined) {

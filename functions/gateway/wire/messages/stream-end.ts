@@ -18,7 +18,10 @@ function pass({ error }: FailedPiece): Uint8Array {
   return toNamedEvent('error', { error: shown });
 }
 
-/** The end of a stream that has used up its hold: open blocks are closed, and the message ends as at the client's own limit. */
+/**
+ * The end of a stream that has used up its hold: open blocks are closed, and the message ends as at the client's own
+ * limit.
+ */
 export function createEnd(): StreamEnd {
   const open = new Set<unknown>();
   return {

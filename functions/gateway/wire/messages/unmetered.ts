@@ -1,4 +1,5 @@
-// Features of a Messages request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price.
+// Features of a Messages request that the listed prices do not pay for: refused, unless usage counts them and an entry
+// names a price.
 import { member } from '#core/json/json.ts';
 import {
   absent,

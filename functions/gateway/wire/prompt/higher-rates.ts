@@ -1,4 +1,5 @@
-// Kinds of tokens at higher rates, in a prompt or an answer: a usage that does not tell them apart is charged at these rates.
+// Kinds of tokens at higher rates, in a prompt or an answer: a usage that does not tell them apart is charged at these
+// rates.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import type { Measure } from './prompt.ts';
@@ -77,7 +78,10 @@ export function atHigherRates(usage: Usage, { hourInCache, sound = false, input 
   };
 }
 
-/** The usage of an answer with pictures or sound: all output is media that is not told apart, unless one kind of it is counted. */
+/**
+ * The usage of an answer with pictures or sound: all output is media that is not told apart, unless one kind of it is
+ * counted.
+ */
 export function withOutputMedia(usage: Usage): Usage {
   const isCounted = usage.outputAudio !== undefined || usage.outputImage !== undefined;
   return isCounted ? usage : { ...usage, outputMedia: usage.output };

@@ -40,8 +40,12 @@ export function readLimited(
   if (unmetered !== undefined) return err(unmetered);
   const request = {
     ...sentBody,
-    ...{ stream: stream === true, streamOptions: undefined, includeUsage: true, n: 1 },
-    ...{ limits: { [limitName]: limit ?? undefined }, limit: limit ?? undefined },
+    stream: stream === true,
+    streamOptions: undefined,
+    includeUsage: true,
+    n: 1,
+    limits: { [limitName]: limit ?? undefined },
+    limit: limit ?? undefined,
   };
   return ok({ members, request });
 }

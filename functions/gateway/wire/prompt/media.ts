@@ -1,8 +1,12 @@
-// Media of a prompt: what pictures, documents, sound and film cost at most, before a provider has counted them (LEDGER 9).
+// Media of a prompt: what pictures, documents, sound and film cost at most, before a provider has counted them (LEDGER
+// 9).
 
 /** The largest context window that is known, for prompts that the provider completes with what only it knows. */
 export const LARGEST_WINDOW = 1_050_000;
-/** Pictures by dialect. OpenAI's has no bound of its own: gpt-4o-mini bills up to 48,000 tokens. Anthropic scales pictures down: to 4,784 tokens on its finest models (platform.claude.com/docs/en/build-with-claude/vision). */
+/**
+ * Pictures by dialect. OpenAI's has no bound of its own: gpt-4o-mini bills up to 48,000 tokens. Anthropic scales
+ * pictures down: to 4,784 tokens on its finest models (platform.claude.com/docs/en/build-with-claude/vision).
+ */
 export const PICTURE = {
   openai: { isFile: false, tokens: 100_000, elsewhere: 8_000 },
   anthropic: { isFile: false, tokens: 8_000, elsewhere: 100_000 },
@@ -15,7 +19,10 @@ const MIN_ENCODED = 256;
 /** A picture, a document, a sound or a film. */
 export interface Medium {
   readonly isFile: boolean;
-  /** Its tokens at most: of a picture in the dialect of the client and in the other one; of a file where the model's window is not known. */
+  /**
+   * Its tokens at most: of a picture in the dialect of the client and in the other one; of a file where the model's
+   * window is not known.
+   */
   readonly tokens: number;
   readonly elsewhere: number;
 }

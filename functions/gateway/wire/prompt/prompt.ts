@@ -17,7 +17,10 @@ export interface Measure {
   readonly hasStoredSpeech?: boolean;
 }
 
-/** Tokens that providers add to a prompt with tools, so that the model knows how to call them: Anthropic some 300 to 700. */
+/**
+ * Tokens that providers add to a prompt with tools, so that the model knows how to call them: Anthropic some 300 to
+ * 700.
+ */
 const MAX_FOR_TOOLS = 1_000;
 const BYTES_PER_TOKEN = 3;
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
@@ -69,7 +72,10 @@ export function measureParts(
   return { max, estimate: Math.max(1, estimateTokens(text)), prompts: 1, media, hasStoredFile };
 }
 
-/** Measures a body with these messages of chat completions. The text of media (base64, addresses) does not count as text. */
+/**
+ * Measures a body with these messages of chat completions. The text of media (base64, addresses) does not count as
+ * text.
+ */
 export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
   const lists = messages.map((message) => member(message, 'content'));
   const measured = measureParts(bodyBytes, { lists, tools: listOf(tools).slice(0, 1) }, toPart);
@@ -132,7 +138,10 @@ export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** Length in UTF-8, without encoding, because every piece of a stream is measured; each half of a surrogate pair counts two. */
+/**
+ * Length in UTF-8, without encoding, because every piece of a stream is measured; each half of a surrogate pair counts
+ * two.
+ */
 export function bytesIn(text: string): number {
   let bytes = text.length;
   for (let at = 0; at < text.length; at += 1) {
@@ -142,7 +151,10 @@ export function bytesIn(text: string): number {
   return bytes;
 }
 
-/** `{"image_url": "…"}`, `{"image_url": {"url": "…"}}`, `{"input_audio": {"data": "…"}}`, `{"file": {"file_data": "…"}}`. */
+/**
+ * `{"image_url": "…"}`, `{"image_url": {"url": "…"}}`, `{"input_audio": {"data": "…"}}`, `{"file": {"file_data":
+ * "…"}}`.
+ */
 function encodedIn(media: unknown): ReadonlyArray<string> {
   if (typeof media === 'string') return [media];
   return ['url', 'data', 'file_data', 'file_url'].flatMap((name) => textOf(member(media, name)) ?? []);

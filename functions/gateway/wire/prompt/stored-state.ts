@@ -44,10 +44,16 @@ const ADDRESSES = [
   'file_data',
   'data',
 ];
-/** An address that is neither on the web nor the content itself: a bucket (`gs:`), a file of the server, an uploaded file (`ms:`). */
+/**
+ * An address that is neither on the web nor the content itself: a bucket (`gs:`), a file of the server, an uploaded
+ * file (`ms:`).
+ */
 const ELSEWHERE = /^\s*(?!https?:|data:)[a-z][a-z0-9+.-]{0,31}:/i;
 
-/** Whether a part of a prompt, or the object in it that holds its media, refers to a file that the provider reads with the account's rights. */
+/**
+ * Whether a part of a prompt, or the object in it that holds its media, refers to a file that the provider reads with
+ * the account's rights.
+ */
 export function refersToFile(holder: unknown): boolean {
   if (typeof holder !== 'object' || holder === null) return false;
   if (NAMES.some((name) => (member(holder, name) ?? undefined) !== undefined)) return true;

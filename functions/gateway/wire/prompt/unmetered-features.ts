@@ -1,4 +1,5 @@
-// Features of a request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price (LEDGER 10).
+// Features of a request that the listed prices do not pay for: refused, unless usage counts them and an entry names a
+// price (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import { countIn, listOf, member } from '#core/json/json.ts';
 import { elementsOf, type Member, membersOf } from '../json/json-splice.ts';
@@ -13,7 +14,10 @@ export type Rule = (body: Members) => Failure | undefined;
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 /** Work that providers bill by the call and count nowhere (Together). */
 const BY_THE_CALL = ['safety_model'];
-/** Members that add text to the prompt which is not in the request: documents found by the provider (Azure), a template that repeats, and what another request left in memory (vLLM). */
+/**
+ * Members that add text to the prompt which is not in the request: documents found by the provider (Azure), a template
+ * that repeats, and what another request left in memory (vLLM).
+ */
 const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template', 'kv_transfer_params'];
 /** Members that defer the answer to another address: the answer is billed, and its usage never reaches the gateway. */
 const LATER = ['background', 'deferred'];
@@ -113,8 +117,8 @@ export function unmeteredIn(body: Members, rules: ReadonlyArray<Rule> = RULES): 
 }
 
 /**
- * A member whose objects contain a deciding name twice or in another spelling: a parser that takes the first of two names, or ignores
- * case as Go's does, would read another tool than we do.
+ * A member whose objects contain a deciding name twice or in another spelling: a parser that takes the first of two
+ * names, or ignores case as Go's does, would read another tool than we do.
  */
 export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested = NESTED): Failure | undefined {
   for (const { name, valueStart } of members) {
@@ -130,8 +134,8 @@ export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested
 }
 
 /**
- * A summary of the context is another answer, which no limit bounds. The text is searched, not the object: neither a member that stands
- * twice nor another spelling hides it.
+ * A summary of the context is another answer, which no limit bounds. The text is searched, not the object: neither a
+ * member that stands twice nor another spelling hides it.
  */
 export function compactionIn(text: string, members: ReadonlyArray<Member>): Failure | undefined {
   const asks = members.some(({ name, valueStart, end }) => {

@@ -1,4 +1,5 @@
-// Marks on what only the account that made it can read: ids of responses and items, and encrypted reasoning. Clients send both back.
+// Marks on what only the account that made it can read: ids of responses and items, and encrypted reasoning. Clients
+// send both back.
 
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import type { Made } from '../codec.ts';
@@ -19,7 +20,10 @@ const MAYBE_MARKED = /\.gw|\\u/;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** The reply, or an event of it, with marks on these ids and on encrypted reasoning; the same bytes where it has neither. */
+/**
+ * The reply, or an event of it, with marks on these ids and on encrypted reasoning; the same bytes where it has
+ * neither.
+ */
 export function mark(
   bytes: Uint8Array,
   ids: ReadonlySet<string>,
@@ -34,7 +38,10 @@ export function mark(
   return marked === text ? bytes : encoder.encode(marked);
 }
 
-/** The ids in an event, or in `{"response"}` of a whole reply, by which later requests could refer to what the provider keeps. */
+/**
+ * The ids in an event, or in `{"response"}` of a whole reply, by which later requests could refer to what the provider
+ * keeps.
+ */
 export function idsIn(event: unknown): ReadonlySet<string> {
   const response = member(event, 'response');
   const items = [member(event, 'item'), response, ...listOf(member(response, 'output'))];

@@ -8,7 +8,10 @@ import type { FailedPiece, StreamEnd } from '../codec.ts';
 import { toShownError } from '../streams/provider-error.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
-/** The size of the output that a stream keeps for its end, in characters and for each item and part: the end of a longer one repeats none of it. */
+/**
+ * The size of the output that a stream keeps for its end, in characters and for each item and part: the end of a longer
+ * one repeats none of it.
+ */
 const MAX_KEPT = 64 * 1024;
 const EACH = 256;
 /** Deltas that are kept one by one before they are joined: each takes several times its characters. */
@@ -40,7 +43,10 @@ interface Begun {
   kept: number;
 }
 
-/** A response that has used up its hold is incomplete, as at the client's own limit: open messages are closed, calls are left out. */
+/**
+ * A response that has used up its hold is incomplete, as at the client's own limit: open messages are closed, calls are
+ * left out.
+ */
 export function createEnd(): StreamEnd {
   const begun: Begun = { response: { object: 'response' }, sequence: -1, items: new Map(), kept: 0 };
   return {
@@ -140,8 +146,11 @@ function cut(begun: Begun, tokens: Tokens): ReadonlyArray<Uint8Array> {
   }
   const { input, output: written, cachedInput } = tokens;
   const usage = {
-    ...{ input_tokens: input, input_tokens_details: { cached_tokens: cachedInput } },
-    ...{ output_tokens: written, output_tokens_details: { reasoning_tokens: 0 }, total_tokens: input + written },
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: cachedInput },
+    output_tokens: written,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: input + written,
   };
   const reason = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
   events.push(['response.incomplete', { response: { ...begun.response, ...reason, output, usage } }]);

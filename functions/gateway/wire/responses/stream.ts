@@ -78,7 +78,8 @@ function content(
   { type, written }: { readonly type: string; readonly written: Written },
 ): Piece {
   const piece = { ...NOTHING, bytes, frame: event, choices: BEGUN };
-  // A summary of thoughts is shorter or longer than what is billed: it cuts nothing, and is charged where nobody has counted.
+  // A summary of thoughts is shorter or longer than what is billed: it cuts nothing, and is charged where nobody has
+  // counted.
   if (type === SUMMARY) return { ...piece, outputBytes: bytesIn(textOf(member(event, 'delta')) ?? '') };
   return { ...piece, ...sized(sizeIn(event, type, written)) };
 }

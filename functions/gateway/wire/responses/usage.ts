@@ -3,7 +3,10 @@ import { listOf, member, textOf } from '#core/json/json.ts';
 import { toUsage as fromChat, type Usage } from '#core/money/usage.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 
-/** Undefined where the response does not count both sides. The names differ from those of chat completions, the meaning does not. */
+/**
+ * Undefined where the response does not count both sides. The names differ from those of chat completions, the meaning
+ * does not.
+ */
 export function toUsage(response: unknown): Usage | undefined {
   const usage = member(response, 'usage');
   const counted = fromChat({

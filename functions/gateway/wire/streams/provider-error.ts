@@ -12,7 +12,10 @@ export interface ShownError {
 
 /** Names of errors and of members; other texts may hold anything. */
 const NAME = /^[\w.[\]-]{1,64}$/;
-/** Errors that are between the gateway and its provider. A client would take them for an error of its own key or its own quota. */
+/**
+ * Errors that are between the gateway and its provider. A client would take them for an error of its own key or its own
+ * quota.
+ */
 const OURS = /^(insufficient_quota|usage_limit|billing|authentication|invalid_api_key|permission)/;
 /** Errors of the provider's servers, which another request will meet as well. */
 const OF_SERVER = /overloaded|rate_limit|server|internal|unavailable|timeout|api_error|quota|billing|authentication/;

@@ -5,8 +5,8 @@ import { UpstreamBroke } from '#core/ports/serving.ts';
 /** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
 const MAX_EVENT = 32 * 1024 * 1024;
 /**
- * The end of a line with content, and of an empty one behind it. A carriage return at the end of a packet may be half of a line
- * end, so the match waits for the next byte, except in a stream whose lines end in carriage returns only.
+ * The end of a line with content, and of an empty one behind it. A carriage return at the end of a packet may be half
+ * of a line end, so the match waits for the next byte, except in a stream whose lines end in carriage returns only.
  */
 const EVENT_END = /(?<=[^\r\n])(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|(?<=\r)\r|\r(?!$))/g;
 /** No end of an event, with what must stand before it, is longer by more than one character. */

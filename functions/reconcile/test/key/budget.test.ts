@@ -25,7 +25,12 @@ test.each(INHERITED_NAMES)(
     const scope = { blocked: false, models: [], anchor: 0 };
     const of = { ...scope, scopeId: 'model', kind: 'model', name, budget: month } as const;
     const policy: KeyPolicy = {
-      ...{ ...scope, scopeId: 'key', kind: 'key', name: 'chat', charges: [], furtherBudgets: [of] },
+      ...scope,
+      scopeId: 'key',
+      kind: 'key',
+      name: 'chat',
+      charges: [],
+      furtherBudgets: [of],
       object: { namespace: 'apps', name: 'chat' },
     };
     const claim = { scopeId: 'key', anchor: 0, policy };

@@ -1,4 +1,5 @@
-// Law 8 of DESIGN 6, for keys that do not work: a resync reads the Secrets of those alone whose cause may be in the Secret.
+// Law 8 of DESIGN 6, for keys that do not work: a resync reads the Secrets of those alone whose cause may be in the
+// Secret.
 import { expect, test } from 'vitest';
 import { REASONS, type Reason, rowOf } from '#core/conditions/reasons.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';

@@ -5,7 +5,11 @@ import { createBackends } from '../backends.ts';
 
 const SHARED = { type: 'redis', host: 'redis', port: 6379, password: '', tls: false } as const;
 const at = (host: string, password = 'p'): DatabaseConnection => ({
-  ...{ host, port: 5432, username: 'u', password, dbname: 'd' },
+  host,
+  port: 5432,
+  username: 'u',
+  password,
+  dbname: 'd',
 });
 const instance = (uid: string) => ({ uid, namespace: 'team-a', name: uid });
 const MINUTE = 60_000;

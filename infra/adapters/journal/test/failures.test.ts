@@ -9,15 +9,18 @@ import { entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
-import { createOutbox, type OutboxOptions } from '../journal.ts';
+import { createJournal, type JournalOptions } from '../journal.ts';
 import { openFile } from '../open-segments.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'outbox-failures-'));
+const root = mkdtempSync(join(tmpdir(), 'journal-failures-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const INJECTED = 'the disk fails';
 
-/** A disk that counts its steps, and knows which files are open and which of them have data that a power loss would take. */
+/**
+ * A disk that counts its steps, and knows which files are open and which of them have data that a power loss would
+ * take.
+ */
 function createDisk(fails: (step: string, count: number) => boolean = () => false) {
   let [count, failures] = [0, 0];
   const steps: string[] = [];
@@ -35,7 +38,7 @@ function createDisk(fails: (step: string, count: number) => boolean = () => fals
     failures += 1;
     throw new Error(INJECTED);
   };
-  const options: Pick<OutboxOptions, 'open' | 'write'> = {
+  const options: Pick<JournalOptions, 'open' | 'write'> = {
     async open(path) {
       step('open');
       const file = await open(path, 'a');
@@ -77,12 +80,12 @@ const idOf = (record: { readonly type: string }): string =>
   'row' in record ? (record.row as { id: string }).id : (record as unknown as { id: string }).id;
 
 /** Appends, syncs, compacts, and leaves one open record. Answers what was acknowledged and what was refused. */
-async function work(outbox: Journal, fire: () => Promise<void>): Promise<{ kept: string[]; told: string[] }> {
+async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept: string[]; told: string[] }> {
   const kept: string[] = [];
   const told: string[] = [];
   const append = async (id: string): Promise<void> => {
     try {
-      await outbox.append(holdRecord(id));
+      await journal.append(holdRecord(id));
       kept.push(id);
     } catch (error) {
       told.push(reasonAndCausesOf(error));
@@ -93,9 +96,9 @@ async function work(outbox: Journal, fire: () => Promise<void>): Promise<{ kept:
   for (let round = 0; round < 4; round += 1) {
     const ids = Array.from({ length: 20 }, (_, index) => `round-${round}-${index}`);
     await Promise.all(
-      ids.flatMap((id) => [outbox.append(holdRecord(id)), outbox.append(entryRecord('settle', id))]),
+      ids.flatMap((id) => [journal.append(holdRecord(id)), journal.append(entryRecord('settle', id))]),
     ).catch((error) => told.push(reasonAndCausesOf(error)));
-    outbox.done(ids);
+    journal.done(ids);
     await append(`open-${round}`);
     await fire();
   }
@@ -123,9 +126,9 @@ describe('whichever step of the disk fails, once,', () => {
       await time.advance(SECOND);
       await disk.settled();
     };
-    const outbox = createOutbox({ folder, log, timer: time.timer, slack: 1500, ...disk.options });
-    await outbox.replay();
-    const { kept, told } = await work(outbox, fire);
+    const journal = createJournal({ folder, log, timer: time.timer, slack: 1500, ...disk.options });
+    await journal.replay();
+    const { kept, told } = await work(journal, fire);
     expect(time.armed(), failing).toBe(1);
     await fire();
     await fire();
@@ -134,10 +137,10 @@ describe('whichever step of the disk fails, once,', () => {
       [...disk.unsynced].filter((name) => present.has(name)),
       failing,
     ).toEqual([]);
-    await outbox.close().catch((error) => told.push(reasonAndCausesOf(error)));
+    await journal.close().catch((error) => told.push(reasonAndCausesOf(error)));
     expect(disk.opened, failing).toEqual(new Map());
     expect(time.armed(), failing).toBe(0);
-    const next = createOutbox({ folder, log });
+    const next = createJournal({ folder, log });
     const left = new Set((await next.replay()).map(idOf));
     expect(
       kept.filter((id) => !left.has(id)),
@@ -161,8 +164,8 @@ describe('a sync', () => {
     const disk = createDisk((name) => isFailing && name === 'datasync');
     const { timer, advance } = createManualTime();
     const log = createMemoryLog();
-    const outbox = createOutbox({ folder: mkdtempSync(join(root, 'sync-')), log, metrics, timer, ...disk.options });
-    await outbox.append(holdRecord('a'));
+    const journal = createJournal({ folder: mkdtempSync(join(root, 'sync-')), log, metrics, timer, ...disk.options });
+    await journal.append(holdRecord('a'));
     for (let second = 0; second < 3; second += 1) {
       await advance(SECOND);
       await disk.settled();
@@ -173,8 +176,8 @@ describe('a sync', () => {
     await advance(SECOND);
     await disk.settled();
     expect(disk.unsynced.size).toBe(0);
-    expect(log.lines.map(({ message }) => message).at(-1)).toBe('the outbox is synced again');
-    await outbox.close();
+    expect(log.lines.map(({ message }) => message).at(-1)).toBe('the journal is synced again');
+    await journal.close();
   });
 
   test('that hangs is told, and the lock is touched meanwhile', async () => {
@@ -184,22 +187,22 @@ describe('a sync', () => {
       release = resolve;
     });
     const disk = createDisk();
-    const opening: OutboxOptions['open'] = async (path) => {
+    const opening: JournalOptions['open'] = async (path) => {
       const file = await disk.options.open?.(path);
       if (file === undefined) throw new Error('no file');
       return { ...file, datasync: () => hung };
     };
     const { timer, advance } = createManualTime();
     const log = createMemoryLog();
-    const outbox = createOutbox({ folder, log, timer, ...disk.options, open: opening });
-    await outbox.append(holdRecord('a'));
+    const journal = createJournal({ folder, log, timer, ...disk.options, open: opening });
+    await journal.append(holdRecord('a'));
     await advance(2 * SECOND);
     expect(log.lines).toMatchObject([{ level: 'error', fields: { why: expect.stringContaining('has not ended') } }]);
     rmSync(join(folder, 'lock'));
     await advance(SECOND);
     expect(log.lines).toHaveLength(2);
     release();
-    await outbox.close();
+    await journal.close();
   });
 });
 
@@ -208,33 +211,33 @@ test('a segment whose compaction failed is synced, like the one that is written'
   const disk = createDisk();
   const { timer, advance } = createManualTime();
   const log = createMemoryLog();
-  const outbox = createOutbox({ folder, log, timer, slack: 0, ...disk.options });
-  await outbox.replay();
+  const journal = createJournal({ folder, log, timer, slack: 0, ...disk.options });
+  await journal.replay();
   // A folder in place of the draft stands for a disk that is full.
-  mkdirSync(join(folder, 'outbox-000000002.log.part'));
-  await outbox.append(holdRecord('open'));
-  await outbox.append(entryRecord('settle', 'done'));
-  for (const id of ['b', 'c', 'd']) await outbox.append(entryRecord('settle', id));
-  outbox.done(['done', 'b', 'c', 'd']);
-  await outbox.append(holdRecord('other'));
-  await vi.waitFor(() => expect(log.lines).toMatchObject([{ message: 'the outbox could not be compacted' }]));
+  mkdirSync(join(folder, 'journal-000000002.log.part'));
+  await journal.append(holdRecord('open'));
+  await journal.append(entryRecord('settle', 'done'));
+  for (const id of ['b', 'c', 'd']) await journal.append(entryRecord('settle', id));
+  journal.done(['done', 'b', 'c', 'd']);
+  await journal.append(holdRecord('other'));
+  await vi.waitFor(() => expect(log.lines).toMatchObject([{ message: 'the journal could not be compacted' }]));
   await advance(SECOND);
   await disk.settled();
   expect([...disk.unsynced]).toEqual([]);
   expect(disk.steps.filter((name) => name === 'close')).toHaveLength(1);
-  await outbox.close();
+  await journal.close();
   expect(disk.opened.size).toBe(0);
 });
 
 test('a close that cannot sync releases the folder, and is told', async () => {
   const folder = mkdtempSync(join(root, 'close-'));
   const disk = createDisk((name) => name === 'datasync');
-  const outbox = createOutbox({ folder, timer: createManualTime().timer, ...disk.options });
-  await outbox.append(holdRecord('a'));
-  await expect(outbox.close()).rejects.toThrow(INJECTED);
+  const journal = createJournal({ folder, timer: createManualTime().timer, ...disk.options });
+  await journal.append(holdRecord('a'));
+  await expect(journal.close()).rejects.toThrow(INJECTED);
   expect(disk.opened.size).toBe(0);
-  expect(readdirSync(folder)).toEqual(['outbox-000000001.log']);
-  expect(readFileSync(join(folder, 'outbox-000000001.log'), 'utf8')).toContain('"id":"a"');
+  expect(readdirSync(folder)).toEqual(['journal-000000001.log']);
+  expect(readFileSync(join(folder, 'journal-000000001.log'), 'utf8')).toContain('"id":"a"');
 });
 
 test('a disk that does not answer when a file is opened refuses the record: no reply waits for it for ever', async () => {
@@ -242,13 +245,13 @@ test('a disk that does not answer when a file is opened refuses the record: no r
   const disk = createDisk();
   const { timer, advance } = createManualTime();
   const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const opening: OutboxOptions['open'] = async (path) => {
+  const opening: JournalOptions['open'] = async (path) => {
     asked.resolve();
     await answered.promise;
     return (disk.options.open ?? openFile)(path);
   };
-  const outbox = createOutbox({ folder, timer, ...disk.options, open: opening });
-  const refused = outbox.append(holdRecord('a')).catch(reasonAndCausesOf);
+  const journal = createJournal({ folder, timer, ...disk.options, open: opening });
+  const refused = journal.append(holdRecord('a')).catch(reasonAndCausesOf);
   await asked.promise;
   await advance(3 * SECOND);
   expect(await refused).toContain('did not answer in time');
@@ -256,5 +259,5 @@ test('a disk that does not answer when a file is opened refuses the record: no r
   answered.resolve();
   await vi.waitFor(() => expect(disk.steps).toEqual(['open', 'close']));
   expect(disk.opened.size).toBe(0);
-  await outbox.close();
+  await journal.close();
 });

@@ -14,12 +14,12 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Journal, JournalRecord } from '#core/ports/journal.ts';
-import { describeOutbox, entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
+import { describeJournal, entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
-import { createOutbox } from '../journal.ts';
+import { createJournal } from '../journal.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'outbox-'));
+const root = mkdtempSync(join(tmpdir(), 'journal-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const idOf = (record: JournalRecord): string => ('row' in record ? record.row.id : record.id);
@@ -39,30 +39,30 @@ async function corpseOf(folder: string): Promise<string> {
   return corpse;
 }
 
-describeOutbox('files', async () => {
+describeJournal('files', async () => {
   let folder = await mkdtemp(join(root, 'promise-'));
   return {
-    open: async () => createOutbox({ folder }),
-    kill: async (outbox) => {
+    open: async () => createJournal({ folder }),
+    kill: async (journal) => {
       folder = await corpseOf(folder);
-      await outbox.close();
+      await journal.close();
     },
   };
 });
 
 let folder: string;
-let outbox: Journal;
+let journal: Journal;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(root, 'test-'));
-  outbox = createOutbox({ folder });
-  await outbox.replay();
-  return async () => outbox.close();
+  journal = createJournal({ folder });
+  await journal.replay();
+  return async () => journal.close();
 });
 
 const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<JournalRecord>; errors: number }> => {
   const log = createMemoryLog();
-  const next = createOutbox({ folder: corpse, log });
+  const next = createJournal({ folder: corpse, log });
   const records = await next.replay();
   await next.close();
   return { records, errors: log.lines.filter(({ level }) => level === 'error').length };
@@ -71,7 +71,7 @@ const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<Jou
 describe('a torn tail', () => {
   test('is rejected by its checksum wherever the last record was torn, and nothing before it is lost', async () => {
     const records = [holdRecord('a'), entryRecord('settle', 'a'), holdRecord('b')];
-    for (const record of records) await outbox.append(record);
+    for (const record of records) await journal.append(record);
     const [name = ''] = logsIn(folder);
     const whole = readFileSync(join(folder, name));
     const last = whole.lastIndexOf('\n', whole.length - 2) + 1;
@@ -88,7 +88,7 @@ describe('a torn tail', () => {
   });
 
   test('that a power loss filled with zeros is rejected too', async () => {
-    await outbox.append(holdRecord('a'));
+    await journal.append(holdRecord('a'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
     writeFileSync(join(corpse, name), Buffer.alloc(4096), { flag: 'a' });
@@ -96,12 +96,12 @@ describe('a torn tail', () => {
   });
 
   test('does not touch what the next process writes', async () => {
-    await outbox.append(holdRecord('a'));
-    await outbox.append(holdRecord('b'));
+    await journal.append(holdRecord('a'));
+    await journal.append(holdRecord('b'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
     truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 9);
-    const next = createOutbox({ folder: corpse });
+    const next = createJournal({ folder: corpse });
     expect((await next.replay()).map(idOf)).toEqual(['a']);
     await next.append(holdRecord('c'));
     const again = await corpseOf(corpse);
@@ -112,7 +112,7 @@ describe('a torn tail', () => {
 
 test('any single damaged byte costs at most its own line and the next one, and is reported', async () => {
   const ids = ['a', 'b', 'c'];
-  for (const id of ids) await outbox.append({ type: 'release', id });
+  for (const id of ids) await journal.append({ type: 'release', id });
   const corpse = await corpseOf(folder);
   const [name = ''] = logsIn(corpse);
   const whole = readFileSync(join(corpse, name));
@@ -135,10 +135,10 @@ describe('a finished record', () => {
     }
   };
 
-  test('is compacted away: an outbox stays small however long it runs, and keeps open records', async () => {
-    await outbox.close();
+  test('is compacted away: a journal stays small however long it runs, and keeps open records', async () => {
+    await journal.close();
     const slack = 20_000;
-    const box = createOutbox({ folder, slack });
+    const box = createJournal({ folder, slack });
     await box.replay();
     await box.append(holdRecord('open'));
     await work(box, 0, 5000);
@@ -153,10 +153,10 @@ describe('a finished record', () => {
 
   test('is compacted away from the segments of many earlier processes too', async () => {
     let corpse = folder;
-    await outbox.append(holdRecord('open'));
+    await journal.append(holdRecord('open'));
     for (let life = 0; life < 12; life += 1) {
       corpse = await corpseOf(corpse);
-      const next = createOutbox({ folder: corpse });
+      const next = createJournal({ folder: corpse });
       await next.replay();
       await next.append(holdRecord(`life-${life}`));
       next.done([`life-${life}`]);
@@ -167,7 +167,7 @@ describe('a finished record', () => {
   });
 
   test('is compacted away beside a torn line and one without a line feed, and open records stay as written', async () => {
-    await outbox.append(entryRecord('settle', 'without its end'));
+    await journal.append(entryRecord('settle', 'without its end'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
     truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 1);
@@ -176,11 +176,11 @@ describe('a finished record', () => {
       if (isFull) throw new Error(`no space left after ${writeSync(descriptor, bytes.subarray(0, 30))} bytes`);
       return writeSync(descriptor, bytes, from);
     };
-    const box = createOutbox({ folder: corpse, slack: 2000, write });
+    const box = createJournal({ folder: corpse, slack: 2000, write });
     await box.replay();
     await box.append(holdRecord('open'));
     isFull = true;
-    await expect(box.append(holdRecord('torn'))).rejects.toThrow('writing the outbox');
+    await expect(box.append(holdRecord('torn'))).rejects.toThrow('writing the journal');
     isFull = false;
     await box.append(entryRecord('settle', 'open'));
     await work(box, 0, 500);
@@ -196,66 +196,66 @@ describe('a finished record', () => {
   });
 
   test('is compacted through a draft, which is ignored when half written', async () => {
-    await outbox.append(holdRecord('a'));
+    await journal.append(holdRecord('a'));
     const corpse = await corpseOf(folder);
-    writeFileSync(join(corpse, 'outbox-000000002.log.part'), 'half');
+    writeFileSync(join(corpse, 'journal-000000002.log.part'), 'half');
     expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a']);
     expect(readdirSync(corpse).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 });
 
 test('all records of a tick are one write', async () => {
-  await outbox.close();
+  await journal.close();
   let writes = 0;
   const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
     writes += 1;
     return writeSync(descriptor, bytes, from);
   };
-  outbox = createOutbox({ folder, write });
-  await Promise.all(Array.from({ length: 200 }, (_, index) => outbox.append(holdRecord(`id-${index}`))));
+  journal = createJournal({ folder, write });
+  await Promise.all(Array.from({ length: 200 }, (_, index) => journal.append(holdRecord(`id-${index}`))));
   expect(writes).toBe(1);
 });
 
 test('an append after the close is rejected, not lost', async () => {
-  await outbox.close();
-  await expect(outbox.append(holdRecord('a'))).rejects.toThrow('closed');
+  await journal.close();
+  await expect(journal.append(holdRecord('a'))).rejects.toThrow('closed');
 });
 
 test('an append that the disk refuses is rejected, and the next one is whole', async () => {
-  await outbox.close();
+  await journal.close();
   let isFull = false;
   const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
     if (isFull && from > 0) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
     return writeSync(descriptor, isFull ? bytes.subarray(0, 30) : bytes, from);
   };
-  outbox = createOutbox({ folder, write });
-  await outbox.append(holdRecord('a'));
+  journal = createJournal({ folder, write });
+  await journal.append(holdRecord('a'));
   isFull = true;
-  await expect(outbox.append(holdRecord('b'))).rejects.toThrow(`writing the outbox in ${folder}`);
+  await expect(journal.append(holdRecord('b'))).rejects.toThrow(`writing the journal in ${folder}`);
   isFull = false;
-  await outbox.append(holdRecord('c'));
+  await journal.append(holdRecord('c'));
   const corpse = await corpseOf(folder);
   expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a', 'c']);
 });
 
-test('a discarded outbox leaves no file, also where a compaction writes another one late', async () => {
-  await outbox.close();
+test('a discarded journal leaves no file, also where a compaction writes another one late', async () => {
+  await journal.close();
   const { timer, advance } = createManualTime();
-  outbox = createOutbox({ folder, timer });
-  await outbox.append(holdRecord('a'));
-  outbox.discard();
+  journal = createJournal({ folder, timer });
+  await journal.append(holdRecord('a'));
+  journal.discard();
   expect(logsIn(folder)).toEqual([]);
-  writeFileSync(join(folder, 'outbox-000000002.log'), 'late');
+  writeFileSync(join(folder, 'journal-000000002.log'), 'late');
   await advance(1000);
   expect(logsIn(folder)).toEqual([]);
 });
 
-test('a discarded outbox that the disk keeps is an error that says what a restart would do', async () => {
+test('a discarded journal that the disk keeps is an error that says what a restart would do', async () => {
   const log = createMemoryLog();
   const gone = mkdtempSync(join(root, 'gone-'));
-  const box = createOutbox({ folder: gone, log, timer: createManualTime().timer });
+  const box = createJournal({ folder: gone, log, timer: createManualTime().timer });
   // A folder in place of a segment stands for what cannot be deleted.
-  mkdirSync(join(gone, 'outbox-000000001.log'));
+  mkdirSync(join(gone, 'journal-000000001.log'));
   box.discard();
   expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('cannot be deleted') }]);
   await box.close();
@@ -265,15 +265,15 @@ test('a failing sync is logged once, and its recovery once', async () => {
   const folder = mkdtempSync(join(root, 'unsynced-'));
   const log = createMemoryLog();
   const { timer, advance } = createManualTime();
-  const outbox = createOutbox({ folder, log, timer });
+  const journal = createJournal({ folder, log, timer });
   const lock = readFileSync(join(folder, 'lock'));
   rmSync(join(folder, 'lock'));
   await advance(3000);
   writeFileSync(join(folder, 'lock'), lock);
   await advance(2000);
   expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
-    ['error', expect.stringContaining('the outbox cannot be synced')],
-    ['info', 'the outbox is synced again'],
+    ['error', expect.stringContaining('the journal cannot be synced')],
+    ['info', 'the journal is synced again'],
   ]);
-  await outbox.close();
+  await journal.close();
 });

@@ -4,25 +4,28 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
 import { startChild } from '../../../../test/support/child.ts';
-import { createOutbox } from '../journal.ts';
+import { createJournal } from '../journal.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'outbox-kill-'));
+const root = mkdtempSync(join(tmpdir(), 'journal-kill-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** A program that appends and compacts as fast as it can, and prints which ids were acknowledged and which it then called done. */
+/**
+ * A program that appends and compacts as fast as it can, and prints which ids were acknowledged and which it then
+ * called done.
+ */
 const WRITER = `
   import { writeSync } from 'node:fs';
   const [, folder, from] = process.argv;
-  const { createOutbox } = await import(${JSON.stringify(join(import.meta.dirname, '../journal.ts'))});
-  const outbox = createOutbox({ folder, slack: 5000 });
-  await outbox.replay();
+  const { createJournal } = await import(${JSON.stringify(join(import.meta.dirname, '../journal.ts'))});
+  const journal = createJournal({ folder, slack: 5000 });
+  await journal.replay();
   for (let at = 0; ; at += 1) {
     const ids = Array.from({ length: 20 }, (_, index) => [from, at, index].join('-'));
-    await Promise.all(ids.map((id) => outbox.append({ type: 'progress', id, cost: BigInt(at) })));
+    await Promise.all(ids.map((id) => journal.append({ type: 'progress', id, cost: BigInt(at) })));
     const done = ids.filter((_, index) => index % 10 !== 0);
     const open = ids.filter((_, index) => index % 10 === 0);
     writeSync(1, open.join('\\n') + '\\n');
-    outbox.done(done);
+    journal.done(done);
   }
 `;
 
@@ -44,9 +47,9 @@ test('kill -9 loses no acknowledged record, however often and whenever it happen
     const acknowledged = await writeUntilKilled(root, `life${life}`, millis);
     for (const id of acknowledged) open.add(id);
   }
-  const outbox = createOutbox({ folder: root });
-  const left = new Set((await outbox.replay()).map((record) => ('row' in record ? record.row.id : record.id)));
-  await outbox.close();
+  const journal = createJournal({ folder: root });
+  const left = new Set((await journal.replay()).map((record) => ('row' in record ? record.row.id : record.id)));
+  await journal.close();
   expect(open.size).toBeGreaterThan(10);
   expect([...open].filter((id) => !left.has(id))).toEqual([]);
 }, 30_000);

@@ -8,32 +8,32 @@ import { holdRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
 import { startZombie } from '../../../../test/support/suspended-process.ts';
-import { createOutbox, type OutboxOptions } from '../journal.ts';
+import { createJournal, type JournalOptions } from '../journal.ts';
 import { FolderInUse } from '../lock.ts';
 import { openFile } from '../open-segments.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'outbox-lock-'));
+const root = mkdtempSync(join(tmpdir(), 'journal-lock-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 let folder: string;
-let outbox: Journal;
+let journal: Journal;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(root, 'test-'));
-  outbox = createOutbox({ folder });
-  await outbox.replay();
-  return async () => outbox.close();
+  journal = createJournal({ folder });
+  await journal.replay();
+  return async () => journal.close();
 });
 
 describe('a folder', () => {
   test('belongs to one process: the error of a second one names the owner', () => {
-    expect(() => createOutbox({ folder })).toThrow(FolderInUse);
-    expect(() => createOutbox({ folder })).toThrow(`process ${process.pid} on ${hostname()}`);
+    expect(() => createJournal({ folder })).toThrow(FolderInUse);
+    expect(() => createJournal({ folder })).toThrow(`process ${process.pid} on ${hostname()}`);
   });
 
   test('is free again after a clean stop', async () => {
-    await outbox.close();
-    const next = createOutbox({ folder });
+    await journal.close();
+    const next = createJournal({ folder });
     expect(await next.replay()).toEqual([]);
     await next.close();
   });
@@ -47,7 +47,7 @@ describe('a folder', () => {
   ])('whose lock was left by %s is taken over', async (_, lock) => {
     const left = await mkdtemp(join(root, 'lock-'));
     writeFileSync(join(left, 'lock'), lock);
-    await createOutbox({ folder: left }).close();
+    await createJournal({ folder: left }).close();
     expect(readdirSync(left)).toEqual([]);
   });
 
@@ -55,7 +55,7 @@ describe('a folder', () => {
     const zombie = await startZombie();
     const left = await mkdtemp(join(root, 'lock-'));
     writeFileSync(join(left, 'lock'), JSON.stringify({ ...owner, ...zombie }));
-    await createOutbox({ folder: left }).close();
+    await createJournal({ folder: left }).close();
     expect(readdirSync(left)).toEqual([]);
   });
 
@@ -63,21 +63,21 @@ describe('a folder', () => {
     const left = await mkdtemp(join(root, 'lock-'));
     const lock = join(left, 'lock');
     writeFileSync(lock, JSON.stringify({ ...owner, host: 'another' }));
-    expect(() => createOutbox({ folder: left })).toThrow('on another');
+    expect(() => createJournal({ folder: left })).toThrow('on another');
     const touchedAt = new Date(Date.now() - 16_000);
     utimesSync(lock, touchedAt, touchedAt);
-    await createOutbox({ folder: left }).close();
+    await createJournal({ folder: left }).close();
   });
 
   test('that another process has taken over is left: nothing is written, compacted or deleted there any more', async () => {
     const log = createMemoryLog();
     const { timer, advance } = createManualTime();
     const left = await mkdtemp(join(root, 'stolen-'));
-    const open: OutboxOptions['open'] = async (path) => {
+    const open: JournalOptions['open'] = async (path) => {
       const file = await openFile(path);
       return { fd: file.fd, close: () => file.close(), datasync: async () => undefined };
     };
-    const paused = createOutbox({ folder: left, log, timer, slack: 0, open });
+    const paused = createJournal({ folder: left, log, timer, slack: 0, open });
     await paused.replay();
     await paused.append(holdRecord('before'));
     writeFileSync(join(left, 'lock'), JSON.stringify({ ...owner, host: 'thief' }));
@@ -94,7 +94,7 @@ describe('a folder', () => {
 
   test('is created when missing', async () => {
     const deep = join(root, 'not', 'there', 'yet');
-    await createOutbox({ folder: deep }).close();
+    await createJournal({ folder: deep }).close();
     expect(readdirSync(deep)).toEqual([]);
   });
 });

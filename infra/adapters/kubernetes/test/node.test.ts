@@ -1,4 +1,5 @@
-// Does a Node process keep its connection, notice what was rotated, and end its calls as it should: by a signal, by a broken connection?
+// Does a Node process keep its connection, notice what was rotated, and end its calls as it should: by a signal, by a
+// broken connection?
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';

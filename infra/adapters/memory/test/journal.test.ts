@@ -1,7 +1,7 @@
-import { describeOutbox } from '#core/ports/test/journal.promises.ts';
-import { createMemoryOutbox } from '../journal.ts';
+import { describeJournal } from '#core/ports/test/journal.promises.ts';
+import { createMemoryJournal } from '../journal.ts';
 
-describeOutbox('memory', async () => {
+describeJournal('memory', async () => {
   const folder = { records: [] };
-  return { open: async () => createMemoryOutbox(folder), kill: async () => undefined };
+  return { open: async () => createMemoryJournal(folder), kill: async () => undefined };
 });

@@ -1,4 +1,5 @@
-// Everything that speaks to PostgreSQL, behind a real PgBouncer in transaction mode that has fewer connections than we have.
+// Everything that speaks to PostgreSQL, behind a real PgBouncer in transaction mode that has fewer connections than we
+// have.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';

@@ -69,7 +69,7 @@ test('months that nobody wants to keep are dropped whole; sums stay, and what is
   expect(await spent()).toEqual([35n]);
 });
 
-test('what an outbox brings that is older than what is kept is booked neither twice nor lost: a person decides', async () => {
+test('what a journal brings that is older than what is kept is booked neither twice nor lost: a person decides', async () => {
   const now = Date.now();
   const [booked, lost] = [200, 201].map((days) => entryOf({ id: idAt(now - days * DAY), cost: 30n }));
   if (booked === undefined || lost === undefined) throw new Error('nothing to book');

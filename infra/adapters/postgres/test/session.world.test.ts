@@ -241,14 +241,21 @@ async function newAuthority() {
   const name = `CN=authority ${crypto.randomUUID()}`;
   const own = await newKeys();
   const cert = await x509.X509CertificateGenerator.createSelfSigned({
-    ...{ ...validity, name, keys: own, signingAlgorithm: algorithm },
+    ...validity,
+    name,
+    keys: own,
+    signingAlgorithm: algorithm,
     extensions: [new x509.BasicConstraintsExtension(true, undefined, true)],
   });
   const sign = async (dns: string): Promise<{ cert: string; key: string }> => {
     const keys = await newKeys();
     const signed = await x509.X509CertificateGenerator.create({
-      ...{ ...validity, subject: `CN=${dns}`, issuer: name, publicKey: keys.publicKey },
-      ...{ signingKey: own.privateKey, signingAlgorithm: algorithm },
+      ...validity,
+      subject: `CN=${dns}`,
+      issuer: name,
+      publicKey: keys.publicKey,
+      signingKey: own.privateKey,
+      signingAlgorithm: algorithm,
       extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: dns }])],
     });
     const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);

@@ -36,7 +36,9 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     const store = createRedisAccounts({ instanceUid: uid, evaluate: underClock(redis.evaluate, () => now) });
     await store.begin(1);
     under = {
-      ...{ store, epoch: 1, now: () => now },
+      store,
+      epoch: 1,
+      now: () => now,
       advance: async (millis) => {
         now += millis;
       },
@@ -70,8 +72,11 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
         isLast: false,
       }),
     ).toMatchObject({
-      ...{ outcome: 'done', calls: 1, accounts: 1 },
-      ...{ counters: [['12 20', '20 20 0 1 7', false]], replies: [{ outcome: 'reserved', amount: '20' }] },
+      outcome: 'done',
+      calls: 1,
+      accounts: 1,
+      counters: [['12 20', '20 20 0 1 7', false]],
+      replies: [{ outcome: 'reserved', amount: '20' }],
     });
     expect(run('accounts', { isEnded: false, max: 10 })).toEqual({
       accounts: [{ account: 'one', number: 1, unbooked: 1 }],

@@ -28,7 +28,8 @@ describeUnless(whyNoRedis(), 'a Redis in cluster mode', () => {
     const { host, port } = server.connection;
     for (const uid of ['one', 'two', 'three'])
       expect(await probeShared(server.connection, uid)).toEqual({
-        ...{ ok: false, reason: 'StoreUnreachable' },
+        ok: false,
+        reason: 'StoreUnreachable',
         message: `Redis at ${host}:${port} ${WHY}`,
       });
   });

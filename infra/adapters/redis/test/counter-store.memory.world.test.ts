@@ -99,11 +99,18 @@ function createScene(pick: Pick, now: () => Millis) {
   const sums = () => counters.map((counter) => ({ ...counter, spent: pick(0n, 0n, 7n, 30n, 2n ** 53n) }));
 
   const line = (counter: ScopeWindow): CounterChange => ({
-    ...{ ...counter, limit: pick(...LIMITS), spend: pick(1n, 1n, 1n, -1n) * size(), risk: size(), returned: size() },
-    ...{ registered: pick(0n, 0n, 0n, 5n), ahead: pick(0n, 0n, 1n, 3n) },
+    ...counter,
+    limit: pick(...LIMITS),
+    spend: pick(1n, 1n, 1n, -1n) * size(),
+    risk: size(),
+    returned: size(),
+    registered: pick(0n, 0n, 0n, 5n),
+    ahead: pick(0n, 0n, 1n, 3n),
   });
   const ask = (lines: ReadonlyArray<unknown>): ReservationRequest => ({
-    ...{ counters: some([...lines.keys()]), amount: size(), minAmount: size() },
+    counters: some([...lines.keys()]),
+    amount: size(),
+    minAmount: size(),
     ...(pick(true, false)
       ? {}
       : { rates: { tokens: pick(0, 9, 60), limits: some(RATES), entries: some([...RATES.slice(1), undefined]) } }),
@@ -123,23 +130,17 @@ function createScene(pick: Pick, now: () => Millis) {
     const lines = some(counters.slice(0, pick(3, 3, 3, 4))).map(line);
     const others = processes.filter((one) => one !== process).map(idOf);
     const fresh: AccountCall = {
-      ...{
-        epoch: pick(1, 1, 1, 1, 1, 1, 1, 2),
-        account: idOf(process),
-        number: process.number + pick(1, 1, 1, 1, 1, 1, 2),
-        changes: lines,
-      },
-      ...{
-        lease: pick(900, 20_000, HOUR),
-        deadline: now() + pick(1000, 1000, 1000, 1000, -1),
-        batch,
-        booked: Math.max(0, batch - pick(1, 2)),
-      },
-      ...{
-        requests: some([1, 2, 3]).map(() => ask(lines)),
-        rateChanges: some(RATES).map(use),
-        previousAccounts: pick([], [], [], others.slice(0, 1)),
-      },
+      epoch: pick(1, 1, 1, 1, 1, 1, 1, 2),
+      account: idOf(process),
+      number: process.number + pick(1, 1, 1, 1, 1, 1, 2),
+      changes: lines,
+      lease: pick(900, 20_000, HOUR),
+      deadline: now() + pick(1000, 1000, 1000, 1000, -1),
+      batch,
+      booked: Math.max(0, batch - pick(1, 2)),
+      requests: some([1, 2, 3]).map(() => ask(lines)),
+      rateChanges: some(RATES).map(use),
+      previousAccounts: pick([], [], [], others.slice(0, 1)),
       isLast: pick(false, false, false, false, false, false, false, true),
     };
     const sent = pick(false, false, false, false, true) && process.last !== undefined ? process.last : fresh;

@@ -39,7 +39,9 @@ async function underManualClock(evaluate: Evaluate): Promise<AccountsUnderTest> 
   const store = createRedisAccounts({ instanceUid: randomUUID(), evaluate: underClock(evaluate, () => now) });
   await store.begin(1);
   return {
-    ...{ store, epoch: 1, now: () => now },
+    store,
+    epoch: 1,
+    now: () => now,
     advance: async (millis) => {
       now += millis;
     },

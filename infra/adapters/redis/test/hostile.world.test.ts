@@ -60,7 +60,8 @@ test.each(Object.keys(UPSTASH_HARMS) as UpstashHarm[])(
     expect(health).toMatchObject(isHarmless ? { ok: true } : { ok: false, reason: 'StoreUnreachable' });
     const accounts = createRedisAccounts({
       evaluate: openUpstash(connection, { share: share() }).evaluate,
-      ...{ instanceUid: 'one', share: share() },
+      instanceUid: 'one',
+      share: share(),
     });
     await expect(accounts.accounts(true, 10)).rejects.toThrow();
   },

@@ -25,8 +25,18 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
       number += 1;
       const line = { ...counter, limit: 100n, spend: amount, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
       const call: AccountCall = {
-        ...{ epoch: 1, account, number, lease: 60_000, deadline: 10 ** 15, batch: 1, booked: 0 },
-        ...{ changes: [line], requests: [], rateChanges: [], previousAccounts: [], isLast: false },
+        epoch: 1,
+        account,
+        number,
+        lease: 60_000,
+        deadline: 10 ** 15,
+        batch: 1,
+        booked: 0,
+        changes: [line],
+        requests: [],
+        rateChanges: [],
+        previousAccounts: [],
+        isLast: false,
       };
       return eventually(
         () => accounts.call(call).catch(() => undefined),

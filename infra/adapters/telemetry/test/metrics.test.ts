@@ -89,11 +89,11 @@ test('metrics with labels give them to each series, beside those of its own', ()
   const all = createMetrics();
   const [one, other] = ['one', 'other'].map((name) => withLabels(all, { gateway_instance: `team-a/${name}` }));
   const outcome = { outcome: 'reserved' };
-  for (const each of [one, one, other]) each?.add('holds_total', outcome);
+  for (const each of [one, one, other]) each?.add('reservations_total', outcome);
   one?.set('depth', 5);
   one?.observe('wait_seconds', 700);
-  expect(all.render()).toContain('holds_total{gateway_instance="team-a/one",outcome="held"} 2\n');
-  expect(all.render()).toContain('holds_total{gateway_instance="team-a/other",outcome="held"} 1\n');
+  expect(all.render()).toContain('reservations_total{gateway_instance="team-a/one",outcome="reserved"} 2\n');
+  expect(all.render()).toContain('reservations_total{gateway_instance="team-a/other",outcome="reserved"} 1\n');
   expect(all.render()).toContain('depth{gateway_instance="team-a/one"} 5\n');
   expect(all.render()).toContain('wait_seconds_bucket{gateway_instance="team-a/one",le="600"} 0\n');
 });

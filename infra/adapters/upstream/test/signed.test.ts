@@ -49,18 +49,27 @@ const UPSTREAMS: ReadonlyArray<[string, () => Upstream]> = [
 ];
 
 const requestOf = (signing: Signing | undefined, body: UpstreamRequest['body'] = ['{"model":', '"ünï"}']) => ({
-  ...{ url: `${base}/openai/v1/chat/completions?x=1`, body, signing, signal: new AbortController().signal },
+  url: `${base}/openai/v1/chat/completions?x=1`,
+  body,
+  signing,
+  signal: new AbortController().signal,
   headers: { 'content-type': 'application/json', accept: 'application/json' },
   timeouts: { connect: 5000, firstByte: 5000, idle: 5000 },
 });
 
 const AWS: Signing = {
-  ...{ by: 'aws', service: 'bedrock', region: 'eu-central-1', accessKeyId: 'AKIDEXAMPLE' },
-  ...{ secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY', sessionToken: 'session/+=' },
+  by: 'aws',
+  service: 'bedrock',
+  region: 'eu-central-1',
+  accessKeyId: 'AKIDEXAMPLE',
+  secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
+  sessionToken: 'session/+=',
 };
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const google = (): Signing => ({
-  ...{ by: 'google', clientEmail: 'gateway@project.iam.gserviceaccount.com', privateKeyId: 'key-1' },
+  by: 'google',
+  clientEmail: 'gateway@project.iam.gserviceaccount.com',
+  privateKeyId: 'key-1',
   privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   tokenUri: `${base}/token`,
 });
@@ -92,8 +101,11 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     );
     expect(isSigned).toBe(true);
     expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toEqual({
-      ...{ iss: 'gateway@project.iam.gserviceaccount.com', aud: `${base}/token` },
-      ...{ iat: NOW / 1000, exp: NOW / 1000 + 3600, scope: 'https://www.googleapis.com/auth/cloud-platform' },
+      iss: 'gateway@project.iam.gserviceaccount.com',
+      aud: `${base}/token`,
+      iat: NOW / 1000,
+      exp: NOW / 1000 + 3600,
+      scope: 'https://www.googleapis.com/auth/cloud-platform',
     });
     now += 3_590_000;
     await upstream(requestOf(google()));
@@ -164,7 +176,9 @@ describe('a request with the role of the Pod', () => {
     await upstream(requestOf(AWS_ROLE));
     expect(calls.map(({ url }) => url)).toEqual(['https://sts.eu-west-1.amazonaws.com/']);
     expect(Object.fromEntries(calls[0]?.init.body as URLSearchParams)).toMatchObject({
-      ...{ Action: 'AssumeRoleWithWebIdentity', RoleArn: role.arn, WebIdentityToken: 'the-token' },
+      Action: 'AssumeRoleWithWebIdentity',
+      RoleArn: role.arn,
+      WebIdentityToken: 'the-token',
     });
     expect(seen[1]?.headers.authorization).toContain('Credential=ASIAPOD/20261123/eu-west-1/bedrock/aws4_request');
     expect(seen[1]?.headers['x-amz-security-token']).toBe('session/+=');

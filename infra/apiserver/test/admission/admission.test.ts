@@ -40,7 +40,9 @@ const hook = (name: string, more: object = {}) => ({
   ...more,
 });
 
-/** An admission with these validating webhooks; `answers` says what each replies (a string: it could not be reached). */
+/**
+ * An admission with these validating webhooks; `answers` says what each replies (a string: it could not be reached).
+ */
 function admission(hooks: object[], answers: (name: string) => object | string, labels: Record<string, string> = {}) {
   const called: string[] = [];
   const configuration = {

@@ -1,4 +1,5 @@
-// The image's layout: valid by OCI's specification, the same bytes from the same folders, and configured as the Dockerfile says.
+// The image's layout: valid by OCI's specification, the same bytes from the same folders, and configured as the
+// Dockerfile says.
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -14,8 +14,10 @@ function problemWith(files: Readonly<Record<string, string>>): string | undefine
   for (const [name, text] of Object.entries(files)) writeFileSync(join(at('database'), name), text);
   try {
     readStart({
-      ...{ SNAPSHOT_FILE: at('snapshot'), DATABASE_DIR: at('database') },
-      ...{ STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') },
+      SNAPSHOT_FILE: at('snapshot'),
+      DATABASE_DIR: at('database'),
+      STORE_DIR: at('store'),
+      JOURNAL_DIR: at('journal'),
     });
   } catch (error) {
     return String(error)

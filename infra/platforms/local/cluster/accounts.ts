@@ -21,7 +21,8 @@ type Context = Pick<StartContext, 'options' | 'state' | 'onStop'>;
 
 /**
  * Clusters as the functions reach them. On a real API server of the stack's own they have the rights of their service
- * accounts, from the manifests that every cluster gets. The embedded one has no RBAC, but reconcile has its usual user name.
+ * accounts, from the manifests that every cluster gets. The embedded one has no RBAC, but reconcile has its usual user
+ * name.
  * In the cluster of a kubeconfig they are its user, who may not be allowed to impersonate others.
  */
 export async function openAccounts(context: Context, kubeconfig: string, cluster: Cluster): Promise<Accounts> {
@@ -44,7 +45,10 @@ export async function openAccounts(context: Context, kubeconfig: string, cluster
   return { admission: await open(files.admission), reconcile: await open(files.reconcile), ownUser };
 }
 
-/** Applies the accounts and their roles as an administrator; answers kubeconfig files in `folder`, which hold a token each and nothing of the administrator. */
+/**
+ * Applies the accounts and their roles as an administrator; answers kubeconfig files in `folder`, which hold a token
+ * each and nothing of the administrator.
+ */
 export async function makeAccounts(
   kubeconfig: string,
   folder: string,

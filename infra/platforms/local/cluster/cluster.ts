@@ -15,7 +15,10 @@ export function validateCluster({ cluster }: Options): void {
   if (cluster.type === 'kubeconfig') readKubeconfig(cluster.path);
 }
 
-/** Starts the embedded cluster or envtest's, or reads the given kubeconfig, whose path is absolute like theirs. Throws UsageError for a file that cannot be used. */
+/**
+ * Starts the embedded cluster or envtest's, or reads the given kubeconfig, whose path is absolute like theirs. Throws
+ * UsageError for a file that cannot be used.
+ */
 export async function openCluster(context: StartContext, certificates: Certificates) {
   const { options, state } = context;
   if (options.cluster.type === 'kubeconfig') return readKubeconfig(options.cluster.path);

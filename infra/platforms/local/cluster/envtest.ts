@@ -1,4 +1,5 @@
-// A real kube-apiserver with etcd on this machine (`--cluster envtest`), and the controller manager where the binaries have one.
+// A real kube-apiserver with etcd on this machine (`--cluster envtest`), and the controller manager where the binaries
+// have one.
 import { generateKeyPairSync } from 'node:crypto';
 import { createWriteStream, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';

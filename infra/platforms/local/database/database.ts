@@ -11,7 +11,9 @@ import { type PostgresServer, startPostgres } from './postgres.ts';
 
 const NAME = 'gateway';
 
-/** Starts the embedded PostgreSQL, or reaches the one that was named. Throws UsageError when that one does not answer. */
+/**
+ * Starts the embedded PostgreSQL, or reaches the one that was named. Throws UsageError when that one does not answer.
+ */
 export async function openDatabase({ options, state, log, onStop }: StartContext) {
   if (options.database !== undefined) return reach(options.database);
   const server = await startPostgres({
@@ -31,7 +33,10 @@ export async function openDatabase({ options, state, log, onStop }: StartContext
 const MIN_WAIT = 200;
 const MAX_WAIT = 10_000;
 
-/** Starts a server that died again, until the stop that is returned. A server that does not start is reported once, and tried again. */
+/**
+ * Starts a server that died again, until the stop that is returned. A server that does not start is reported once, and
+ * tried again.
+ */
 export function keepRunning(server: PostgresServer, log: Log): () => Promise<void> {
   let isStopping = false;
   const follow = async () => {

@@ -1,4 +1,5 @@
-// A real PostgreSQL on this machine, with npm's binaries: initialised, started, stopped, as an unprivileged user where we are root.
+// A real PostgreSQL on this machine, with npm's binaries: initialised, started, stopped, as an unprivileged user where
+// we are root.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -35,7 +36,10 @@ type Binaries = Readonly<Record<'initdb' | 'postgres', string>>;
 /** PostgreSQL refuses to run as root: then it runs as this user. */
 type Identity = NonNullable<Program['identity']>;
 
-/** Starts PostgreSQL on `folder` (made at the first start), on 127.0.0.1 only. Throws with the server's own words when it will not start. */
+/**
+ * Starts PostgreSQL on `folder` (made at the first start), on 127.0.0.1 only. Throws with the server's own words when
+ * it will not start.
+ */
 export async function startPostgres(options: PostgresOptions) {
   const identity = process.getuid?.() === 0 ? unprivileged() : undefined;
   const binaries = reachableBinaries(await findBinaries(), identity);
@@ -89,8 +93,8 @@ async function launch(children: Children, folder: string, command: Command): Pro
 }
 
 async function launchOnce(children: Children, folder: string, command: Command): Promise<Child> {
-  // No server runs here: the folder is the stack's, and what an earlier one left running has been ended. PostgreSQL itself
-  // would take a zombie, or a stranger that got the same id, for the server of this file, and refuse to start.
+  // No server runs here: the folder is the stack's, and what an earlier one left running has been ended. PostgreSQL
+  // itself would take a zombie, or a stranger that got the same id, for the server of this file, and refuse to start.
   rmSync(join(folder, 'postmaster.pid'), { force: true });
   const ready = Promise.withResolvers<void>();
   // The server writes a line in one piece.
@@ -132,7 +136,10 @@ function unprivileged(): Identity {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
-/** The unprivileged user cannot enter /root or a private temporary folder: data and binaries from there live here instead. */
+/**
+ * The unprivileged user cannot enter /root or a private temporary folder: data and binaries from there live here
+ * instead.
+ */
 const ELSEWHERE = '/var/lib/gateway-operator';
 
 function reachableFolder(folder: string, identity: Identity | undefined): string {

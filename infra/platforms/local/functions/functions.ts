@@ -41,7 +41,10 @@ type Serving = Pick<StartContext, 'state' | 'log' | 'onStop'>;
 /** Milliseconds that open streams get to end: with PostgreSQL and the rest a stop stays below 15 s. */
 const GRACE = 6_000;
 
-/** Starts the functions; answers their addresses, admission's with its segment. A stop takes no new requests, lets streams end, books their cost. */
+/**
+ * Starts the functions; answers their addresses, admission's with its segment. A stop takes no new requests, lets
+ * streams end, books their cost.
+ */
 export async function startFunctions(context: Serving, options: FunctionsOptions) {
   const { state } = context;
   const { accounts, certificates, cluster, gatewayPort } = options;
@@ -67,7 +70,7 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const port = await portOf(state, 'admission');
   const admission = await listen(parts.admission, { fetch: admit, port, tls: certificates });
 
-  // The gateways start now, and first book the content of their outboxes.
+  // The gateways start now, and first book the content of their journales.
   gateways.refresh();
   return { gateway, reconcile, admission: `${admission}/${segment}` };
 }
@@ -96,7 +99,7 @@ async function listen({ traces, onStop }: Parts, options: Handler & Pick<Listeni
 function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster): Gateways {
   const upstream = createUpstream();
   onStop(upstream.close);
-  const gateways = createGateways({ cluster, folder: state.path('outbox'), upstream, log, metrics });
+  const gateways = createGateways({ cluster, folder: state.path('journal'), upstream, log, metrics });
   onStop(gateways.close);
   return gateways;
 }
@@ -108,7 +111,11 @@ function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways:
   const { clear } = createStoreMaintenance({ ...parts, open: openAccounts });
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
   const backends = createBackends({
-    ...{ ...parts, openDatabase, flush: gateways.flush, clear, probeShared },
+    ...parts,
+    openDatabase,
+    flush: gateways.flush,
+    clear,
+    probeShared,
     maxAnswers: answerMemory(),
   });
   onStop(backends.close);

@@ -1,4 +1,5 @@
-// Gateways of the stack's instances: a snapshot and its Secrets become a running gateway, as a kubelet has them do elsewhere.
+// Gateways of the stack's instances: a snapshot and its Secrets become a running gateway, as a kubelet has them do
+// elsewhere.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -13,12 +14,14 @@ import { resourceOf } from '../../../packaging/manifests/apply.ts';
 import { type GatewayParts, type OpenGateway, openGateway } from '../../../runtime/node/gateway.ts';
 import { nodeDependencies } from '../../../runtime/node/platform.ts';
 
-/** Milliseconds that the requests of a gateway get to end, when its instance is gone or has another database or store. */
+/**
+ * Milliseconds that the requests of a gateway get to end, when its instance is gone or has another database or store.
+ */
 const GRACE = 6_000;
 
 export interface GatewaysOptions extends Pick<GatewayParts, 'upstream' | 'log' | 'metrics'> {
   readonly cluster: Cluster;
-  /** Outboxes live here, one folder per instance. */
+  /** Journales live here, one folder per instance. */
   readonly folder: string;
 }
 
@@ -27,7 +30,10 @@ type Found = OpenGateway | 'absent' | 'unavailable';
 
 export type Gateways = ReturnType<typeof createGateways>;
 
-/** Configuration of an instance's gateway, which follows snapshot and credentials; another uid, database or store makes a new gateway. */
+/**
+ * Configuration of an instance's gateway, which follows snapshot and credentials; another uid, database or store makes
+ * a new gateway.
+ */
 interface Configuration {
   readonly fixed: { readonly uid: string; readonly connection: DatabaseConnection; readonly store: StoreConnection };
   readonly snapshot: Snapshot;
@@ -69,7 +75,7 @@ export function createGateways(options: GatewaysOptions) {
     }
     running.delete(path);
     const closing = have === undefined ? undefined : retire(path, have);
-    // Only a gateway of the same instance waits for the outbox.
+    // Only a gateway of the same instance waits for the journal.
     if (wanted !== 'absent' && wanted.fixed.uid === have?.configuration.fixed.uid) await closing;
     if (wanted === 'absent') return wanted;
     const fresh = start(options, wanted);
@@ -110,7 +116,10 @@ export function createGateways(options: GatewaysOptions) {
       if (!isDue) round = round.then(refresh);
       isDue = true;
     },
-    /** Books the calls that the instance's gateway has settled or found in its outbox; does nothing when no gateway runs. */
+    /**
+     * Books the calls that the instance's gateway has settled or found in its journal; does nothing when no gateway
+     * runs.
+     */
     flush: async ({ uid }: { readonly uid: string }) => {
       await round;
       await [...running.values()].find(({ configuration }) => configuration.fixed.uid === uid)?.gateway.flush();

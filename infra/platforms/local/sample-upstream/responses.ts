@@ -1,4 +1,5 @@
-// OpenAI's Responses, as the sample upstream speaks them: named events with numbers, the whole response in the last one.
+// OpenAI's Responses, as the sample upstream speaks them: named events with numbers, the whole response in the last
+// one.
 import * as z from 'zod';
 import type { Completion, Usage } from './completion.ts';
 import { type Dialect, openai } from './dialects.ts';
@@ -76,14 +77,22 @@ function toResponse({ frame, finish, usage }: Completion, output: ReadonlyArray<
     created_at: frame.created,
     status: isCut ? 'incomplete' : 'completed',
     incomplete_details: isCut ? { reason: 'max_output_tokens' } : null,
-    ...{ error: null, model: frame.model, output, parallel_tool_calls: true, store: false, tools: [] },
+    error: null,
+    model: frame.model,
+    output,
+    parallel_tool_calls: true,
+    store: false,
+    tools: [],
     usage: usage && toUsage(usage),
   };
 }
 
 function toUsage({ prompt_tokens: input_tokens, completion_tokens: output_tokens, total_tokens }: Usage) {
   return {
-    ...{ input_tokens, input_tokens_details: { cached_tokens: 0 } },
-    ...{ output_tokens, output_tokens_details: { reasoning_tokens: 0 }, total_tokens },
+    input_tokens,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens,
   };
 }

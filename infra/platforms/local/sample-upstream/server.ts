@@ -1,4 +1,5 @@
-// The sample upstream, which stands in for a provider on one machine: it streams, counts what it reports, and misbehaves by its models' names.
+// The sample upstream, which stands in for a provider on one machine: it streams, counts what it reports, and
+// misbehaves by its models' names.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';

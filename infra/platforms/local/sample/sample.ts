@@ -1,4 +1,5 @@
-// The sample: filled in with this machine's addresses, applied as `kubectl apply` would, and one paid call with its key.
+// The sample: filled in with this machine's addresses, applied as `kubectl apply` would, and one paid call with its
+// key.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +20,9 @@ export type FirstCall = Awaited<ReturnType<typeof makeFirstCall>>;
 export const SAMPLE_KEY = { namespace: 'default', name: 'example-service' };
 const MODEL = 'sample-small';
 
-/** Applies the sample and pays one real call with its key. Objects of the sample that a person changed stay as they are. */
+/**
+ * Applies the sample and pays one real call with its key. Objects of the sample that a person changed stay as they are.
+ */
 export async function runSample(stack: Stack, state: State, { step, say }: Progress): Promise<FirstCall | undefined> {
   const text = renderSample(stack.endpoints, state.remembered.upstreamKey);
   writeWhole(state.path('sample.yaml'), text);
@@ -42,8 +45,8 @@ export async function runSample(stack: Stack, state: State, { step, say }: Progr
 }
 
 /**
- * Creates what is missing, and updates Secrets to this start's addresses. Objects that a person changed stay as they are; answers the names of
- * such Secrets.
+ * Creates what is missing, and updates Secrets to this start's addresses. Objects that a person changed stay as they
+ * are; answers the names of such Secrets.
  */
 export async function applySample(
   cluster: Cluster,
@@ -109,7 +112,10 @@ function withLastApplied(object: KubeObject): KubeObject {
 /** The cluster, and a resync, which brings `status.currentSpend` up to date. */
 type Caller = Pick<Stack, 'cluster' | 'resync'>;
 
-/** Waits until the sample's key works, by a status of this start. Answers its value, or why it does not work after `timeout` milliseconds. */
+/**
+ * Waits until the sample's key works, by a status of this start. Answers its value, or why it does not work after
+ * `timeout` milliseconds.
+ */
 export async function waitForKey(deps: Caller, timeout: number): Promise<Result<string, string>> {
   // Changed Secrets trigger nothing, and an earlier start left a status.
   await deps.resync();

@@ -1,4 +1,5 @@
-// Programs that the stack runs: each in a process group of its own, where a terminal's Ctrl-C does not reach it, and ended with the stack however that ends.
+// Programs that the stack runs: each in a process group of its own, where a terminal's Ctrl-C does not reach it, and
+// ended with the stack however that ends.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -76,7 +77,10 @@ interface Note {
   readonly killSignal: NodeJS.Signals;
 }
 
-/** A shell that reads the child's id and then waits for one word. When this process is gone, the pipe closes without the word, and the shell ends the child. */
+/**
+ * A shell that reads the child's id and then waits for one word. When this process is gone, the pipe closes without the
+ * word, and the shell ends the child.
+ */
 function startGuard(killSignal: NodeJS.Signals): ChildProcess {
   const script = 'read -r pid && { read -r word || kill -s "$1" "$pid"; }';
   const guard = spawn('/bin/sh', ['-c', script, 'guard', killSignal.slice(3)], {

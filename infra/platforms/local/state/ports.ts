@@ -30,7 +30,9 @@ export async function portOf(state: State, name: string): Promise<number> {
   return port;
 }
 
-/** The gateway's port: `wanted`, else that of the last start, else 4000; or the next free one, where that is `taken`. */
+/**
+ * The gateway's port: `wanted`, else that of the last start, else 4000; or the next free one, where that is `taken`.
+ */
 export async function gatewayPortOf(state: Pick<State, 'remembered' | 'rememberPort'>, wanted: number | undefined) {
   const first = wanted ?? state.remembered.ports.gateway ?? 4000;
   const port = await freePort(first, 'next');

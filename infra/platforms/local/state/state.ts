@@ -36,7 +36,10 @@ export type Remembered = z.infer<typeof Remembered>;
 
 export type State = Awaited<ReturnType<typeof open>>;
 
-/** Takes the folder for this process. Throws UsageError where another stack runs on it, it holds other files, or it cannot be used. */
+/**
+ * Takes the folder for this process. Throws UsageError where another stack runs on it, it holds other files, or it
+ * cannot be used.
+ */
 export async function openState(folder: string, reset: boolean) {
   try {
     return await open(folder, reset);
@@ -86,7 +89,9 @@ export function writeWhole(file: string, text: string): void {
   renameSync(fresh, file);
 }
 
-/** Makes the folder and those above it. Node's own `recursive` never ends where a file system takes no folders (/proc). */
+/**
+ * Makes the folder and those above it. Node's own `recursive` never ends where a file system takes no folders (/proc).
+ */
 function makeFolder(folder: string): void {
   if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return;
   makeFolder(dirname(folder));

@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createOutbox } from '#adapters/journal/journal.ts';
+import { createJournal } from '#adapters/journal/journal.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { type GatewayParts, openGateway } from '../gateway.ts';
@@ -34,12 +34,10 @@ afterAll(async () => {
 
 const partsIn = (folder: string): GatewayParts => ({
   ...nodeDependencies(),
-  ...{
-    instance: { uid: 'instance', namespace: 'default', name: 'sample' },
-    folder,
-    log: createMemoryLog(),
-    metrics: createMetrics(),
-  },
+  instance: { uid: 'instance', namespace: 'default', name: 'sample' },
+  folder,
+  log: createMemoryLog(),
+  metrics: createMetrics(),
   connection: { host: '127.0.0.1', port, username: 'u', password: '', dbname: 'd', sslmode: 'disable' },
   storeConnection: { type: 'memory' },
   snapshots: { current: () => undefined },
@@ -63,20 +61,20 @@ describe('a gateway', () => {
     await vi.waitFor(() => expect(readdirSync(folder)).toEqual([]));
   });
 
-  test('whose outbox cannot be closed closes the rest, and tells', async () => {
+  test('whose journal cannot be closed closes the rest, and tells', async () => {
     const folder = mkdtempSync(join(root, 'close-'));
     // The close deletes this segment of an earlier process, of which nothing is left.
-    const earlier = createOutbox({ folder });
+    const earlier = createJournal({ folder });
     await earlier.append({ type: 'release', id: 'a' });
     await earlier.close();
     const gateway = openGateway(partsIn(folder));
     await vi.waitFor(() => expect(sockets.size).toBeGreaterThan(0));
     // A folder in place of a segment stands for what cannot be deleted.
-    rmSync(join(folder, 'outbox-000000001.log'), { force: true });
-    mkdirSync(join(folder, 'outbox-000000001.log'));
+    rmSync(join(folder, 'journal-000000001.log'), { force: true });
+    mkdirSync(join(folder, 'journal-000000001.log'));
     await expect(gateway.close()).rejects.toThrow();
     await vi.waitFor(() => expect(sockets.size).toBe(0));
-    const next = createOutbox({ folder });
+    const next = createJournal({ folder });
     await next.close().catch(() => undefined);
   });
 });

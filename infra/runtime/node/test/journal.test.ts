@@ -5,14 +5,14 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { FolderInUse } from '#adapters/journal/lock.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { openOutbox } from '../journal.ts';
+import { openJournal } from '../journal.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'open-outbox-'));
+const root = mkdtempSync(join(tmpdir(), 'open-journal-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 const log = createMemoryLog();
 const metrics = createMetrics();
 
-describe('the outbox of a gateway', () => {
+describe('the journal of a gateway', () => {
   /** A file stands where the folder should be: a disk that refuses everything. */
   const unusable = (name: string): string => {
     writeFileSync(join(root, name), '');
@@ -20,23 +20,23 @@ describe('the outbox of a gateway', () => {
   };
 
   test('on a disk that cannot be used takes no record, so that the gateway continues without one', async () => {
-    const outbox = openOutbox({ folder: unusable('shared'), log, metrics, isShared: true });
-    expect(await outbox.replay()).toEqual([]);
-    await expect(outbox.append({ type: 'account', id: 'a' })).rejects.toThrow('opening the outbox');
-    outbox.done(['a']);
-    outbox.discard();
-    await outbox.close();
+    const journal = openJournal({ folder: unusable('shared'), log, metrics, isShared: true });
+    expect(await journal.replay()).toEqual([]);
+    await expect(journal.append({ type: 'account', id: 'a' })).rejects.toThrow('opening the journal');
+    journal.done(['a']);
+    journal.discard();
+    await journal.close();
     expect(readdirSync(root)).toEqual(['shared']);
   });
 
   test('beside a store in memory is needed: nothing else keeps the money', () => {
-    expect(() => openOutbox({ folder: unusable('alone'), log, metrics, isShared: false })).toThrow();
+    expect(() => openJournal({ folder: unusable('alone'), log, metrics, isShared: false })).toThrow();
   });
 
   test('of another process is never gone without', async () => {
     const folder = mkdtempSync(join(root, 'used-'));
-    const first = openOutbox({ folder, log, metrics, isShared: true });
-    expect(() => openOutbox({ folder, log, metrics, isShared: true })).toThrow(FolderInUse);
+    const first = openJournal({ folder, log, metrics, isShared: true });
+    expect(() => openJournal({ folder, log, metrics, isShared: true })).toThrow(FolderInUse);
     await first.close();
   });
 });

@@ -15,7 +15,10 @@ afterEach(() => {
   for (const one of open.splice(0)) 'destroy' in one ? one.destroy() : one.close();
 });
 
-/** Answers every request so, and tells of each whether its reply was taken whole when its connection closed or it was over. */
+/**
+ * Answers every request so, and tells of each whether its reply was taken whole when its connection closed or it was
+ * over.
+ */
 async function answering(listener: RequestListener, after: number): Promise<{ port: number; taken: boolean[] }> {
   const taken: boolean[] = [];
   const server: Server = createServer((incoming, outgoing) => {

@@ -22,7 +22,10 @@ function parsed(bytes: Uint8Array): Piece[] {
 }
 
 const one = (piece: Piece) => piece.events?.(piece.bytes) ?? [piece];
-/** What is told of a piece. Blank lines between events, which tell nothing, may stand with the event before or behind them. */
+/**
+ * What is told of a piece. Blank lines between events, which tell nothing, may stand with the event before or behind
+ * them.
+ */
 const tell = (piece: Piece) => ({ ...piece, bytes: decoder.decode(piece.bytes).trim() });
 const isBlank = ({ bytes }: { bytes: string }) => bytes === '';
 
@@ -34,7 +37,11 @@ function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
   const unread = pieces.flatMap((piece) => piece.events?.(piece.bytes) ?? []);
   for (const { usage, done, error, usageOnly, prompt } of unread) {
     expect({ usage, done, error, usageOnly, prompt }).toEqual({
-      ...{ usage: undefined, done: false, error: undefined, usageOnly: false, prompt: undefined },
+      usage: undefined,
+      done: false,
+      error: undefined,
+      usageOnly: false,
+      prompt: undefined,
     });
   }
 }

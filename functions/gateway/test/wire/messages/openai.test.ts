@@ -1,4 +1,5 @@
-// Messages translated for providers of OpenAI's dialect: requests, replies, and what hostile clients and providers make of both.
+// Messages translated for providers of OpenAI's dialect: requests, replies, and what hostile clients and providers make
+// of both.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
@@ -36,8 +37,15 @@ describe('a request', () => {
 
   test('keeps what has a counterpart, and the names of its provider', () => {
     const request = {
-      ...{ model: 'claude', max_tokens: 50, temperature: 0.5, top_p: 0.9, top_k: 4, stop_sequences: ['END'] },
-      ...{ thinking: { type: 'adaptive' }, metadata: { user_id: 'a' }, service_tier: 'auto' },
+      model: 'claude',
+      max_tokens: 50,
+      temperature: 0.5,
+      top_p: 0.9,
+      top_k: 4,
+      stop_sequences: ['END'],
+      thinking: { type: 'adaptive' },
+      metadata: { user_id: 'a' },
+      service_tier: 'auto',
       system: [
         { type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '1h' } },
         { type: 'text', text: 'Be kind.' },
@@ -56,7 +64,12 @@ describe('a request', () => {
       tool_choice: { type: 'any', disable_parallel_tool_use: true },
     };
     expect(written(request, { stream: true })).toEqual({
-      ...{ model: 'real', max_completion_tokens: 9, temperature: 0.5, top_p: 0.9, stop: ['END'], user: 'a' },
+      model: 'real',
+      max_completion_tokens: 9,
+      temperature: 0.5,
+      top_p: 0.9,
+      stop: ['END'],
+      user: 'a',
       messages: [
         { role: 'system', content: 'Be brief.\nBe kind.' },
         { role: 'user', content: 'Hi.' },
@@ -65,7 +78,10 @@ describe('a request', () => {
         { type: 'function', function: { name: 'weather', description: 'Now.', parameters: { type: 'object' } } },
         { type: 'function', function: { name: 'later', parameters: { type: 'object', properties: {} } } },
       ],
-      ...{ tool_choice: 'required', parallel_tool_calls: false, stream: true, stream_options: { include_usage: true } },
+      tool_choice: 'required',
+      parallel_tool_calls: false,
+      stream: true,
+      stream_options: { include_usage: true },
     });
     const older = { outputLimit: 'max_tokens', streamOptions: false };
     const plain = written({ messages: [] }, { stream: true, provider: older });
@@ -116,7 +132,8 @@ describe('a request', () => {
     );
     expect(turns).toEqual([
       {
-        ...{ role: 'assistant', content: 'Let me look.' },
+        role: 'assistant',
+        content: 'Let me look.',
         tool_calls: [
           { id: 'toolu_1', type: 'function', function: { name: 'look', arguments: '{"at":"é"}' } },
           { id: 'toolu_2', type: 'function', function: { name: 'look', arguments: '{}' } },
@@ -188,7 +205,12 @@ describe('a reply', () => {
     const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"at":1}' } };
     const reply = replyOf({ content: 'Hi.', reasoning_content: 'hm', tool_calls: [call] });
     expect(JSON.parse(`${reply?.body}`)).toEqual({
-      ...{ id: 'c-1', type: 'message', role: 'assistant', model: 'real', stop_reason: 'tool_use', stop_sequence: null },
+      id: 'c-1',
+      type: 'message',
+      role: 'assistant',
+      model: 'real',
+      stop_reason: 'tool_use',
+      stop_sequence: null,
       content: [
         { type: 'text', text: 'Hi.' },
         { type: 'tool_use', id: 'call_1', name: 'look', input: { at: 1 } },

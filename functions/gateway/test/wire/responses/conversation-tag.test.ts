@@ -37,7 +37,8 @@ test('what a client sends back is what the provider sent, and texts that look li
         decoder.decode(mark(encoder.encode(JSON.stringify(reply)), idsIn({ response: reply }), { by, markId })),
       );
       expect(marked).toEqual({
-        ...{ ...reply, id: markId(id) },
+        ...reply,
+        id: markId(id),
         output: [
           { ...output[0], id: markId(item), encrypted_content: `${encrypted_content}.gw${by}` },
           { ...output[1], id: markId(`${item}2`) },

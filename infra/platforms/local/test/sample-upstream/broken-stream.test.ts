@@ -1,4 +1,5 @@
-// Streams that break behind their first byte, on real sockets: the bytes on the wire tell clients that the reply is not whole.
+// Streams that break behind their first byte, on real sockets: the bytes on the wire tell clients that the reply is not
+// whole.
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';

@@ -1,4 +1,5 @@
-// Real servers, real sockets, the unmodified OpenAI client: what a user has, with only the ledger and the database left out.
+// Real servers, real sockets, the unmodified OpenAI client: what a user has, with only the ledger and the database left
+// out.
 
 import OpenAI, { APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

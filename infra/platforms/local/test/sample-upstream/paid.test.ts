@@ -12,7 +12,7 @@ import { policiesOf } from '../../../../../test/doubles/policies.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../../../test/gateway/instance.ts';
 import { silentLog } from '../../../../../test/support/silent-log.ts';
 import { createMemoryAccounts } from '../../../../adapters/memory/counter-store.ts';
-import { createMemoryOutbox } from '../../../../adapters/memory/journal.ts';
+import { createMemoryJournal } from '../../../../adapters/memory/journal.ts';
 import { createUpstream } from '../../../../adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../../../runtime/node/platform.ts';
 import { serve } from '../../../../runtime/node/serve.ts';
@@ -33,7 +33,10 @@ async function open(limit: string, teamLimit: string) {
   const deps = { ...node, log: silentLog, metrics };
   const epochs = createMemoryEpochs(node);
   const ledger = createLedger({
-    ...{ ...deps, instanceUid: 'uid', epochs, journal: createMemoryOutbox() },
+    ...deps,
+    instanceUid: 'uid',
+    epochs,
+    journal: createMemoryJournal(),
     counterStore: createMemoryAccounts({ clock: node.clock, epoch: 0 }),
     database: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
   });

@@ -1,4 +1,5 @@
-// Does the gateway run where there is no Node? The whole app in workerd, with nothing of Node's allowed, against the sample upstream.
+// Does the gateway run where there is no Node? The whole app in workerd, with nothing of Node's allowed, against the
+// sample upstream.
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { Miniflare } from 'miniflare';

@@ -1,7 +1,7 @@
-// An outbox that is older than the entries that PostgreSQL keeps (decision: entries, charges and hours).
+// A journal that is older than the entries that PostgreSQL keeps (decision: entries, charges and hours).
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
-import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/journal.ts';
+import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
@@ -31,10 +31,15 @@ afterAll(async () => {
   await database?.close();
 });
 
-test('an old outbox loses nothing: a person decides, and until then it counts as spent once more', async () => {
+test('an old journal loses nothing: a person decides, and until then it counts as spent once more', async () => {
   const now = Date.now();
   const key: ScopePolicy = {
-    ...{ scopeId: scopeNumber(1), kind: 'key', name: 'key', blocked: false, models: [], anchor: now - 400 * DAY },
+    scopeId: scopeNumber(1),
+    kind: 'key',
+    name: 'key',
+    blocked: false,
+    models: [],
+    anchor: now - 400 * DAY,
     budget: { limit: '100', duration: '3650d', alignment: 'Rolling' },
   };
   const charges = [{ scopeId: key.scopeId, window: spendWindow(key, now) }];
@@ -67,7 +72,7 @@ test('an old outbox loses nothing: a person decides, and until then it counts as
       counterStore: accounts,
       database: books,
       epochs,
-      journal: createMemoryOutbox(folder),
+      journal: createMemoryJournal(folder),
       log,
     };
     const ledger = createLedger({ ...surroundings, ...parts, process: 'memory' });
