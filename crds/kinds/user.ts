@@ -13,7 +13,7 @@ type Needs = { readonly autoCreateKey: boolean } & { readonly [field in Needed]?
 const keyNeeds = (field: Needed): Rule<Needs> => ({
   id: 'AutoCreateKeyNeedsField',
   cel: `!self.autoCreateKey || has(self.${field})`,
-  holds: (self) => !self.autoCreateKey || self[field] !== undefined,
+  reservations: (self) => !self.autoCreateKey || self[field] !== undefined,
   message: `the key of autoCreateKey takes it from the user; add ${field}, or set autoCreateKey to false`,
   at: field,
 });

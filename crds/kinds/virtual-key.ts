@@ -42,7 +42,7 @@ const SecretTemplate = z.object({
   data: withRule(mapOf(text(4096), secretKeyNames), {
     id: 'SecretKeyIsTaken',
     cel: "!('key' in self)",
-    holds: (self) => !Object.hasOwn(self, 'key'),
+    reservations: (self) => !Object.hasOwn(self, 'key'),
     message: 'may not have a key `key`, which always holds the key value; give it another name',
   })
     .optional()
@@ -64,7 +64,7 @@ const Rotation = withRule(
     cel:
       `!has(self.overlap) || !${isDurationInCel('self.overlap')} || !${isDurationInCel('self.every')} || ` +
       `${secondsInCel('self.overlap')} < ${secondsInCel('self.every')}`,
-    holds: ({ every, overlap }) =>
+    reservations: ({ every, overlap }) =>
       overlap === undefined ||
       !DURATION.test(overlap) ||
       !DURATION.test(every) ||
@@ -148,7 +148,7 @@ export const VirtualKeySpec = withRule(
     cel:
       `!has(self.softBudget) || !${isMoneyInCel('self.softBudget')} || !${isMoneyInCel('self.maxBudget')} || ` +
       `${nanoInCel('self.softBudget')} <= ${nanoInCel('self.maxBudget')}`,
-    holds: ({ softBudget, maxBudget }) =>
+    reservations: ({ softBudget, maxBudget }) =>
       softBudget === undefined ||
       !MONEY.test(softBudget) ||
       !MONEY.test(maxBudget) ||

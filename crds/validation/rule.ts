@@ -10,7 +10,7 @@ export interface Rule<T> {
   /** CEL over `self`, and over `oldSelf` in a rule about change (which the API server runs on update only). */
   readonly cel: string;
   /** Whether the rule holds. Total: a member may still be malformed in its own way. */
-  readonly holds: (self: T) => boolean;
+  readonly reservations: (self: T) => boolean;
   /** The message: what must be true, then what to do. */
   readonly message: string;
   /** The member below `self` that a violation names, e.g. `overlap`. Absent: `self`. */
@@ -26,15 +26,15 @@ export interface Broken {
 
 /** The same schema with the rules: `validate` checks them, and the CRD contains them. */
 export const withRule = <S extends z.ZodType>(schema: S, ...rules: ReadonlyArray<Rule<z.output<S>>>): S =>
-  rules.reduce<S>((before, { id, cel, at, message, holds }) => {
+  rules.reduce<S>((before, { id, cel, at, message, reservations }) => {
     const validation = { rule: cel, message, ...(at && { fieldPath: `.${at}` }) };
     const params: Broken = { rule: id, validation };
-    return before.refine(holds, { error: message, path: at === undefined ? [] : [at], params });
+    return before.refine(reservations, { error: message, path: at === undefined ? [] : [at], params });
   }, schema);
 
 /** A member of a spec that never changes. `validate` compares it with the stored one. */
 export const immutable = <S extends z.ZodType>(schema: S, { id, message }: Pick<Rule<unknown>, 'id' | 'message'>): S =>
-  withRule(schema, { id, cel: UNCHANGED, message, holds: () => true });
+  withRule(schema, { id, cel: UNCHANGED, message, reservations: () => true });
 
 export const UNCHANGED = 'self == oldSelf';
 
@@ -91,7 +91,7 @@ const namesLike = ({ pattern, max, form }: Names): Rule<Readonly<Record<string, 
   id: 'EntryName',
   cel: `self.all(name, size(name) >= 1 && size(name) <= ${max}${pattern === undefined ? '' : ` && name.matches('${pattern.source}')`})`,
   message: `must have keys ${form}`,
-  holds: (self) =>
+  reservations: (self) =>
     Object.keys(self).every(
       (name) => name !== '' && fitsIn(max, name) && (pattern === undefined || pattern.test(name)),
     ),

@@ -130,7 +130,7 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
   /** Spend, as Claude Code asks for it. */
   async function usage(context: RequestContext): Promise<Result<unknown, Failure>> {
     await budgetLeft.learn(context);
-    const isCapped = context.payers?.some(({ budget }) => budget !== undefined) === true;
+    const isCapped = context.chargedScopes?.some(({ budget }) => budget !== undefined) === true;
     if (isCapped && context.budget === undefined) return err({ code: 'ledger_unavailable', why: 'spend is not known' });
     return ok(toUsageReport(context.budget));
   }

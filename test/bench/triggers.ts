@@ -9,7 +9,7 @@ const KEYS = 60;
 
 export async function benchTriggers(): Promise<string> {
   const rows: string[][] = [];
-  const scenes = [
+  const scenarios = [
     ["admission's trigger, embedded API server", undefined, triggersOnEmbedded],
     ["admission's trigger, real API server", whyNoControlPlane(), triggersOnReal],
     ["admission's trigger, Workers, embedded API server", undefined, triggersOnWorkers],
@@ -19,8 +19,8 @@ export async function benchTriggers(): Promise<string> {
       triggersOfKnative,
     ],
   ] as const;
-  for (const [name, why, scene] of scenes) {
-    if (why === undefined) rows.push(toRow(name, await scene(KEYS)));
+  for (const [name, why, scenario] of scenarios) {
+    if (why === undefined) rows.push(toRow(name, await scenario(KEYS)));
     else rows.push([name, why, '', '', '']);
   }
   const head = ['what tells reconcile', 'keys', 'p50, ms', 'p99, ms', 'slowest, ms'];

@@ -6,11 +6,11 @@ import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { KEY, openGateway, SPENT_KEY } from './gateway.ts';
 import { install } from './install.ts';
-import { type Command, PROGRAMS, type Program, type Scene, type Target } from './programs.ts';
+import { type Command, PROGRAMS, type Program, type Scenario, type Target } from './programs.ts';
 import { type Asked, createMockUpstream, type Fault, type MockUpstream } from './upstream.ts';
 
 const MINUTES = 5 * 60_000;
-const ANSWERS: Readonly<Record<Scene, RegExp>> = {
+const ANSWERS: Readonly<Record<Scenario, RegExp>> = {
   text: /Hello from the mock\.|2 vectors of 2/,
   stream: /Hello from the mock\./,
   tool: /The tool has answered\./,
@@ -20,7 +20,7 @@ let upstream: MockUpstream;
 let gateway: Awaited<ReturnType<typeof openGateway>>;
 
 /** Runs a program to its end, far from the network and from what people have set up. */
-const run = (program: Program, to: Target, scene: Scene) => start(program.toCommand(to, scene));
+const run = (program: Program, to: Target, scenario: Scenario) => start(program.toCommand(to, scenario));
 
 async function start({ command, args, env }: Command): Promise<string> {
   const shared = { HOME: temporaryFolder(), HTTPS_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1,localhost' };
@@ -45,14 +45,14 @@ describeUnless(install(), 'the real programs', () => {
     await upstream.close();
   });
 
-  const works = PROGRAMS.flatMap((program) => program.scenes.map((scene) => ({ ...program, program, scene })));
+  const works = PROGRAMS.flatMap((program) => program.scenarios.map((scenario) => ({ ...program, program, scenario })));
 
   test.for(works)(
-    '$name: $scene works, and is charged what the upstream bills',
+    '$name: $scenario works, and is charged what the upstream bills',
     { timeout: MINUTES },
-    async ({ program, scene }) => {
+    async ({ program, scenario }) => {
       const before = { paid: paid(), billed: upstream.billed() };
-      expect(await run(program, through(), scene)).toMatch(ANSWERS[scene]);
+      expect(await run(program, through(), scenario)).toMatch(ANSWERS[scenario]);
       await expect.poll(() => gateway.ledger.held()).toBe(0);
       expect(upstream.billed() - before.billed).toBeGreaterThan(0n);
       expect(paid() - before.paid).toBe(upstream.billed() - before.billed);
@@ -74,11 +74,11 @@ describeUnless(install(), 'the real programs', () => {
   );
 
   test.for(works)(
-    '$name: $scene is the same with and without the gateway',
+    '$name: $scenario is the same with and without the gateway',
     { timeout: MINUTES },
-    async ({ program, scene }) => {
+    async ({ program, scenario }) => {
       const from = upstream.asked.length;
-      await run(program, { url: upstream.url, key: 'upstream-key' }, scene);
+      await run(program, { url: upstream.url, key: 'upstream-key' }, scenario);
       const recorded = upstream.asked.slice(from);
       expect(recorded).not.toEqual([]);
       for (const asked of recorded) {
@@ -94,7 +94,7 @@ describeUnless(install(), 'the real programs', () => {
   const faults: ReadonlyArray<Fault> = ['429', '503', 'cut', 'silence'];
   const faulty = PROGRAMS.flatMap((program) => faults.map((fault) => ({ ...program, program, fault })));
 
-  test.for(faulty.filter(({ scenes }) => scenes.includes('stream')))(
+  test.for(faulty.filter(({ scenarios }) => scenarios.includes('stream')))(
     '$name survives $fault',
     { timeout: MINUTES },
     async ({ program, fault, asksAgain }) => {
@@ -115,7 +115,7 @@ describeUnless(install(), 'the real programs', () => {
     { timeout: MINUTES },
     async (program) => {
       const [asked, reached] = [gateway.asked.length, upstream.asked.length];
-      const said = await run(program, { url: gateway.url, key: SPENT_KEY }, program.scenes.at(0) ?? 'text');
+      const said = await run(program, { url: gateway.url, key: SPENT_KEY }, program.scenarios.at(0) ?? 'text');
       expect(said.replaceAll('\\', '')).toMatch(program.spent.says);
       expect(gateway.asked.slice(asked).length).toBeLessThanOrEqual(program.spent.requests);
       expect(upstream.asked.length).toBe(reached);
@@ -126,7 +126,9 @@ describeUnless(install(), 'the real programs', () => {
     timeout: 2 * MINUTES,
   }, async () => {
     const before = { paid: paid(), billed: upstream.billed(), settled: gateway.ledger.settled.length };
-    const traffic = PROGRAMS.flatMap((program) => program.scenes.map((scene) => () => run(program, through(), scene)));
+    const traffic = PROGRAMS.flatMap((program) =>
+      program.scenarios.map((scenario) => () => run(program, through(), scenario)),
+    );
     const workers = [1, 2, 3].map(async () => {
       for (let next = traffic.shift(); next !== undefined; next = traffic.shift()) await next();
     });

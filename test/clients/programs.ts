@@ -8,7 +8,7 @@ import { FOLDER } from './install.ts';
 
 const PAGE = 'docs/clients.md';
 
-export type Scene = 'text' | 'stream' | 'tool';
+export type Scenario = 'text' | 'stream' | 'tool';
 
 export interface Target {
   readonly url: string;
@@ -23,7 +23,7 @@ export interface Command {
 
 export interface Program {
   readonly name: string;
-  readonly scenes: ReadonlyArray<Scene>;
+  readonly scenarios: ReadonlyArray<Scenario>;
   /** Requests at a spent budget, at most; and words that the person reads. */
   readonly spent: { readonly requests: number; readonly says: RegExp };
   /**
@@ -31,12 +31,12 @@ export interface Program {
    * the error.
    */
   readonly asksAgain: boolean;
-  toCommand(to: Target, scene: Scene): Command;
+  toCommand(to: Target, scenario: Scenario): Command;
   /** Its small model, and a command that calls it; absent: the program has none. */
   readonly small?: { readonly model: string; toCommand(to: Target): Command };
 }
 
-const ALL: ReadonlyArray<Scene> = ['text', 'stream', 'tool'];
+const ALL: ReadonlyArray<Scenario> = ['text', 'stream', 'tool'];
 const NAMED = /The budget of key .{1,3}billing.{1,3} is exceeded/;
 
 /** A program of a few lines that uses a library. */
@@ -45,10 +45,10 @@ function library(file: string, api: string, differences: Partial<Program> = {}):
   const model = api === 'messages' ? 'claude-sonnet-4-5' : api === 'embeddings' ? 'text-embedding-3-small' : 'gpt-5';
   return {
     name: `${file} (${api})`,
-    scenes: api === 'embeddings' ? ['text'] : ALL,
+    scenarios: api === 'embeddings' ? ['text'] : ALL,
     spent: { requests: 1, says: NAMED },
     asksAgain: false,
-    toCommand: ({ url, key }, scene) => ({
+    toCommand: ({ url, key }, scenario) => ({
       command: isPython ? join(FOLDER, 'py/bin/python') : process.execPath,
       args: [join(FOLDER, 'programs', file)],
       env: {
@@ -56,7 +56,7 @@ function library(file: string, api: string, differences: Partial<Program> = {}):
         KEY: key,
         MODEL: model,
         API: api,
-        SCENE: scene,
+        SCENARIO: scenario,
         OPENAI_BASE_URL: url,
         OPENAI_API_KEY: key,
         ANTHROPIC_BASE_URL: url,
@@ -70,7 +70,7 @@ function library(file: string, api: string, differences: Partial<Program> = {}):
 /** The AI SDK reads no header that forbids a retry. */
 const ofAiSdk = { spent: { requests: 3, says: NAMED } };
 
-const prompt = (scene: Scene) => (scene === 'tool' ? 'use the tool' : 'say hi');
+const prompt = (scenario: Scenario) => (scenario === 'tool' ? 'use the tool' : 'say hi');
 const PATH = `${join(FOLDER, 'node_modules/.bin')}:${process.env.PATH}`;
 
 interface Models {
@@ -95,11 +95,11 @@ function filled(block: string, language: string, { url }: Target, { MODEL, SMALL
 
 const claude: Program = {
   name: 'Claude Code',
-  scenes: ['stream', 'tool'],
+  scenarios: ['stream', 'tool'],
   spent: { requests: 1, says: NAMED },
   asksAgain: true,
-  toCommand: (to, scene) =>
-    typed('claude', '-p "$PROMPT" --allowedTools Bash', to, { ...CLAUDE, PROMPT: prompt(scene) }),
+  toCommand: (to, scenario) =>
+    typed('claude', '-p "$PROMPT" --allowedTools Bash', to, { ...CLAUDE, PROMPT: prompt(scenario) }),
   small: {
     model: CLAUDE.SMALL_MODEL,
     toCommand: (to) => typed('claude', '-p "say hi" --model haiku', to, { ...CLAUDE }),
@@ -108,30 +108,30 @@ const claude: Program = {
 
 const codex: Program = {
   name: 'Codex',
-  scenes: ['stream', 'tool'],
+  scenarios: ['stream', 'tool'],
   spent: { requests: 1, says: /hit your usage limit\. The budget of key .{1,3}billing/ },
   asksAgain: true,
-  toCommand: (to, scene) => {
+  toCommand: (to, scenario) => {
     const home = temporaryFolder();
     writeFileSync(join(home, 'config.toml'), filled('codex', 'toml', to, GPT));
     const words = 'exec --skip-git-repo-check "$PROMPT"';
-    return typed('codex command', words, to, { CODEX_HOME: home, PROMPT: prompt(scene) });
+    return typed('codex command', words, to, { CODEX_HOME: home, PROMPT: prompt(scenario) });
   },
 };
 
 function opencode(api: string, npm: string, models: Models): Program {
   return {
     name: `OpenCode (${api})`,
-    scenes: ['stream', 'tool'],
+    scenarios: ['stream', 'tool'],
     // A title is asked for beside the turn; both are repeated five times.
     spent: { requests: 12, says: NAMED },
     asksAgain: true,
-    toCommand: (to, scene) => {
+    toCommand: (to, scenario) => {
       const home = temporaryFolder();
       mkdirSync(join(home, 'opencode'), { recursive: true });
       const config = filled('opencode', 'json', to, models).replace('@ai-sdk/anthropic', npm);
       writeFileSync(join(home, 'opencode/opencode.json'), config);
-      return typed('opencode command', 'run "$PROMPT"', to, { XDG_CONFIG_HOME: home, PROMPT: prompt(scene) });
+      return typed('opencode command', 'run "$PROMPT"', to, { XDG_CONFIG_HOME: home, PROMPT: prompt(scenario) });
     },
     // The title of its session.
     small: { model: models.SMALL_MODEL, toCommand: (to) => opencode(api, npm, models).toCommand(to, 'stream') },

@@ -80,7 +80,7 @@ export function createMemoryBooks(): MemoryBooks {
 
 const byKind = (one: { kind: string }, other: { kind: string }): number => (one.kind < other.kind ? -1 : 1);
 
-/** Whether the time of the hold, which its id contains, is in the window. */
+/** Whether the time of the reservation, which its id contains, is in the window. */
 function isInside({ id }: LedgerRow, { start, end }: Window): boolean {
   const time = timeOf(id);
   return time !== undefined && start <= time && time < end;

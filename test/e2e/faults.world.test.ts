@@ -55,7 +55,7 @@ test('kill -9 in the middle of calls: the key keeps its value, and no spend is l
   await second.resync();
   const spent = nano(await read(second, '.status.currentSpend'));
   expect(spent).toBeGreaterThanOrEqual(minSpend);
-  // Holds in flight at the kill are charged at most their size: 4,096 output tokens each, and a short prompt.
+  // Reservations in flight at the kill are charged at most their size: 4,096 output tokens each, and a short prompt.
   expect(spent).toBeLessThanOrEqual(minSpend + 6n * (4096n * 600n + 1000n * 150n));
   await second.resync();
   expect(nano(await read(second, '.status.currentSpend'))).toBe(spent);

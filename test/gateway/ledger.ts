@@ -5,7 +5,7 @@ import type { Ledger, ReservationParams, Settlement } from '#core/ports/ledger.t
 import type { ScopePolicy } from '#core/ports/policy.ts';
 
 export interface Settled extends Settlement {
-  readonly hold: string;
+  readonly reservation: string;
 }
 
 /** A ledger of one process: limits, holds and windows as the real one keeps them, nothing durable. */
@@ -23,7 +23,7 @@ export interface LedgerFake extends Ledger {
   spent(scopeId: string): bigint;
   /** Spends from outside. */
   spendNow(scopeId: string, dollars: string): void;
-  fail(what: 'hold' | 'settle' | undefined): void;
+  fail(what: 'reserve' | 'settle' | undefined): void;
   held(): number;
 }
 
@@ -36,7 +36,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
   const grown: bigint[] = [];
   const progressed: Array<() => bigint> = [];
   const losers: Array<() => void> = [];
-  let failing: 'hold' | 'settle' | undefined;
+  let failing: 'reserve' | 'settle' | undefined;
   let next = 0;
 
   const spent = (scopeId: string) => sums.get(scopeId) ?? 0n;
@@ -67,7 +67,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
     },
     reserve: async (request) => {
       asked.push(request);
-      if (failing === 'hold') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
+      if (failing === 'reserve') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
       let amount = request.amount;
       for (const scope of request.scopes) {
         if (scope.budget === undefined) continue;
@@ -84,42 +84,43 @@ export function createLedgerFake(now: () => number): LedgerFake {
       }
       next += 1;
       const id = request.id ?? `hold-${next}`;
-      const hold = { id, amount, scopes: request.scopes, scopeWindows: [] as [] };
-      open.set(id, hold);
-      return { ok: true, value: hold };
+      const reservation = { id, amount, scopes: request.scopes, scopeWindows: [] as [] };
+      open.set(id, reservation);
+      return { ok: true, value: reservation };
     },
     grow: async ({ id }, by) => {
-      const hold = open.get(id);
-      if (hold === undefined) return { ok: false, failure: { reason: 'unavailable', why: 'the hold has ended' } };
-      const full = hold.scopes.find(({ scopeId, budget }) => {
+      const reservation = open.get(id);
+      if (reservation === undefined)
+        return { ok: false, failure: { reason: 'unavailable', why: 'the reservation has ended' } };
+      const full = reservation.scopes.find(({ scopeId, budget }) => {
         return budget !== undefined && BigInt(budget.limit) < spent(scopeId) + heldBy(scopeId) + by;
       });
       if (full !== undefined) return { ok: false, failure: { reason: 'busy', scope: full } };
-      hold.amount += by;
+      reservation.amount += by;
       grown.push(by);
       return { ok: true, value: undefined };
     },
-    trackStream: (_hold, known, lost) => {
+    trackStream: (_reservation, known, lost) => {
       progressed.push(known);
       if (lost !== undefined) losers.push(lost);
     },
     lose: () => {
       for (const lost of losers.splice(0)) lost();
     },
-    settle: async (hold, settlement) => {
+    settle: async (reservation, settlement) => {
       if (failing === 'settle') throw new Error('the disk is full');
-      const held = open.get(hold.id);
+      const held = open.get(reservation.id);
       if (held === undefined) return;
-      open.delete(hold.id);
-      settled.push({ ...settlement, hold: hold.id });
+      open.delete(reservation.id);
+      settled.push({ ...settlement, reservation: reservation.id });
       for (const { scopeId } of held.scopes) sums.set(scopeId, spent(scopeId) + settlement.cost);
     },
-    release: async (hold) => {
-      if (open.delete(hold.id)) released.push(hold.id);
+    release: async (reservation) => {
+      if (open.delete(reservation.id)) released.push(reservation.id);
     },
     move: async () => ({ ok: true, value: undefined }),
     spend: async (scopes) => {
-      if (failing === 'hold') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
+      if (failing === 'reserve') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
       return { ok: true, value: spends(scopes) };
     },
     knownSpend: spends,

@@ -47,7 +47,7 @@ const scope = (last: string, kind: ScopePolicy['kind'], limit: string): ScopePol
   budget: { limit, duration: '30d', alignment: 'Rolling' },
 });
 
-test('repeated kill -9 of the gateway: every completed reply is charged once, no request more than its hold, no budget is exceeded', async () => {
+test('repeated kill -9 of the gateway: every completed reply is charged once, no request more than its reservation, no budget is exceeded', async () => {
   const connection = await server.createDatabase();
   const scopes = [scope('1', 'key', '100000000000'), scope('2', 'team', '1500000')];
   const order: Order = { connection, folder, instanceUid: 'instance-1', scopes };

@@ -1,4 +1,4 @@
-// A gateway process that competes for the last cent: it takes all its holds concurrently and prints the outcomes.
+// A gateway process that competes for the last cent: it takes all its reservations concurrently and prints the outcomes.
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { openAccounts } from '#adapters/backends/open-counter-store.ts';
@@ -69,8 +69,10 @@ async function warmUp(ledger: Ledger): Promise<void> {
   };
   const request = { scopes: [other], amount: 1n, minAmount: 1n, model: 'small', identifier: 'small-1' };
   for (let round = 0; round < 20; round += 1) {
-    const holds = await Promise.all(Array.from({ length: 50 }, () => ledger.reserve(request)));
-    await Promise.all(holds.map((hold) => (hold.ok ? ledger.release(hold.value) : undefined)));
+    const reservations = await Promise.all(Array.from({ length: 50 }, () => ledger.reserve(request)));
+    await Promise.all(
+      reservations.map((reservation) => (reservation.ok ? ledger.release(reservation.value) : undefined)),
+    );
   }
 }
 

@@ -85,10 +85,10 @@ test('an old journal loses nothing: a person decides, and until then it counts a
   await first.close();
   const ledger = await start();
   expect(await ledger.spend([key])).toMatchObject({ ok: true, value: [{ spent: 80n }] });
-  const hold = (amount: bigint) =>
+  const reservation = (amount: bigint) =>
     ledger.reserve({ scopes: [key], amount, minAmount: amount, model: 'small', identifier: 'small-1' });
-  expect(await hold(21n)).toMatchObject({ ok: false, failure: { reason: 'exceeded', spent: 80n } });
-  expect(await hold(20n)).toMatchObject({ ok: true });
+  expect(await reservation(21n)).toMatchObject({ ok: false, failure: { reason: 'exceeded', spent: 80n } });
+  expect(await reservation(20n)).toMatchObject({ ok: true });
   const aside = await server.query<{ id: string }>(
     connection,
     'select id from gateway_operator.entry_rejected order by id',
@@ -104,7 +104,7 @@ test('an old journal loses nothing: a person decides, and until then it counts a
 const toRecords = (entry: LedgerRow): ReadonlyArray<JournalRecord> => {
   const { id, cost: amount, scopeWindows, model, identifier } = entry;
   return [
-    { type: 'hold', id, amount, scopeWindows, model, identifier },
+    { type: 'reserve', id, amount, scopeWindows, model, identifier },
     { type: 'settle', row: entry },
   ];
 };

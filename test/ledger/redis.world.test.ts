@@ -91,12 +91,12 @@ describeUnless(missing, 'processes on one Redis', () => {
   );
 
   test.each([
-    // The key has a cent left, the team a dollar: each hold is a thousandth of the cent, so 1,000 of 2,000 fit exactly.
+    // The key has a cent left, the team a dollar: each reservation is a thousandth of the cent, so 1,000 of 2,000 fit exactly.
     [2, 1000, CENT / 1000n, 1000],
     [1, 1000, CENT / 500n, 500],
     [2, 100, CENT / 100n, 100],
     [1, 100, CENT / 30n, 30],
-    // The amounts do not divide evenly: 142 fit, and the rest is less than a hold.
+    // The amounts do not divide evenly: 142 fit, and the rest is less than a reservation.
     [2, 500, CENT / 142n, 142],
   ])(
     '%i processes with %i requests each on the last cent, %s nano-dollars apiece: never above it, and as many as fit are held',

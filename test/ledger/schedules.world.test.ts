@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from './schedules/course.ts';
 import { MUTANTS, searchIn } from './schedules/mutants.ts';
-import { SMALL, WITH_STREAMS } from './schedules/scenes.ts';
+import { SMALL, WITH_STREAMS } from './schedules/scenarios.ts';
 import { report, searchAll, searchAtRandom } from './schedules/search.ts';
 
 // FAULT_DEVIATIONS=2 tries every pair: some hundred times as many.
@@ -28,8 +28,8 @@ describe('the ledger on accounts of two processes, four requests and three scope
   ])(
     'wherever $name, or one step happens out of turn, the money is right',
     async ({ faults, min, small = SMALL }) => {
-      const scene = { ...small, faults: Object.fromEntries(faults.map((fault) => [fault, 1])) };
-      const { schedules, found } = await searchAll(scene, deviations);
+      const scenario = { ...small, faults: Object.fromEntries(faults.map((fault) => [fault, 1])) };
+      const { schedules, found } = await searchAll(scenario, deviations);
       expect(report(found)).toBe('');
       expect(schedules).toBeGreaterThan(min);
     },
@@ -50,10 +50,10 @@ test('three hundred more random schedules', async () => {
 });
 
 describe('the search finds', () => {
-  test.each(MUTANTS)('$name', async ({ edits, scene, from = 1 }) => {
+  test.each(MUTANTS)('$name', async ({ edits, scenario, from = 1 }) => {
     const { search, remove } = await searchIn(edits);
     try {
-      expect(await search.firstFailing(from, 2000, scene)).toBeDefined();
+      expect(await search.firstFailing(from, 2000, scenario)).toBeDefined();
     } finally {
       remove();
     }

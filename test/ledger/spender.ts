@@ -1,4 +1,4 @@
-// A gateway process that holds, streams and settles as fast as it can until it is killed, and prints what its clients
+// A gateway process that reservations, streams and settles as fast as it can until it is killed, and prints what its clients
 // saw.
 import { writeSync } from 'node:fs';
 import { createJournal } from '#adapters/journal/journal.ts';
@@ -29,7 +29,7 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
   const ledger = createLedger({
     instanceUid,
     database: books,
-    journal: journal,
+    journal,
     counterStore: createMemoryAccounts({ clock, epoch: 0 }),
     clock,
     ids,
@@ -57,9 +57,9 @@ async function spend(order: Order): Promise<never> {
   const { ledger } = openLedger(order);
   await ledger.start();
   print('started');
-  const grow = async (hold: Reservation, by: bigint): Promise<void> => {
-    print('grows', hold.id, hold.amount + by);
-    if ((await ledger.grow(hold, by)).ok) print('grown', hold.id, hold.amount);
+  const grow = async (reservation: Reservation, by: bigint): Promise<void> => {
+    print('grows', reservation.id, reservation.amount + by);
+    if ((await ledger.grow(reservation, by)).ok) print('grown', reservation.id, reservation.amount);
   };
   const client = async (): Promise<never> => {
     for (;;) {

@@ -12,7 +12,7 @@ import { startWorker } from './chaos/worker.ts';
 const missing = whyNoRedis();
 /** A lease lasts twenty seconds. */
 const LEASE_HAS_ENDED = 60_000;
-/** The hold for a reply: forty tokens. */
+/** The reservation for a reply: forty tokens. */
 const REPLY = 40n * PRICE.output;
 
 describeUnless(missing, 'a Worker and a process that share a store', () => {
@@ -35,7 +35,7 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     return parseMoney(((await answer.json()) as { currentSpend: string }).currentSpend);
   };
 
-  test('a Worker that is killed between reply and settlement is charged the size of its hold when its lease has ended, once, without a resync', async () => {
+  test('a Worker that is killed between reply and settlement is charged the size of its reservation when its lease has ended, once, without a resync', async () => {
     const key = keyAt(0);
     const worker = await startWorker(harness);
     let again = (): void => undefined;
@@ -89,7 +89,7 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     const rush = (requests: number): Promise<Seen[]> =>
       Promise.all(Array.from({ length: requests }, (_, at) => ask(urls[at % 2] ?? '', key, at % 4 < 2)));
     const seen: Seen[] = [];
-    // Rounds until nothing is left: each one uses what earlier holds gave back.
+    // Rounds until nothing is left: each one uses what earlier reservations gave back.
     for (let round = 0; round < 20; round += 1) {
       const answers = await rush(40);
       seen.push(...answers);

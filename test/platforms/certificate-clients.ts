@@ -16,7 +16,7 @@ export interface Served {
 }
 
 /** That they wait for a busy machine is not what they are there for. */
-const PATIENCE = 60_000;
+const DEADLINE = 60_000;
 
 /** They never stop until they are told to; what failed is told then. */
 export function startClients({ ask, url, host, trusted }: Served) {
@@ -73,7 +73,7 @@ export function startClients({ ask, url, host, trusted }: Served) {
       return eventually(
         async () => count.calls,
         (made) => made >= enough,
-        PATIENCE,
+        DEADLINE,
       );
     },
     /** So many certificates were shown to newcomers. */
@@ -81,7 +81,7 @@ export function startClients({ ask, url, host, trusted }: Served) {
       eventually(
         async () => certificates.size,
         (all) => all >= enough,
-        PATIENCE,
+        DEADLINE,
       ),
     end: async () => {
       isOver = true;

@@ -12,7 +12,7 @@ import { describeUnless } from '../support/skip-unless.ts';
 import { documented } from './documented.ts';
 import { MESSAGES } from './node-load.ts';
 import { keyOf, teamOf } from './node-manifests.ts';
-import { leftovers } from './node-pods.ts';
+import { replays } from './node-pods.ts';
 import { type RealNode, startRealNode } from './real-node.ts';
 import { type Rig, whyNoRig } from './rig.ts';
 
@@ -208,7 +208,7 @@ describeUnless(why, 'Knative on real Pods', () => {
       const began = performance.now();
       await rig.type(`${job}\n${removal} -f infra/platforms/knative/operator.yaml`, node.desk);
       node.note(`${seconds(began)} s to remove the operator with an instance and two keys`);
-      expect(await leftovers(rig)).toEqual([]);
+      expect(await replays(rig)).toEqual([]);
       expect(await rig.kubectl('get ksvc -A -o name')).toBe('');
     },
     LONG,

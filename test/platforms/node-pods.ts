@@ -42,7 +42,7 @@ export async function podsOf(rig: Rig, ...namespaces: string[]): Promise<Readonl
 }
 
 /** Objects of every kind whose names are ours; fails where one of our kinds is left. */
-export async function leftovers(rig: Rig): Promise<ReadonlyArray<string>> {
+export async function replays(rig: Rig): Promise<ReadonlyArray<string>> {
   const kinds = (await rig.kubectl('api-resources --verbs=list -o name')).split('\n').filter(Boolean);
   const left = kinds.filter((kind) => kind.includes('gateway-operator'));
   if (left.length > 0) throw new Error(`kinds are left: ${left}`);

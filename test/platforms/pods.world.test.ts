@@ -10,7 +10,7 @@ import { describeUnless } from '../support/skip-unless.ts';
 import { documented } from './documented.ts';
 import { MESSAGES, startLoad } from './node-load.ts';
 import { costOf, keyOf, mine, teamOf } from './node-manifests.ts';
-import { evictAll, leftovers, podsOf } from './node-pods.ts';
+import { evictAll, podsOf, replays } from './node-pods.ts';
 import { buildBefore, type RealNode, startRealNode } from './real-node.ts';
 import { type Rig, whyNoRig } from './rig.ts';
 
@@ -21,7 +21,7 @@ const MAX_TOKENS = 64;
 /** Nano-dollars: less than any prompt of the tests costs. */
 const PROMPT = 3_000;
 /** Nano-dollars: more than a request of so many tokens may hold. */
-const MAX_HOLD = 500_000;
+const MAX_RESERVATION = 500_000;
 /** Milliseconds: rollouts and drains wait for grace periods. */
 const LONG = 300_000;
 
@@ -286,7 +286,7 @@ describeUnless(why, 'real Pods', () => {
       const ends = await reading;
       const cut = ends.filter((end) => end === 'cut').length;
       expect(cut).toBeGreaterThan(0);
-      // The successor on the same journal books what was settled, and charges each open hold whole.
+      // The successor on the same journal books what was settled, and charges each open reservation whole.
       const whole = before.settled + ends.length - cut;
       const after = await eventually(
         node.booked,
@@ -295,7 +295,7 @@ describeUnless(why, 'real Pods', () => {
       );
       const [bill, spend] = [billed() - billedBefore, after.cost - before.cost];
       node.note(`kill -9 cut ${cut} of ${ends.length} requests: billed $${bill / 1e9}, booked $${spend / 1e9}`);
-      expect(spend).toBeLessThanOrEqual(bill + cut * MAX_HOLD);
+      expect(spend).toBeLessThanOrEqual(bill + cut * MAX_RESERVATION);
       await rig.kubectl('-n team rollout status deployment/team-gateway --timeout=60s');
     },
     LONG,
@@ -353,7 +353,7 @@ describeUnless(why, 'real Pods', () => {
       const began = performance.now();
       await uninstall();
       node.note(`${seconds(began)} s to remove the operator with two instances and ${KEYS.length + 2} keys`);
-      expect(await leftovers(rig)).toEqual(SECRETS);
+      expect(await replays(rig)).toEqual(SECRETS);
     },
     LONG,
   );
@@ -368,7 +368,7 @@ describeUnless(why, 'real Pods', () => {
       const began = performance.now();
       await uninstall();
       node.note(`${seconds(began)} s to remove what is left when the namespace was deleted first`);
-      expect(await leftovers(rig)).toEqual(SECRETS);
+      expect(await replays(rig)).toEqual(SECRETS);
     },
     2 * LONG,
   );

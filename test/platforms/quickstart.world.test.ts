@@ -5,7 +5,7 @@ import { RELEASE_VERSION } from '../../infra/runtime/config/release.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { deskIn, documentedWith } from './documented.ts';
-import { leftovers } from './node-pods.ts';
+import { replays } from './node-pods.ts';
 import { buildImage } from './real-node.ts';
 import { type Rig, startRig, whyNoRig } from './rig.ts';
 
@@ -44,6 +44,6 @@ describeUnless(why, 'the quickstart', () => {
 
   test('clean up: nothing is left', async () => {
     await rig.type(documentedWith(PAGE, 'helm uninstall'), desk);
-    expect(await leftovers(rig)).toEqual([]);
+    expect(await replays(rig)).toEqual([]);
   }, 300_000);
 });

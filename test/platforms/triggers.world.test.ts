@@ -118,7 +118,7 @@ describeUnless(why, 'triggers on Knative', () => {
     };
     return source.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
   };
-  const patience = 90_000;
+  const deadline = 90_000;
 
   /**
    * The adapter posts what changes after its watch began: not what it finds then, and nothing says when that was. So
@@ -132,11 +132,11 @@ describeUnless(why, 'triggers on Knative', () => {
       await kubectl('-n', 'default', 'annotate', kind, name, '--overwrite', `example.com/touch=${touches}`);
       return false;
     };
-    return eventually(look, Boolean, patience);
+    return eventually(look, Boolean, deadline);
   };
 
   test('the ApiServerSource names an instance and a user, and reconcile looks at them', async () => {
-    await eventually(isReady('apiserversource', 'changes'), (ready) => ready === 'True', patience);
+    await eventually(isReady('apiserversource', 'changes'), (ready) => ready === 'True', deadline);
     await apply(cluster, await sample('GatewayInstance'));
     const adapter = await script('knative.sh', state, 'apiserver', 'gateway-operator/changes');
     const isInstanceSeen = async () => (await statusOf(gatewayInstances, 'sample')).observedGeneration !== undefined;
@@ -152,7 +152,7 @@ describeUnless(why, 'triggers on Knative', () => {
     await eventually(
       () => cluster.get(users, 'default', 'alice'),
       (user) => user === undefined,
-      patience,
+      deadline,
     );
     // What follows is to be found without it.
     process.kill(Number(adapter));
@@ -163,12 +163,12 @@ describeUnless(why, 'triggers on Knative', () => {
     expect((await statusOf(virtualKeys, 'example-service')).isActive).toBeUndefined();
     const patch = JSON.stringify({ spec: { schedule: '*/2 * * * * *' } });
     await kubectl('-n', 'gateway-operator', 'patch', 'pingsource', 'every-minute', '--type=merge', '-p', patch);
-    await eventually(isReady('pingsource', 'every-minute'), (ready) => ready === 'True', patience);
+    await eventually(isReady('pingsource', 'every-minute'), (ready) => ready === 'True', deadline);
     await script('knative.sh', state, 'ping');
     await eventually(
       () => statusOf(virtualKeys, 'example-service'),
       ({ isActive }) => isActive === true,
-      patience,
+      deadline,
     );
     await kubectl('-n', 'gateway-operator', 'delete', 'pingsource', 'every-minute');
   });
@@ -200,7 +200,7 @@ describeUnless(why, 'triggers on Knative', () => {
     await eventually(
       () => statusOf(virtualKeys, 'triggered'),
       ({ isActive }) => isActive === true,
-      patience,
+      deadline,
     );
     await kubectl('-n', 'default', 'delete', 'vk', 'triggered', '--timeout=30s');
     expect(await cluster.get(virtualKeys, 'default', 'triggered')).toBeUndefined();

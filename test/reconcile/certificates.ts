@@ -136,8 +136,8 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
     const pair = serving();
     if (pair !== undefined) shown.set(pair.ca, { pair, last: now });
     for (const [ca, { pair: seen, last }] of shown) {
-      const holds = issuer.inspect(seen, [HOST]);
-      const isShown = holds !== undefined && holds.until > now && now - last < SHOWN;
+      const reservations = issuer.inspect(seen, [HOST]);
+      const isShown = reservations !== undefined && reservations.until > now && now - last < SHOWN;
       if (!isShown) {
         shown.delete(ca);
         continue;

@@ -1,4 +1,4 @@
-// Alerts that fire: one bad scene raises each, in Prometheus' own rule tests, on series as the functions expose them,
+// Alerts that fire: one bad scenario raises each, in Prometheus' own rule tests, on series as the functions expose them,
 // and names what it is about.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ function createFresh() {
   return { metrics, ledger };
 }
 
-interface Scene {
+interface Scenario {
   readonly play: (parts: { readonly metrics: Metrics; readonly ledger: Metrics }) => void;
   /** What a person has to look at. */
   readonly object: 'GatewayInstance team-a/llm' | 'Secret of-the-pod/admission-tls';
@@ -39,8 +39,8 @@ interface Scene {
 const INSTANCE = 'GatewayInstance team-a/llm';
 const CERTIFICATE = 'Secret of-the-pod/admission-tls';
 
-/** The bad scene of each alert, as the function counts it. */
-const SCENES: Readonly<Record<string, Scene>> = {
+/** The bad scenario of each alert, as the function counts it. */
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
   GatewayLedgerBehind: { play: ({ ledger }) => ledger.set(AGE, 11), object: INSTANCE, value: '11s' },
   GatewayLedgerEntryRejected: {
     play: ({ ledger }) => ledger.add('gateway_operator_ledger_rejected_total', {}, 1),
@@ -54,7 +54,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     play: ({ ledger }) => ledger.add('gateway_operator_ledger_rebuilds_total', {}, 2),
     object: INSTANCE,
   },
-  GatewayChargedBeyondHolds: {
+  GatewayChargedBeyondReservations: {
     play: ({ ledger }) => ledger.add('gateway_operator_ledger_overruns_total'),
     object: INSTANCE,
   },
@@ -100,10 +100,10 @@ const linesOf = (metrics: Metrics) =>
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line): [string, string] => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]);
 
-test('each alert has its scene, whose series a function that has just started already exposes', () => {
-  expect(Object.keys(SCENES)).toEqual(rules.map(({ alert }) => alert));
+test('each alert has its scenario, whose series a function that has just started already exposes', () => {
+  expect(Object.keys(SCENARIOS)).toEqual(rules.map(({ alert }) => alert));
   const first = linesOf(createFresh().metrics).map(([series]) => series);
-  for (const [alert, { play }] of Object.entries(SCENES)) {
+  for (const [alert, { play }] of Object.entries(SCENARIOS)) {
     const parts = createFresh();
     play(parts);
     // A counter that appears with its first count has never increased.
@@ -127,11 +127,11 @@ function toText({ annotations }: Rule, labels: Readonly<Record<string, string>>,
 }
 
 /**
- * What the alert says of its scene: the labels of the one series that the scene changes, and the rendered annotations.
+ * What the alert says of its scenario: the labels of the one series that the scenario changes, and the rendered annotations.
  */
 function toExpected(rule: Rule) {
   const [parts, before] = [createFresh(), new Map(linesOf(createFresh().metrics))];
-  const { play, value } = SCENES[rule.alert] ?? expect.fail(`${rule.alert} has no scene`);
+  const { play, value } = SCENARIOS[rule.alert] ?? expect.fail(`${rule.alert} has no scenario`);
   play(parts);
   const after = linesOf(parts.metrics);
   const changed = after.filter(([series, number]) => before.get(series) !== number).map(([series]) => series);
@@ -142,13 +142,13 @@ function toExpected(rule: Rule) {
 
 test.each(rules)('$alert names the object, and the Pod with its namespace', (rule) => {
   const { summary, description = '' } = toExpected(rule).annotations;
-  expect(summary).toContain(SCENES[rule.alert]?.object);
+  expect(summary).toContain(SCENARIOS[rule.alert]?.object);
   expect(`${summary} ${description}`).toContain(TARGET.namespace);
   expect(description).toContain(TARGET.pod);
   expect(`${summary} ${description}`).not.toMatch(/\{\{|undefined/);
 });
 
-/** A rule test: all is well, then the scene happens, and five minutes later the alert fires. It did not before. */
+/** A rule test: all is well, then the scenario happens, and five minutes later the alert fires. It did not before. */
 function toRuleTest(rule: Rule): object {
   const { before, after, labels, annotations } = toExpected(rule);
   const firing = { exp_labels: { ...labels, ...rule.labels }, exp_annotations: annotations };
@@ -169,7 +169,7 @@ const whyNoPromtool = process.env.PROMTOOL
   ? undefined
   : 'PROMTOOL names no promtool (it is in Debian’s package prometheus)';
 
-testUnless(whyNoPromtool, 'one bad scene raises each alert with its text, and nothing raises it before', () => {
+testUnless(whyNoPromtool, 'one bad scenario raises each alert with its text, and nothing raises it before', () => {
   const folder = temporaryFolder();
   const write = (name: string, content: object) => writeFileSync(join(folder, name), JSON.stringify(content));
   write('rules.json', spec);

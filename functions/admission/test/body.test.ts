@@ -73,7 +73,7 @@ describe('a body', () => {
 });
 
 /** Reads bodies that are used until somebody says that they are done; which of them are in. */
-function scene() {
+function scenario() {
   const readBody = createBodyReader();
   const inside: number[] = [];
   const done: Array<() => void> = [];
@@ -95,7 +95,7 @@ function scene() {
 
 describe('of many bodies', () => {
   test('one large one is read and judged at a time, the others are not read; small ones pass beside it', async () => {
-    const { inside, done, send, settled } = scene();
+    const { inside, done, send, settled } = scenario();
     const large = [0, 1, 2].map((id) => send(id, 2 * MIB));
     const small = send(3, 1000);
     await expect.poll(() => inside.toSorted()).toEqual([0, 3]);
@@ -112,7 +112,7 @@ describe('of many bodies', () => {
   });
 
   test('so many small ones as have 8 MiB together are read and judged at a time', async () => {
-    const { inside, done, send, settled } = scene();
+    const { inside, done, send, settled } = scenario();
     const sent = Array.from({ length: 40 }, (_, id) => send(id, 512 * 1024));
     await expect.poll(() => inside.length).toBe(16);
     await settled();
@@ -126,7 +126,7 @@ describe('of many bodies', () => {
   });
 
   test('one whose time is over while it waits leaves its place to the next', async () => {
-    const { inside, done, send } = scene();
+    const { inside, done, send } = scenario();
     const first = send(0, 2 * MIB);
     await expect.poll(() => inside).toEqual([0]);
     const late = new AbortController();
@@ -142,7 +142,7 @@ describe('of many bodies', () => {
   });
 
   test('one that breaks off, or is never sent to its end, gives its place back', async () => {
-    const { inside, done, send } = scene();
+    const { inside, done, send } = scenario();
     const readBody = createBodyReader();
     const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('gone')) });
     await expect(readBody(requestOf(broken, 2 * MIB), never, lengthOf)).rejects.toThrow('gone');

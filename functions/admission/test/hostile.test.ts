@@ -10,7 +10,7 @@ const deps = depsOf(cluster);
 /** Bodies out of generators in all; `npm run bench -- hostile` sends many more. */
 const BODIES = Number(process.env.HOSTILE_BODIES ?? runs(1600));
 const share = (part: number) => ({ numRuns: Math.ceil(BODIES * part) });
-const PATIENCE = 60_000 + 50 * BODIES;
+const DEADLINE = 60_000 + 50 * BODIES;
 
 const PATHS = ['/mutate', '/validate', '/validate?timeout=x', '/mutate?timeout=1e9s'];
 
@@ -83,7 +83,7 @@ const reviews = fc
       );
   });
 
-test('no text, however odd, gets more than a 400', { timeout: PATIENCE }, async () => {
+test('no text, however odd, gets more than a 400', { timeout: DEADLINE }, async () => {
   const texts = fc.oneof(
     fc.string(),
     fc.json(),
@@ -104,7 +104,7 @@ test('no text, however odd, gets more than a 400', { timeout: PATIENCE }, async 
   );
 });
 
-test('no envelope around it makes an object crash the function', { timeout: PATIENCE }, async () => {
+test('no envelope around it makes an object crash the function', { timeout: DEADLINE }, async () => {
   await fc.assert(
     fc.asyncProperty(paths, reviews.chain(twisted), async (path, request) => {
       await judged(path, JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
@@ -113,7 +113,7 @@ test('no envelope around it makes an object crash the function', { timeout: PATI
   );
 });
 
-test('every object inside a whole envelope gets an answer', { timeout: PATIENCE }, async () => {
+test('every object inside a whole envelope gets an answer', { timeout: DEADLINE }, async () => {
   let answered = 0;
   await fc.assert(
     fc.asyncProperty(paths, reviews, async (path, request) => {

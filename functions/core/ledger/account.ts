@@ -1,4 +1,4 @@
-// The account of a process: live holds, ended requests on their way to PostgreSQL, and the numbers of its calls (LEDGER
+// The account of a process: live reservations, ended requests on their way to PostgreSQL, and the numbers of its calls (LEDGER
 // 3, 8).
 
 import type { Clock } from '../ports/clock.ts';
@@ -9,7 +9,7 @@ import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import { type CounterState, type Counters, createCounters, NOTHING_REPORTED } from './counters.ts';
 
-/** A hold in flight; its caller has the same object. */
+/** A reservation in flight; its caller has the same object. */
 export interface LiveReservation extends Reservation {
   /** Larger where it has grown. */
   amount: Nano;
@@ -31,7 +31,7 @@ export interface LiveReservation extends Reservation {
   readonly rateUse: RateUse | undefined;
   /** Set when it settles or releases: resolves when that is durable. */
   ending: Promise<void> | undefined;
-  /** Its index among the live holds. */
+  /** Its index among the live reservations. */
   index: number;
 }
 
@@ -205,55 +205,55 @@ export function markChanged(account: Account, counter: CounterState): void {
   account.changed.add(counter);
 }
 
-/** The hold takes its part of the escrow. */
-export function addReservation(account: Account, hold: LiveReservation): void {
-  hold.index = account.live.push(hold) - 1;
-  for (const counter of hold.counters) {
+/** The reservation takes its part of the escrow. */
+export function addReservation(account: Account, reservation: LiveReservation): void {
+  reservation.index = account.live.push(reservation) - 1;
+  for (const counter of reservation.counters) {
     counter.reservations += 1;
-    counter.live += hold.amount;
-    counter.atRisk += hold.atRisk;
+    counter.live += reservation.amount;
+    counter.atRisk += reservation.atRisk;
     markChanged(account, counter);
   }
 }
 
-/** The hold takes more escrow. A stream's risk is what it has produced, whatever its size. */
-export function enlargeReservation(account: Account, hold: LiveReservation, by: Nano): void {
-  const risk = hold.isStream ? 0n : by;
-  hold.amount += by;
-  hold.atRisk += risk;
-  for (const counter of hold.counters) {
+/** The reservation takes more escrow. A stream's risk is what it has produced, whatever its size. */
+export function enlargeReservation(account: Account, reservation: LiveReservation, by: Nano): void {
+  const risk = reservation.isStream ? 0n : by;
+  reservation.amount += by;
+  reservation.atRisk += risk;
+  for (const counter of reservation.counters) {
     counter.live += by;
     counter.atRisk += risk;
     markChanged(account, counter);
   }
 }
 
-/** The hold ends: it takes nothing any more. */
-export function removeReservation(account: Account, hold: LiveReservation): void {
+/** The reservation ends: it takes nothing any more. */
+export function removeReservation(account: Account, reservation: LiveReservation): void {
   const { live } = account;
-  if (live[hold.index] !== hold) return;
+  if (live[reservation.index] !== reservation) return;
   const last = live.pop();
-  if (last !== undefined && last !== hold) {
-    live[hold.index] = last;
-    last.index = hold.index;
+  if (last !== undefined && last !== reservation) {
+    live[reservation.index] = last;
+    last.index = reservation.index;
   }
-  for (const counter of hold.counters) {
+  for (const counter of reservation.counters) {
     counter.reservations -= 1;
-    counter.live -= hold.amount;
-    counter.atRisk -= hold.atRisk;
+    counter.live -= reservation.amount;
+    counter.atRisk -= reservation.atRisk;
     markChanged(account, counter);
   }
 }
 
 /** A stream has produced more: the risk is what it cost so far, never less than before. */
-export function recordStreamCost(account: Account, hold: LiveReservation, cost: Nano): void {
-  if (hold.isStream && cost <= hold.atRisk) return;
-  for (const counter of hold.counters) {
-    counter.atRisk += cost - hold.atRisk;
+export function recordStreamCost(account: Account, reservation: LiveReservation, cost: Nano): void {
+  if (reservation.isStream && cost <= reservation.atRisk) return;
+  for (const counter of reservation.counters) {
+    counter.atRisk += cost - reservation.atRisk;
     markChanged(account, counter);
   }
-  hold.atRisk = cost;
-  hold.isStream = true;
+  reservation.atRisk = cost;
+  reservation.isStream = true;
 }
 
 /** An entry waits to be told. */
@@ -266,7 +266,7 @@ export function addPendingCharge(account: Account, ended: EndedRequest): void {
   }
 }
 
-/** An entry without a hold. Its counters may have been dropped since it was made, when nothing was in them. */
+/** An entry without a reservation. Its counters may have been dropped since it was made, when nothing was in them. */
 export const requeue = (
   account: Account,
   { row, guaranteed = 0n, endedAt }: Partial<EndedRequest> & Pick<EndedRequest, 'row' | 'endedAt'>,
@@ -309,11 +309,11 @@ export function resetAccount(account: Account): void {
     for (const { id, parallel } of limitsOf(rateUse)) addRateChange(account, { id, requests: 0, tokens: 0, parallel });
 }
 
-/** The ledger's own object behind a hold. The caller has only the type of the port; every hold is made in holds.ts. */
-export const liveOf = (hold: Reservation): LiveReservation | undefined =>
-  'counters' in hold ? (hold as LiveReservation) : undefined;
+/** The ledger's own object behind a reservation. The caller has only the type of the port; every reservation is made in reservations.ts. */
+export const liveOf = (reservation: Reservation): LiveReservation | undefined =>
+  'counters' in reservation ? (reservation as LiveReservation) : undefined;
 
-/** All limits that a hold counts in. */
+/** All limits that a reservation counts in. */
 export function limitsOf(counted: RateUse | undefined): ReadonlyArray<TakenLimit> {
   if (counted === undefined) return [];
   return counted.entry === undefined ? counted.limits : [...counted.limits, counted.entry];

@@ -75,7 +75,7 @@ export function createLoads(context: LedgerContext) {
 type Spends = ReadonlyArray<ScopeSpend | undefined>;
 
 /**
- * Spend of scopes in their current windows, holds left out. Undefined for a scope without a budget. `flush` tells
+ * Spend of scopes in their current windows, reservations left out. Undefined for a scope without a budget. `flush` tells
  * everything that is not told.
  */
 export const createSpend =

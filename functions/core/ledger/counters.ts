@@ -1,4 +1,4 @@
-// Counters of an account: the escrow that the store has set aside here, and what live holds and settlements take of it
+// Counters of an account: the escrow that the store has set aside here, and what live reservations and settlements take of it
 // (LEDGER 3).
 
 import { spendWindow } from '../money/window.ts';
@@ -22,10 +22,10 @@ export interface CounterState {
   escrow: Nano;
   /** Escrow that the pending call gives back. */
   returning: Nano;
-  /** Live holds, and their sizes. */
+  /** Live reservations, and their sizes. */
   reservations: number;
   live: Nano;
-  /** The charge of live holds if this process dies now: sizes; of streams, what they have produced. */
+  /** The charge of live reservations if this process dies now: sizes; of streams, what they have produced. */
   atRisk: Nano;
   /** Costs of ended requests that the store is not known to have; and their part in the pending call. */
   pending: Nano;
@@ -44,13 +44,13 @@ export interface CounterState {
   reserved: Nano;
   /** An ask elsewhere was refused because of escrow. */
   isWanted: boolean;
-  /** Sizes of holds begun in this second, and in the one before. */
+  /** Sizes of reservations begun in this second, and in the one before. */
   demand: Nano;
   lastDemand: Nano;
-  /** The size of the last hold that was not free, and when it was asked for, on the store's clock. */
+  /** The size of the last reservation that was not free, and when it was asked for, on the store's clock. */
   lastAmount: Nano;
   lastAt: Millis;
-  /** Requests that were refused here because of holds, in order of arrival. */
+  /** Requests that were refused here because of reservations, in order of arrival. */
   readonly waitQueue: Set<WaitingRequest>;
   /** PostgreSQL is being read for it: no call names it. */
   isLoading: boolean;
@@ -75,21 +75,21 @@ export interface ChargedCounters {
   readonly limits: ReadonlyArray<Nano | undefined>;
 }
 
-/** A request between its arrival and its hold. */
+/** A request between its arrival and its reservation. */
 export interface WaitingRequest {
   /** Windows and limits as of its last ask; without scopes where only a rate is asked for. */
   charges: ChargedCounters;
   readonly amount: Nano;
   readonly minAmount: Nano;
   readonly rates: RateRequest | undefined;
-  /** More money for a hold: in the windows of that hold, and never in a line. */
+  /** More money for a reservation: in the windows of that reservation, and never in a line. */
   readonly isGrowth: boolean;
   readonly deadline: Millis;
   readonly onReserved: (granted: GrantedReservation) => void;
   readonly onRefused: (refusal: ReservationRefusal) => void;
-  /** Rates as last answered, where it was refused because of holds. */
+  /** Rates as last answered, where it was refused because of reservations. */
   rateView: { readonly rates?: RateView };
-  /** The counter that refused it because of holds: it waits in that line. */
+  /** The counter that refused it because of reservations: it waits in that line. */
   busyIn: CounterState | undefined;
   /** The pending call asks for it. */
   isAsking: boolean;
@@ -191,7 +191,7 @@ function isCurrent({ counters }: ChargedCounters, now: Millis): boolean {
   return true;
 }
 
-/** Escrow that no hold and no cost needs. Below zero where replies cost more than their holds. */
+/** Escrow that no reservation and no cost needs. Below zero where replies cost more than their reservations. */
 export const idleEscrow = ({ escrow, returning, live, pending }: CounterState): Nano =>
   escrow - returning - live - pending;
 
@@ -200,7 +200,7 @@ export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
   grantedUnder !== undefined && grantedUnder <= limit;
 
 /**
- * Whether the whole hold fits into the idle escrow. An empty one admits nothing, since a free request is refused by
+ * Whether the whole reservation fits into the idle escrow. An empty one admits nothing, since a free request is refused by
  * spend that has reached the limit.
  */
 export function fits(state: CounterState, amount: Nano): boolean {

@@ -1,4 +1,4 @@
-// Entries of holds that have ended: settled by their requests, left in the journal by an earlier process, or corrected
+// Entries of reservations that have ended: settled by their requests, left in the journal by an earlier process, or corrected
 // (LEDGER 6).
 
 import { NO_TOKENS } from '../money/usage.ts';
@@ -9,18 +9,18 @@ import type { Millis, Nano } from '../ports/money.ts';
 
 /** The request was not settled: charged at what is known to have been streamed, else at its size. */
 export function toUnsettled(
-  hold: ReservationRecord & { readonly id: string },
+  reservation: ReservationRecord & { readonly id: string },
   cost: Nano,
   settledAt: Millis,
 ): LedgerRow {
-  const { id, scopeWindows, model, identifier } = hold;
+  const { id, scopeWindows, model, identifier } = reservation;
   return { id, kind: 'settled', scopeWindows, cost, tokens: NO_TOKENS, model, identifier, estimated: true, settledAt };
 }
 
 /** Takes back what was charged in an account's name: its process books its requests itself. */
 export function toCorrection({ id, scopeId, window, spent }: AccountCharge, settledAt: Millis): LedgerRow {
-  const hold = { id, scopeWindows: [{ scopeId, window }], model: '', identifier: '' };
-  return { ...toUnsettled(hold, -spent, settledAt), kind: 'correction' };
+  const reservation = { id, scopeWindows: [{ scopeId, window }], model: '', identifier: '' };
+  return { ...toUnsettled(reservation, -spent, settledAt), kind: 'correction' };
 }
 
 type RecordOf<Type> = Extract<JournalRecord, { type: Type }>;
@@ -31,20 +31,22 @@ type RecordOf<Type> = Extract<JournalRecord, { type: Type }>;
  */
 export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
   const accounts = new Set<string>();
-  const held = new Map<string, RecordOf<'hold'>>();
+  const held = new Map<string, RecordOf<'reserve'>>();
   const streamed = new Map<string, Nano>();
   const settled = new Map<string, LedgerRow>();
   const released = new Set<string>();
-  const isLarger = ({ id, amount }: RecordOf<'hold'>): boolean => amount >= (held.get(id)?.amount ?? 0n);
+  const isLarger = ({ id, amount }: RecordOf<'reserve'>): boolean => amount >= (held.get(id)?.amount ?? 0n);
   for (const record of records) {
     if (record.type === 'account') accounts.add(record.id);
-    else if (record.type === 'hold' && isLarger(record)) held.set(record.id, record);
+    else if (record.type === 'reserve' && isLarger(record)) held.set(record.id, record);
     else if (record.type === 'progress') streamed.set(record.id, record.cost);
     else if (record.type === 'release') released.add(record.id);
     else if (record.type === 'settle' && !settled.has(record.row.id)) settled.set(record.row.id, record.row);
   }
   const open = [...held.values()].filter(({ id }) => !settled.has(id) && !released.has(id));
-  const unsettled = open.map((hold) => toUnsettled(hold, streamed.get(hold.id) ?? hold.amount, now));
+  const unsettled = open.map((reservation) =>
+    toUnsettled(reservation, streamed.get(reservation.id) ?? reservation.amount, now),
+  );
   const entries = [...settled.values(), ...unsettled];
   const owed = new Set(entries.map(({ id }) => id));
   const done = [...released, ...streamed.keys()].filter((id) => !owed.has(id));

@@ -52,11 +52,11 @@ export interface StartableLedger extends Ledger {
 
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const parts = createParts(deps);
-  const { context, membership, holds, ends, booking, waiting, move, grow, spend } = parts;
+  const { context, membership, reservations, ends, booking, waiting, move, grow, spend } = parts;
   const { account, timer, log } = context;
   return {
     start: membership.start,
-    reserve: holds.hold,
+    reserve: reservations.reservation,
     move,
     grow,
     spend,
@@ -115,7 +115,7 @@ function createParts(deps: LedgerDependencies) {
   const closing = createClosing(context);
   const sync: Sync = createSync(context, waiting, {
     done(pending, reply) {
-      holds.answered(pending, reply);
+      reservations.answered(pending, reply);
       ends.answered();
       booking.gather();
       closing.close(reply);
@@ -131,8 +131,8 @@ function createParts(deps: LedgerDependencies) {
       sync.urgent();
     },
   });
-  const holds = createReservations(context, waiting);
-  const ends = createSettlement(context, booking, holds.freed);
+  const reservations = createReservations(context, waiting);
+  const ends = createSettlement(context, booking, reservations.freed);
   let beats = 0;
   // The next beat is certain whatever fails in this one, and the lease is renewed first.
   const beat = (): void => {
@@ -161,7 +161,7 @@ function createParts(deps: LedgerDependencies) {
     createGrow(context, waiting),
     createSpend(context, sync.flush),
   ];
-  return { context, membership, holds, ends, booking, waiting, sync, move, grow, spend, close };
+  return { context, membership, reservations, ends, booking, waiting, sync, move, grow, spend, close };
 }
 
 /**
@@ -177,13 +177,13 @@ function discard(context: LedgerContext, cause: unknown): void {
 }
 
 /**
- * The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live holds, and what PostgreSQL does
+ * The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live reservations, and what PostgreSQL does
  * not take, are left to the next start.
  */
 async function stop({ context, sync, booking }: ReturnType<typeof createParts>): Promise<void> {
   const { account, journal, timer } = context;
   if (account.id === '' || account.number === 0) return;
-  // Holds that are being settled still count as live until that is on disk.
+  // Reservations that are being settled still count as live until that is on disk.
   await Promise.allSettled(account.live.map(({ ending }) => ending));
   const warn = (error: unknown): void => report(context, 'stop', error);
   if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(warn);

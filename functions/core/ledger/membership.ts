@@ -229,7 +229,7 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
 }
 
 /**
- * The first calls of the account: live holds whatever the limits say, settlements and corrections, all of a counter in
+ * The first calls of the account: live reservations whatever the limits say, settlements and corrections, all of a counter in
  * one call. The last one ends the earlier accounts. Before the epoch is open nothing is told as spent: nobody reads
  * sums then. Requests that have ended since keep their escrow till the opening.
  */

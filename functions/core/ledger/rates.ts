@@ -12,7 +12,7 @@ import { REQUEST_DEADLINE } from './timeout.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
 /**
- * Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the hold may move to
+ * Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the reservation may move to
  * one that is.
  */
 export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: ReservationParams): RateRequest | undefined {
@@ -110,13 +110,13 @@ const MOVED: Moved = ok(undefined);
 const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
 
 /**
- * Refused where that entry is full; the hold then stays where it was. The store is not asked where the entry has no
+ * Refused where that entry is full; the reservation then stays where it was. The store is not asked where the entry has no
  * limit.
  */
 export const createMove =
   ({ account, clock }: LedgerContext, waiting: WaitQueue) =>
-  (hold: Reservation, to: RateLimit | undefined): Promise<Moved> => {
-    const live = liveOf(hold);
+  (reservation: Reservation, to: RateLimit | undefined): Promise<Moved> => {
+    const live = liveOf(reservation);
     if (live?.rateUse === undefined) return Promise.resolve(MOVED);
     if (to === undefined) return Promise.resolve(enter(account, live.rateUse, undefined));
     const { rateUse } = live;

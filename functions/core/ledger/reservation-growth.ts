@@ -1,4 +1,4 @@
-// Growth of a hold: the charge of an attempt that broke, before another attempt begins (LEDGER 10).
+// Growth of a reservation: the charge of an attempt that broke, before another attempt begins (LEDGER 10).
 
 import { err, ok, type Result } from '../failure/result.ts';
 import type { Reservation, ReservationRefusal } from '../ports/ledger.ts';
@@ -13,13 +13,13 @@ import type { WaitQueue } from './wait-queue.ts';
 type Grown = Result<void, ReservationRefusal>;
 
 const GROWN: Grown = ok(undefined);
-const ENDED: Grown = err({ reason: 'unavailable', why: 'the hold has ended' });
+const ENDED: Grown = err({ reason: 'unavailable', why: 'the reservation has ended' });
 
-/** Takes idle escrow where that suffices, else asks the store, in the windows of the hold. */
+/** Takes idle escrow where that suffices, else asks the store, in the windows of the reservation. */
 export const createGrow =
   (context: LedgerContext, waiting: WaitQueue) =>
-  (hold: Reservation, by: Nano): Promise<Grown> => {
-    const live = liveOf(hold);
+  (reservation: Reservation, by: Nano): Promise<Grown> => {
+    const live = liveOf(reservation);
     if (live === undefined) return Promise.resolve(ENDED);
     const why = stopReason(context);
     if (why !== undefined) return Promise.resolve(err({ reason: 'unavailable', why }));
@@ -41,7 +41,7 @@ export const createGrow =
     );
   };
 
-/** The hold takes the money in the same step in which it is there: a call in between would give it back. */
+/** The reservation takes the money in the same step in which it is there: a call in between would give it back. */
 async function add(context: LedgerContext, live: LiveReservation, by: Nano): Promise<Grown> {
   const { account } = context;
   if (live.ending !== undefined) {

@@ -1,4 +1,4 @@
-// Holds: admitted in memory where the account's escrow covers them, else asked of the store; refused with the reason
+// Reservations: admitted in memory where the account's escrow covers them, else asked of the store; refused with the reason
 // (LEDGER 3, 9).
 
 import { reasonOf } from '../failure/error-text.ts';
@@ -70,7 +70,7 @@ export function createReservations(context: LedgerContext, waiting: WaitQueue) {
     }
   };
 
-  const hold = (request: ReservationParams): ReservationResult | Promise<ReservationResult> => {
+  const reservation = (request: ReservationParams): ReservationResult | Promise<ReservationResult> => {
     const why = stopReason(context);
     if (why !== undefined) return err({ reason: 'unavailable', why });
     const { amount, minAmount, waited = 0 } = request;
@@ -98,9 +98,9 @@ export function createReservations(context: LedgerContext, waiting: WaitQueue) {
 
   return {
     /** Always resolves: an error becomes a refusal. */
-    async hold(request: ReservationParams): Promise<ReservationResult> {
+    async reservation(request: ReservationParams): Promise<ReservationResult> {
       try {
-        return count(await hold(request));
+        return count(await reservation(request));
       } catch (error) {
         return count(err(toError(context, error)));
       }
@@ -207,10 +207,10 @@ function startReservation(
   return live;
 }
 
-/** Resolves when the journal has the hold, or cannot have it: then the store knows its risk. */
-export async function record(context: LedgerContext, hold: LiveReservation): Promise<void> {
-  const { id, amount, scopeWindows, model, identifier } = hold;
-  await append(context, { type: 'hold', id, amount, scopeWindows, model, identifier });
+/** Resolves when the journal has the reservation, or cannot have it: then the store knows its risk. */
+export async function record(context: LedgerContext, reservation: LiveReservation): Promise<void> {
+  const { id, amount, scopeWindows, model, identifier } = reservation;
+  await append(context, { type: 'reserve', id, amount, scopeWindows, model, identifier });
 }
 
 function takenRates(

@@ -1,4 +1,4 @@
-// Ends of holds: settled or released, once in the journal, the store and PostgreSQL; and what streams have produced so
+// Ends of reservations: settled or released, once in the journal, the store and PostgreSQL; and what streams have produced so
 // far (LEDGER 1, 3, 6).
 
 import type { Reservation, Settlement } from '../ports/ledger.ts';
@@ -20,7 +20,7 @@ import { append } from './journal-records.ts';
 import { toUnsettled } from './ledger-rows.ts';
 import { giveBack, type RatesUsed } from './rates.ts';
 
-/** The longest request (upstream.ts enforces this): a hold that is never ended does not keep headroom for longer. */
+/** The longest request (upstream.ts enforces this): a reservation that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
 /** When the store is silent for so long, a reply ends all the same. */
 const SILENT: Millis = 2000;
@@ -48,7 +48,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
     });
   };
 
-  /** The hold takes nothing any more: its escrow is idle, its place in rates is free. */
+  /** The reservation takes nothing any more: its escrow is idle, its place in rates is free. */
   const over = (live: LiveReservation, kind: keyof typeof KINDS, used: RatesUsed): void => {
     removeReservation(account, live);
     for (const taken of limitsOf(live.rateUse)) giveBack(account, taken, used);
@@ -76,7 +76,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
       estimated,
       settledAt,
     };
-    // Only a hold whose record is on disk, or cannot be, gives up its escrow: a restart without the record charges its
+    // Only a reservation whose record is on disk, or cannot be, gives up its escrow: a restart without the record charges its
     // size.
     const isWritten = await append(context, { type: 'settle', row: entry });
     // A stream is covered by what it was told to have produced.
@@ -96,27 +96,27 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
     answered(): void {
       for (const { counters, over } of uncovered) if (counters.every(isGuaranteed)) over();
     },
-    progress(hold: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void {
-      const live = liveOf(hold);
+    progress(reservation: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void {
+      const live = liveOf(reservation);
       if (live === undefined || live.ending !== undefined) return;
       live.costSoFar = costSoFar;
       live.onAccountClosed = onAccountClosed;
     },
-    settle(hold: Reservation, settlement: Settlement): Promise<void> {
-      const live = liveOf(hold);
+    settle(reservation: Reservation, settlement: Settlement): Promise<void> {
+      const live = liveOf(reservation);
       if (live === undefined || live.ending !== undefined) return live?.ending ?? Promise.resolve();
       const { cost } = settlement;
       if (cost < 0n) return Promise.reject(new Error(`a reply cannot cost ${cost}`));
       if (cost > live.amount) {
         metrics.add('gateway_operator_ledger_overruns_total');
-        log.warn('a reply cost more than its hold', { id: live.id, held: `${live.amount}`, cost: `${cost}` });
+        log.warn('a reply cost more than its reservation', { id: live.id, held: `${live.amount}`, cost: `${cost}` });
       }
       live.costSoFar = undefined;
       live.ending = settleOnce(live, settlement);
       return live.ending;
     },
-    async release(hold: Reservation, how?: { readonly called: boolean }): Promise<void> {
-      const live = liveOf(hold);
+    async release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void> {
+      const live = liveOf(reservation);
       if (live === undefined || live.ending !== undefined) return live?.ending;
       live.costSoFar = undefined;
       live.ending = release(live, how?.called === true);
@@ -136,7 +136,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
         }
         if (live.ending !== undefined) continue;
         const entry = toUnsettled(live, known ?? live.amount, account.now());
-        log.warn('a hold was not ended within an hour, and is charged', { id: live.id, cost: `${entry.cost}` });
+        log.warn('a reservation was not ended within an hour, and is charged', { id: live.id, cost: `${entry.cost}` });
         ends.settle(live, entry).catch((error) => report(context, 'charge', error, { id: live.id }));
       }
     },

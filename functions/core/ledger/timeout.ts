@@ -2,7 +2,7 @@
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 
-/** A request is refused this long after its arrival when store or database do not answer, or live holds do not end. */
+/** A request is refused this long after its arrival when store or database do not answer, or live reservations do not end. */
 export const REQUEST_DEADLINE: Millis = 900;
 /** A request that has waited for the database already has this long at least. */
 export const MIN_WAIT: Millis = 500;

@@ -1,4 +1,4 @@
-// Requests that wait for the store or for live holds: one deadline each, one line per counter in order of arrival, one
+// Requests that wait for the store or for live reservations: one deadline each, one line per counter in order of arrival, one
 // timer for all (LEDGER 3, 9).
 
 import type { ReservationRefusal } from '../ports/ledger.ts';
@@ -11,7 +11,7 @@ import { type CounterState, idleEscrow, type WaitingRequest } from './counters.t
 const MORE_TO_REBUILD: Millis = 900;
 /** An answer within this time shows that the store lives. */
 const ALIVE: Millis = 500;
-/** The first requests of the lines ask again, since other processes' holds end too. */
+/** The first requests of the lines ask again, since other processes' reservations end too. */
 const ASK_AGAIN: Millis = 50;
 /**
  * The minimum time between two looks at deadlines and lines; a look that comes later than this shows that the process
@@ -107,7 +107,7 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
   const refuseAll = (): void => {
     for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why: STOPPED });
   };
-  /** The request waits for holds in this counter. */
+  /** The request waits for reservations in this counter. */
   const queue = (waiter: WaitingRequest, counter: CounterState): void => {
     if (waiter.busyIn === counter) return;
     leaveLine(waiter);

@@ -67,15 +67,15 @@ function rowsOf(list: string): ReadonlyArray<Matcher> {
   return rows;
 }
 
-/** `=gpt-4o ^gpt-4o-2024&*mini`: alternatives, each of parts that must all hold. */
+/** `=gpt-4o ^gpt-4o-2024&*mini`: alternatives, each of parts that must all reservation. */
 function toMatcher(match: string): Matcher['means'] {
   const alternatives = match.split(' ').map((alternative) => alternative.split('&').map(toPart));
-  return (name) => alternatives.some((parts) => parts.every((holds) => holds(name)));
+  return (name) => alternatives.some((parts) => parts.every((reservations) => reservations(name)));
 }
 
 function toPart(part: string): Matcher['means'] {
-  const toHolds = PARTS.get(part.charAt(0));
-  return toHolds === undefined ? () => false : toHolds(part.slice(1));
+  const toReservations = PARTS.get(part.charAt(0));
+  return toReservations === undefined ? () => false : toReservations(part.slice(1));
 }
 
 /** Tests of a part's text, by the part's first letter. */

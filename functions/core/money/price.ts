@@ -1,4 +1,4 @@
-// Prices, and what a usage costs by them, exactly: for holds and bills alike, in nano-dollars, rounded up once (DESIGN
+// Prices, and what a usage costs by them, exactly: for reservations and bills alike, in nano-dollars, rounded up once (DESIGN
 // 10, Money).
 
 import type { SnapshotEntry, WrittenRates, WrittenTier } from '../models/snapshot.ts';

@@ -15,7 +15,7 @@ export interface CounterChange extends ScopeWindow {
    */
   readonly spend: Nano;
   /**
-   * The charge if the account is closed by another: sizes of live holds; of streams, the cost so far. Replaces the
+   * The charge if the account is closed by another: sizes of live reservations; of streams, the cost so far. Replaces the
    * earlier figure.
    */
   readonly risk: Nano;
@@ -38,13 +38,13 @@ export interface CounterChange extends ScopeWindow {
 export interface ReservationRequest {
   /** Indexes of its counters in `lines`. */
   readonly counters: ReadonlyArray<number>;
-  /** The size of the hold. 0n: a free model, refused only by spend that has reached a limit. */
+  /** The size of the reservation. 0n: a free model, refused only by spend that has reached a limit. */
   readonly amount: Nano;
   /** The smallest useful amount: spend that leaves less refuses, spend that leaves more clamps. */
   readonly minAmount: Nano;
   /** Rates, taken together with the money or not at all; absent where nothing is limited. */
   readonly rates?: RateRequest | undefined;
-  /** More money for a hold of this account, whose window may be over. */
+  /** More money for a reservation of this account, whose window may be over. */
   readonly isGrowth?: true;
 }
 

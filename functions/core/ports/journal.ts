@@ -1,8 +1,8 @@
-// The journal: an append-only file of holds and settlements, which outlives its process (LEDGER 6).
+// The journal: an append-only file of reservations and settlements, which outlives its process (LEDGER 6).
 import type { LedgerRow } from './ledger-rows.ts';
 import type { Nano } from './money.ts';
 
-/** The fields of an entry besides its cost: with them a hold that is never settled can be booked. */
+/** The fields of an entry besides its cost: with them a reservation that is never settled can be booked. */
 export type ReservationRecord = Pick<LedgerRow, 'scopeWindows' | 'model' | 'identifier'>;
 
 export type JournalRecord =
@@ -11,9 +11,9 @@ export type JournalRecord =
    * corrected.
    */
   | { readonly type: 'account'; readonly id: string }
-  /** Written before the upstream is called, and again where the hold has grown: the largest amount counts. */
-  | ({ readonly type: 'hold'; readonly id: string; readonly amount: Nano } & ReservationRecord)
-  /** The cost streamed so far: the charge of a hold that is never settled. */
+  /** Written before the upstream is called, and again where the reservation has grown: the largest amount counts. */
+  | ({ readonly type: 'reserve'; readonly id: string; readonly amount: Nano } & ReservationRecord)
+  /** The cost streamed so far: the charge of a reservation that is never settled. */
   | { readonly type: 'progress'; readonly id: string; readonly cost: Nano }
   /** Written before the reply's last byte. */
   | { readonly type: 'settle'; readonly row: LedgerRow }

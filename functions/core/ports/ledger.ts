@@ -6,7 +6,7 @@ import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateKind, RateLeft, RateLimit } from './rates.ts';
 
 export interface ReservationParams {
-  /** The request's own UUIDv7, the id of its hold, entry, log line and trace. Absent: the ledger makes one. */
+  /** The request's own UUIDv7, the id of its reservation, entry, log line and trace. Absent: the ledger makes one. */
   readonly id?: string;
   /** All scopes that pay: all or none. */
   readonly scopes: ReadonlyArray<ScopePolicy>;
@@ -21,7 +21,7 @@ export interface ReservationParams {
   readonly tokens?: number;
   /**
    * Rate limits of the candidate model entries, the best first, `undefined` for one without: the first that has room
-   * is taken. Absent: none of them is limited, and the hold never moves to one that is.
+   * is taken. Absent: none of them is limited, and the reservation never moves to one that is.
    */
   readonly entries?: ReadonlyArray<RateLimit | undefined>;
   /** How long the request has already waited for the database (to look up its key). Absent: not at all. */
@@ -77,7 +77,7 @@ export interface Settlement extends Pick<LedgerRow, 'cost' | 'tokens' | 'model' 
 
 export interface Ledger {
   /**
-   * Waits up to 1 s for live holds. Whatever store and database do, `unavailable` comes 0.9 s after the request, 1.8 s
+   * Waits up to 1 s for live reservations. Whatever store and database do, `unavailable` comes 0.9 s after the request, 1.8 s
    * where the store is rebuilt meanwhile or every question is answered, but slowly (decision 0027).
    */
   reserve(request: ReservationParams): Promise<Result<Reservation, ReservationRefusal>>;
@@ -85,7 +85,7 @@ export interface Ledger {
    * Supplies the reply's cost so far, which is charged if this process dies. `known` is called when it is written down,
    * not for every chunk. `lost` is called once when the lease may have ended, because store and process were apart for
    * too long:
-   * other requests may hold the money, and nothing more may be spent from this hold.
+   * other requests may hold the money, and nothing more may be spent from this reservation.
    */
   trackStream(reserve: Reservation, knownSpend: () => Nano, lost?: () => void): void;
   /**
@@ -95,24 +95,24 @@ export interface Ledger {
    */
   settle(reserve: Reservation, settlement: Settlement): Promise<void>;
   /**
-   * Releases a hold of which nothing was consumed. Changes nothing after a settlement. Never rejects: the release is
+   * Releases a reservation of which nothing was consumed. Changes nothing after a settlement. Never rejects: the release is
    * repeated until the store has it. `called`: a provider was called in vain, so the request counts in rates.
    */
   release(reserve: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**
-   * Moves the hold to a fallback entry. Refused where that entry is full; the hold then stays where it was. The store
+   * Moves the reservation to a fallback entry. Refused where that entry is full; the reservation then stays where it was. The store
    * is not called where neither entry is limited.
    */
   move(reserve: Reservation, to: RateLimit | undefined): Promise<Result<void, ReservationRefusal>>;
   /**
-   * Makes the hold larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in all of
+   * Makes the reservation larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in all of
    * its scopes and in their windows, also those that are over, or not at all. The journal has it when this resolves.
    * Never above a limit, and never queued for other requests' holds: where those leave too little, it is refused as
    * soon as the store answers.
    */
   grow(reserve: Reservation, by: Nano): Promise<Result<void, ReservationRefusal>>;
   /**
-   * The spend of each scope in its current window, without holds; undefined for a scope without a budget. `waited`: as
+   * The spend of each scope in its current window, without reservations; undefined for a scope without a budget. `waited`: as
    * in `HoldRequest`.
    */
   spend(

@@ -15,7 +15,7 @@ export interface RateLimit {
 
 export type RateKind = 'requests' | 'tokens' | 'parallel';
 
-/** The rates that a hold takes beside its money. */
+/** The rates that a reservation takes beside its money. */
 export interface RateRequest {
   /** An estimate of the tokens that the request will use; the settlement reports the true number. */
   readonly tokens: number;

@@ -30,7 +30,7 @@ export interface Access {
   /** Whether one of the entries has a rate. */
   readonly isLimited: boolean;
   /** The key, every scope it is charged to, and the key's further budgets: other windows, and the model's. */
-  readonly payers: ReadonlyArray<ScopePolicy>;
+  readonly chargedScopes: ReadonlyArray<ScopePolicy>;
 }
 
 /** A caller and a model it may use. Only `authorize` makes one. */
@@ -68,9 +68,9 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
     const known = served.byKey.get(caller.key)?.get(model);
     const access = known === undefined ? compile(caller, { model, path: api.path }, served) : ok(known);
     if (!access.ok) return access;
-    const { candidates, isLimited, payers } = access.value;
+    const { candidates, isLimited, chargedScopes } = access.value;
     const { routing, storeResponses = false } = snapshot;
-    const how = { routing, storeResponses, candidates, isLimited, payers };
+    const how = { routing, storeResponses, candidates, isLimited, chargedScopes };
     const grant: Grant = { [made]: true, caller, request, ...how };
     if (webSearches === undefined) return ok(grant);
     const priced = candidates.filter(({ price }) => price.webSearch !== undefined);
@@ -106,7 +106,7 @@ function compile(
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
   const own = key.furtherBudgets?.filter(({ kind, name }) => kind !== 'model' || name === model) ?? [];
   const isLimited = candidates.some(({ rate }) => rate !== undefined);
-  const access = { candidates, isLimited, payers: own.length === 0 ? scopes : [...scopes, ...own] };
+  const access = { candidates, isLimited, chargedScopes: own.length === 0 ? scopes : [...scopes, ...own] };
   // Only accesses to served models are kept, so that there are few.
   const known = byKey.get(key) ?? new Map<string, Access>();
   byKey.set(key, known.set(model, access));

@@ -7,7 +7,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import { type Paid, payersOf } from './budget-left.ts';
+import { chargedScopesOf, type Paid } from './budget-left.ts';
 
 const made: unique symbol = Symbol('Caller');
 
@@ -42,7 +42,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
    */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
-    context: Pick<Paid, 'payers'>,
+    context: Pick<Paid, 'chargedScopes'>,
     { before = 0, known }: Asked = {},
   ): Promise<Result<Caller, Failure>> {
     const key = keyIn(client);
@@ -53,7 +53,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
     const { record, freshUntil } = found.value;
     if (record === undefined) return err({ code: 'invalid_api_key' });
-    context.payers = payersOf(record);
+    context.chargedScopes = chargedScopesOf(record);
     known?.(record);
     const refused = refusalOf(record, now);
     if (refused !== undefined) return err(refused);

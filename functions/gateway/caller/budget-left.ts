@@ -17,7 +17,7 @@ export interface BudgetLeft {
 /** The part of a request's context that tells its budget. */
 export interface Paid {
   /** The scopes that pay, once the key is known. */
-  payers: ReadonlyArray<ScopePolicy> | undefined;
+  chargedScopes: ReadonlyArray<ScopePolicy> | undefined;
   /** The budget that has least, once that is known. */
   budget: BudgetLeft | undefined;
 }
@@ -29,37 +29,37 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
    * From memory, which knows the budgets of every request that holds money. Returns whether nothing is left to learn.
    */
   function look(context: Paid): boolean {
-    const { payers = [] } = context;
-    if (!payers.some(({ budget }) => budget !== undefined)) return true;
-    const spends = ledger.knownSpend(payers);
-    context.budget = leastOf(payers, spends);
-    return payers.every(({ budget }, index) => budget === undefined || spends[index] !== undefined);
+    const { chargedScopes = [] } = context;
+    if (!chargedScopes.some(({ budget }) => budget !== undefined)) return true;
+    const spends = ledger.knownSpend(chargedScopes);
+    context.budget = leastOf(chargedScopes, spends);
+    return chargedScopes.every(({ budget }, index) => budget === undefined || spends[index] !== undefined);
   }
 
   /**
-   * For replies without a hold: the store is asked where memory does not know. A reply that already waited for the
+   * For replies without a reservation: the store is asked where memory does not know. A reply that already waited for the
    * store in vain goes without.
    */
   async function learn(context: Paid, refused?: Failure): Promise<void> {
     if (look(context) || refused?.code === 'ledger_unavailable' || refused?.code === 'client_left') return;
-    const { payers = [] } = context;
-    const spends = await ledger.spend(payers);
-    if (spends.ok) context.budget = leastOf(payers, spends.value);
+    const { chargedScopes = [] } = context;
+    const spends = await ledger.spend(chargedScopes);
+    if (spends.ok) context.budget = leastOf(chargedScopes, spends.value);
   }
 }
 
 /** All that pays for requests of this key, whatever the model. */
-export function payersOf({ key, scopes }: KeyRecord): ReadonlyArray<ScopePolicy> {
+export function chargedScopesOf({ key, scopes }: KeyRecord): ReadonlyArray<ScopePolicy> {
   const windows = key.furtherBudgets?.filter(({ kind }) => kind === 'key') ?? [];
   return windows.length === 0 ? scopes : [...scopes, ...windows];
 }
 
 function leastOf(
-  payers: ReadonlyArray<ScopePolicy>,
+  chargedScopes: ReadonlyArray<ScopePolicy>,
   spends: ReadonlyArray<ScopeSpend | undefined>,
 ): BudgetLeft | undefined {
   let least: BudgetLeft | undefined;
-  for (const [index, scope] of payers.entries()) {
+  for (const [index, scope] of chargedScopes.entries()) {
     const spend = spends[index];
     if (scope.budget === undefined || spend === undefined) continue;
     const limit = BigInt(scope.budget.limit);

@@ -107,7 +107,7 @@ export function createReply(
       if (isOwed) running.cancelLinger = deps.timer(LINGER, () => interrupt('left'));
       else interrupt(why);
     });
-    // The rest of the hold may belong to other requests now. A free reply needs none of it.
+    // The rest of the reservation may belong to other requests now. A free reply needs none of it.
     const lose = target.limit.cutAt === undefined ? undefined : () => interrupt('cut');
     deps.ledger.trackStream(reservation.reservation, () => meter.settlement().cost, lose);
     return running;

@@ -42,7 +42,7 @@ export function contextOf(
     blockedMessage,
     errors,
     rates: undefined,
-    payers: undefined,
+    chargedScopes: undefined,
     budget: undefined,
   };
 }

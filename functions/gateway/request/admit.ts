@@ -55,7 +55,7 @@ export function createAdmit(
     const grant = authorize(caller.value, confined.value, snapshot);
     if (!grant.ok) return grant;
     log.model(model, stream);
-    log.context.payers = grant.value.payers;
+    log.context.chargedScopes = grant.value.chargedScopes;
     return grant;
   };
 }

@@ -10,7 +10,7 @@ import { type RoomLimits, roomOf, type Share } from './memory-budget.ts';
  * A sender has this time, and for its bytes as much more as they take on a slow line (1 Mbit/s): then it leaves its
  * room to others.
  */
-const PATIENCE: Millis = 30_000;
+const DEADLINE: Millis = 30_000;
 const MIN_BYTES_PER_SECOND = 128 * 1024;
 
 const OVERLOADED: Failure = { code: 'overloaded' };
@@ -21,7 +21,7 @@ const COMPRESSED: Failure = {
 };
 const SLOW: Failure = {
   code: 'invalid_request',
-  message: `The request body arrived too slowly: after ${PATIENCE / 1000} s it must have come with ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter one, or over a faster connection.`,
+  message: `The request body arrived too slowly: after ${DEADLINE / 1000} s it must have come with ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter one, or over a faster connection.`,
 };
 
 /** The sender of a body. */
@@ -76,12 +76,12 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
     const began = clock.now();
     let isSlow = false;
     const look = () => {
-      const left = began + PATIENCE + (received.bytes / MIN_BYTES_PER_SECOND) * 1000 - clock.now();
+      const left = began + DEADLINE + (received.bytes / MIN_BYTES_PER_SECOND) * 1000 - clock.now();
       isSlow = left <= 0;
       if (isSlow) client.stopReading();
       else cancel = timer(left, look);
     };
-    let cancel = timer(PATIENCE, look);
+    let cancel = timer(DEADLINE, look);
     return { isSlow: () => isSlow, stop: () => cancel() };
   }
 }

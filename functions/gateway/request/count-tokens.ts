@@ -1,4 +1,4 @@
-// Counts of a prompt's tokens before it is sent: asked of the provider, else estimated. Free: no hold, no rate.
+// Counts of a prompt's tokens before it is sent: asked of the provider, else estimated. Free: no reservation, no rate.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { countIn, parseJson } from '#core/json/json.ts';

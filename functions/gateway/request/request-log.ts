@@ -113,7 +113,7 @@ export class RequestLog {
     this.#countAttempt(identifier, failed?.failure.code ?? 'answered');
   }
 
-  settled(hold: Reservation, { cost, tokens, identifier, estimated, unpricedSearches }: Settlement): void {
+  settled(reservation: Reservation, { cost, tokens, identifier, estimated, unpricedSearches }: Settlement): void {
     const fields = this.#fields;
     fields.identifier = identifier;
     fields.tokens = tokens;
@@ -130,7 +130,7 @@ export class RequestLog {
       fields.unpricedSearches = unpricedSearches;
       metrics.add('gateway_operator_unpriced_searches_total', model, unpricedSearches);
     }
-    if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', model);
+    if (cost > reservation.amount) metrics.add('gateway_operator_replies_above_hold_total', model);
   }
 
   refused(failure: Failure, { status, level }: FailureReply): void {

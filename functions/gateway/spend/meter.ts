@@ -49,7 +49,7 @@ export class Meter {
     this.#end = end;
   }
 
-  /** Whether the hold may not pay for this piece (of an unread piece: for one of its events). Called before `count`. */
+  /** Whether the reservation may not pay for this piece (of an unread piece: for one of its events). Called before `count`. */
   exceeds(piece: Piece): boolean {
     const { cutAt } = this.#target.limit;
     if (cutAt === undefined) return false;
@@ -148,7 +148,7 @@ export class Meter {
     return this.#end.pass(piece);
   }
 
-  /** The events that end the reply at its hold. */
+  /** The events that end the reply at its reservation. */
   cut(tokens: Settlement['tokens']): ReadonlyArray<Uint8Array> {
     this.#readAll();
     const open = [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
@@ -212,7 +212,7 @@ function estimateOf({ outputBytes, media }: OutputSize, min: number): Pick<Usage
   return outputMedia === 0 ? { output } : { output, outputMedia };
 }
 
-/** A charge together with that of earlier attempts that failed. An estimated charge is at most the rest of the hold. */
+/** A charge together with that of earlier attempts that failed. An estimated charge is at most the rest of the reservation. */
 function withLost({ reservation, failedAttemptsCost }: ReservedGrant, settlement: Settlement): Settlement {
   if (failedAttemptsCost === undefined) return settlement;
   const [tokens, more] = [settlement.tokens, failedAttemptsCost.tokens];
@@ -231,7 +231,7 @@ function withLost({ reservation, failedAttemptsCost }: ReservedGrant, settlement
 }
 
 /**
- * A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the
+ * A count of the prompt, and an estimate of an answer that was not counted to its end: at most the reservation, unless the
  * count is more.
  */
 function settlementAbove(

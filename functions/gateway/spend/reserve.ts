@@ -23,7 +23,7 @@ export interface ReservedGrant {
   readonly grant: Grant;
   readonly options: ReadonlyArray<Option>;
   readonly reservation: Reservation;
-  /** A provider was called: from then on the hold is charged, even after an error. */
+  /** A provider was called: from then on the reservation is charged, even after an error. */
   isCalled: boolean;
   /** The cost of attempts that the provider took and that failed: charged with the end of the request. */
   failedAttemptsCost: Settlement | undefined;
@@ -45,19 +45,25 @@ export interface Option extends Candidate {
 const DEFAULT_OUTPUT = 16_384;
 /** Tokens of an answer whose client names no limit, for limits per minute (decision: rate limits). */
 const USUAL_OUTPUT = 1024;
-/** The room of a limited entry is taken when a target is chosen, after the hold. */
+/** The room of a limited entry is taken when a target is chosen, after the reservation. */
 const NO_ENTRY_YET = [undefined];
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
   return async function reserve(grant: Grant, context: RequestContext): Promise<Result<ReservedGrant, Failure>> {
-    const { request, payers, caller, isLimited } = grant;
+    const { request, chargedScopes, caller, isLimited } = grant;
     const options = optionsOf(grant);
     request.sent.rest();
     const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
     const amount = costliest.maxCost;
     const minAmount = options.reduce((max, option) => larger(max, minCostOf(option, request)), 0n);
     const tokens = tokensOf(request, options);
-    const money = { scopes: payers, amount, minAmount, model: request.model, identifier: costliest.entry.identifier };
+    const money = {
+      scopes: chargedScopes,
+      amount,
+      minAmount,
+      model: request.model,
+      identifier: costliest.entry.identifier,
+    };
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
     const held = await ledger.reserve({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
     if (held.ok) {
@@ -77,7 +83,7 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
   };
 }
 
-/** The output that a target may produce within the rest of the hold. */
+/** The output that a target may produce within the rest of the reservation. */
 export function outputLimit({ grant, reservation, failedAttemptsCost }: ReservedGrant, option: Option): OutputLimit {
   const { request } = grant;
   const { maxOutput, entry } = option;

@@ -1,4 +1,4 @@
-// Settlements: the cost of a request is durable before the last byte of its reply goes out, and every hold ends, even
+// Settlements: the cost of a request is durable before the last byte of its reply goes out, and every reservation ends, even
 // after an error.
 
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
@@ -29,30 +29,30 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     return true;
   }
 
-  /** Ends a request without an answer: prompts that providers took are charged; else the hold is released. */
+  /** Ends a request without an answer: prompts that providers took are charged; else the reservation is released. */
   async function unanswered(reservation: ReservedGrant, log: RequestLog): Promise<void> {
     if (reservation.failedAttemptsCost === undefined) await release(reservation);
     else await durably(reservation, reservation.failedAttemptsCost, log);
   }
 
   /**
-   * Ends a request after an error of ours: the whole hold is charged if a provider was called, else released; an
+   * Ends a request after an error of ours: the whole reservation is charged if a provider was called, else released; an
    * earlier settlement stays.
    */
   function afterError(reservation: ReservedGrant): Promise<void> {
     return reservation.isCalled
-      ? ledger.settle(reservation.reservation, settlementOfHold(reservation))
+      ? ledger.settle(reservation.reservation, settlementOfReservation(reservation))
       : release(reservation);
   }
 
-  /** Releases a hold of which nothing was consumed. */
+  /** Releases a reservation of which nothing was consumed. */
   function release({ reservation, isCalled }: ReservedGrant): Promise<void> {
     return ledger.release(reservation, { called: isCalled });
   }
 }
 
 /** The charge of a call whose outcome is unknown. */
-function settlementOfHold({ grant, reservation }: ReservedGrant): Settlement {
+function settlementOfReservation({ grant, reservation }: ReservedGrant): Settlement {
   const { model } = grant.request;
   const identifier = grant.candidates[0]?.entry.identifier ?? '';
   return { cost: reservation.amount, tokens: NO_TOKENS, model, identifier, estimated: true };

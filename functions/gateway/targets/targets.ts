@@ -1,4 +1,4 @@
-// Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the hold.
+// Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the reservation.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';

@@ -17,7 +17,7 @@ const chat = { model: 'gpt' } as ModelRequest;
 async function callerOf(record: KeyRecord) {
   const deps = { hash: (text: string) => text, clock: { now: () => NOW } };
   const authenticate = createAuthenticate(deps, async () => ok({ record, freshUntil: NOW }));
-  const caller = await authenticate({ header: () => `Bearer ${KEY}` }, { payers: undefined });
+  const caller = await authenticate({ header: () => `Bearer ${KEY}` }, { chargedScopes: undefined });
   if (!caller.ok) throw new Error(caller.failure.code);
   return caller.value;
 }
@@ -30,9 +30,9 @@ test('the access of a key to a model is compiled once, and anew with its next po
     return grant.ok ? grant.value : undefined;
   };
   const first = await grantOf(record, snapshot);
-  expect(first?.payers.map(({ scopeId }) => scopeId)).toEqual(['key-scope']);
+  expect(first?.chargedScopes.map(({ scopeId }) => scopeId)).toEqual(['key-scope']);
   expect((await grantOf(record, snapshot))?.candidates).toBe(first?.candidates);
-  expect((await grantOf(keyRecord({ limit: '2' }), snapshot))?.payers[0]?.budget?.limit).toBe('2000000000');
+  expect((await grantOf(keyRecord({ limit: '2' }), snapshot))?.chargedScopes[0]?.budget?.limit).toBe('2000000000');
   const other = snapshotOf([entry('gpt', { identifier: 'another' })]);
   expect((await grantOf(record, other))?.candidates[0]?.entry.identifier).toBe('another');
 });

@@ -57,7 +57,7 @@ describe('the request', () => {
     ['of the client', { max_completion_tokens: 7 }, {}, 7],
     ['of the client, the larger one', { max_tokens: 9, max_completion_tokens: 7 }, {}, 9],
     ['of the entry', {}, { maxOutputTokens: 64 }, 64],
-    ['of the hold', {}, {}, 16_384],
+    ['of the reservation', {}, {}, 16_384],
   ])('names a limit, for Anthropic wants one: that %s', async (_, request, differences, limit) => {
     const { chat, fake } = world(() => ({ body: message('x') }), { snapshot: snapshotOf([claude(differences)]) });
     await chat({ ...CHAT, ...request });
@@ -190,7 +190,7 @@ describe('a reply', () => {
     });
   });
 
-  test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
+  test('without usage is charged an estimate above zero, at most the reservation, and marked', async () => {
     const { chat, ledger } = world(() => ({ body: message('Hello there.', { usage: undefined }) }));
     await chat(CHAT);
     expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
@@ -266,7 +266,7 @@ describe('a stream', () => {
     });
   });
 
-  test('at its hold is cut with finish_reason length, and charged at most the hold', async () => {
+  test('at its reservation is cut with finish_reason length, and charged at most the reservation', async () => {
     const body = JSON.stringify(STREAM).length;
     const keys = { [KEY]: keyRecord({ limit: ((body + 20) / 1_000_000).toFixed(9) }) };
     const texts = Array.from({ length: 40 }, (_, index) => `w${index} `);

@@ -46,7 +46,7 @@ describe('a chat completion', () => {
     await chat(CHAT);
     expect(ledger.settled).toEqual([
       {
-        hold: 'request-1',
+        reservation: 'request-1',
         cost: 20_000n,
         tokens: { input: 10, output: 5, cachedInput: 0, cacheWrite: 0 },
         model: 'gpt',
@@ -191,7 +191,7 @@ describe('a request', () => {
     });
     const id = response.headers.get('x-request-id');
     expect(id).toBe('request-1');
-    expect([ledger.asked[0]?.id, ledger.settled[0]?.hold]).toEqual([id, id]);
+    expect([ledger.asked[0]?.id, ledger.settled[0]?.reservation]).toEqual([id, id]);
     expect(lines[0]?.fields).toMatchObject({ requestId: id, clientRequestId: 'mine-1' });
   });
 

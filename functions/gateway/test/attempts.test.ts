@@ -15,7 +15,7 @@ const failing = (status: number, body = '{"error":{"message":"no","code":"nope"}
 
 describe('comments before the first event of a stream', () => {
   const COMMENT = ': one moment\n\n';
-  // What `a` takes is charged: the hold of its price also pays for an attempt at `b`.
+  // What `a` takes is charged: the reservation of its price also pays for an attempt at `b`.
   const CHEAP = { input: '0.1', output: '0.2' };
   const FIRST = [
     entry('gpt', { identifier: 'a', priority: 1 }),
@@ -132,7 +132,7 @@ describe('attempts', () => {
     expect(fake.requests[0]?.timeouts).toEqual({ connect: 100, ...told });
   });
 
-  test('take an hour at most, whatever the instance allows: so long a hold is renewed', async () => {
+  test('take an hour at most, whatever the instance allows: so long a reservation is renewed', async () => {
     const patient = snapshotOf([entry('gpt')], {
       timeouts: { connect: 100, firstByte: 1e12, idle: 1e12, total: 30 * 86_400_000 },
     });

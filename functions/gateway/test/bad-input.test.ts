@@ -107,7 +107,7 @@ describe.each(ways.filter((way) => way.stream !== undefined))('a stream, behind 
     expect(settled).toMatchObject([{ cost: 10n * 1000n + 90_000n * 2000n, estimated: false }]);
   });
 
-  test('that never ends is cut at its hold, and its provider is stopped', async () => {
+  test('that never ends is cut at its reservation, and its provider is stopped', async () => {
     async function* endless() {
       for (const one of begun) yield new TextEncoder().encode(one);
       for (;;) yield new TextEncoder().encode(begun.at(-1) ?? '');

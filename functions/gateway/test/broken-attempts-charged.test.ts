@@ -16,7 +16,7 @@ async function* stuckAfter(...texts: string[]): AsyncGenerator<Uint8Array> {
 }
 
 describe.each([undefined, 1, 100])('a stream whose hold may be gone (room for %s)', (room) => {
-  test('ends as at its hold, its upstream is stopped, and it is charged for what was streamed', async () => {
+  test('ends as at its reservation, its upstream is stopped, and it is charged for what was streamed', async () => {
     const { chat, ledger, fake, lines } = stage({ script, room });
     const text = (await chat(CHAT)).text();
     await settleDown();

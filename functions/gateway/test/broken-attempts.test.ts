@@ -83,7 +83,7 @@ const once =
 const chargeOf = (output: number): bigint => PROMPT + BigInt(output) * 2_000n;
 
 describe.each(BREAKS)('an attempt that the provider took and that %s', (_, script, status, output) => {
-  test('is charged, the hold grows by that charge, and another entry answers', async () => {
+  test('is charged, the reservation grows by that charge, and another entry answers', async () => {
     const { ask, called, ledger } = open(once(script));
     expect((await ask(CHAT)).status).toBe(200);
     expect([called(), ledger.grown, ledger.held()]).toEqual([['a', 'b'], [chargeOf(output)], 0]);
@@ -117,7 +117,7 @@ describe.each(BREAKS.filter(([name]) => !/reply$/.test(name)))('a stream whose f
 describe('after a broken attempt', () => {
   const breaks: Script = () => ({ body: breaksAfter() });
 
-  test('the next one waits until the hold has grown', async () => {
+  test('the next one waits until the reservation has grown', async () => {
     const { chat, fake, ledger } = open(once(breaks));
     const { grow } = ledger;
     const gate = Promise.withResolvers<void>();
@@ -150,7 +150,7 @@ describe('after a broken attempt', () => {
     expect(ledger.settled).toMatchObject([{ cost: 2n * PROMPT }]);
   });
 
-  test('the whole answer of the next one is within the hold, whose output is not cut shorter', async () => {
+  test('the whole answer of the next one is within the reservation, whose output is not cut shorter', async () => {
     const { ask, fake, ledger } = open(once(breaks), { keys: keyRecord({ limit: '0.0003' }) });
     const amount = { before: 0n, after: 0n };
     const { reserve } = ledger;
@@ -164,7 +164,7 @@ describe('after a broken attempt', () => {
     expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(amount.before + PROMPT);
   });
 
-  // The hold is 82 bytes of prompt and five tokens.
+  // The reservation is 82 bytes of prompt and five tokens.
   test.each<[string, ReturnType<typeof keyRecord>]>([
     ['of the key', keyRecord({ limit: '0.0001' })],
     [
@@ -189,7 +189,7 @@ describe('after a broken attempt', () => {
     expect(ledger.settled).toMatchObject([{ cost: PROMPT + 10n * 100n + 5n * 200n, identifier: 'b', estimated: true }]);
   });
 
-  test('a stream is cut where the rest of the hold ends', async () => {
+  test('a stream is cut where the rest of the reservation ends', async () => {
     const price = { price: { input: '0.1', output: '2' } };
     const words = Array.from({ length: 90 }, (_, index) => `w${index} `);
     const whole = streamed(words).filter((piece) => piece !== USAGE_CHUNK);

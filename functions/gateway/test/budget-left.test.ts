@@ -105,7 +105,7 @@ test('the store is asked where the process does not know, once, and not again by
   const headers = { authorization: `Bearer ${KEY}` };
   expect(leftIn(await app.request('/models', { headers }))).toEqual(['9.75', MONTH]);
   expect([(await chat(CHAT)).headers.has(REMAINING), asked]).toEqual([false, 1]);
-  ledger.fail('hold');
+  ledger.fail('reserve');
   expect([(await chat(CHAT)).status, asked]).toEqual([503, 1]);
   // An absent store makes no reply of another kind fail.
   const response = await app.request('/models', { headers });

@@ -54,7 +54,7 @@ describe('the budget', () => {
 
   test('that cannot be asked refuses with 503, never with 401, and never admits', async () => {
     const { chat, get, ledger, fake } = stage();
-    ledger.fail('hold');
+    ledger.fail('reserve');
     expect(await codeOf(await chat(CHAT))).toEqual([503, 'ledger_unavailable']);
     expect(await codeOf(await get('/key'))).toEqual([503, 'ledger_unavailable']);
     expect(fake.requests).toEqual([]);

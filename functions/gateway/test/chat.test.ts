@@ -134,9 +134,9 @@ describe('what reaches the provider', () => {
   });
 });
 
-describe('the hold', () => {
+describe('the reservation', () => {
   // 1,000 nano-dollars for a token of input, 2,000 for one of output.
-  const holdOf = async (body: object | string, models = [entry('gpt')]) => {
+  const reservationOf = async (body: object | string, models = [entry('gpt')]) => {
     const { chat, ledger } = stage({ snapshot: snapshotOf(models) });
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     await chat(text);
@@ -159,7 +159,7 @@ describe('the hold', () => {
     ['16,384 tokens where nobody knows', {}, {}, 16_384n],
     ['a quarter of a small context window', {}, { maxInputTokens: 8192 }, 2048n],
   ])('covers the prompt at a token a byte, and %s', async (_, body, more, output) => {
-    const held = await holdOf({ ...chat, ...body }, [entry('gpt', more)]);
+    const held = await reservationOf({ ...chat, ...body }, [entry('gpt', more)]);
     expect(held.amount).toBe(held.prompt + output * 2_000n);
     expect(held.minAmount).toBe(held.prompt + BigInt('n' in body ? body.n : 1) * 2_000n);
   });
@@ -170,19 +170,19 @@ describe('the hold', () => {
       { type: 'text', text: 'What is this?' },
       { type: 'image_url', image_url: { url } },
     ];
-    const held = await holdOf({ ...chat, messages: [{ role: 'user', content: parts }], max_tokens: 1 });
+    const held = await reservationOf({ ...chat, messages: [{ role: 'user', content: parts }], max_tokens: 1 });
     expect(held.amount).toBe(held.prompt - BigInt(url.length) * 1_000n + 100_000n * 1_000n + 2_000n);
   });
 
   test('counts the text of a part that only says it is a picture', async () => {
     const parts = [{ type: 'image_url', image_url: { url: 'x' }, text: 'long '.repeat(1000) }];
-    const held = await holdOf({ ...chat, messages: [{ role: 'user', content: parts }], max_tokens: 1 });
+    const held = await reservationOf({ ...chat, messages: [{ role: 'user', content: parts }], max_tokens: 1 });
     expect(held.amount).toBeGreaterThan(held.prompt + 100_000n * 1_000n - 2_000n);
   });
 
   test('never counts more input than the model can read', async () => {
     const long = { ...chat, messages: [{ role: 'user', content: 'x'.repeat(10_000) }], max_tokens: 1 };
-    expect((await holdOf(long, [entry('gpt', { maxInputTokens: 500 })])).amount).toBe(502_000n);
+    expect((await reservationOf(long, [entry('gpt', { maxInputTokens: 500 })])).amount).toBe(502_000n);
   });
 
   test('is that of the dearest target', async () => {
@@ -190,18 +190,18 @@ describe('the hold', () => {
       entry('gpt', { identifier: 'cheap', price: { input: '0', output: '0' } }),
       entry('gpt', { identifier: 'dear', price: { input: '1', output: '9', cacheWrite: '2' } }),
     ];
-    const held = await holdOf({ ...chat, max_tokens: 10 }, models);
+    const held = await reservationOf({ ...chat, max_tokens: 10 }, models);
     expect(held).toMatchObject({ amount: held.prompt * 2n + 90_000n, identifier: 'dear' });
   });
 
   test('is never more than a ledger can count, whatever the client asks for', async () => {
-    const { amount, minAmount } = await holdOf({ ...chat, max_tokens: Number.MAX_SAFE_INTEGER, n: 1024 });
+    const { amount, minAmount } = await reservationOf({ ...chat, max_tokens: Number.MAX_SAFE_INTEGER, n: 1024 });
     expect(amount).toBe(9_000_000_000_000_000_000n);
     expect(minAmount).toBeLessThan(amount);
   });
 
   test('of a free model is nothing', async () => {
-    const held = await holdOf(chat, [entry('gpt', { price: { input: '0', output: '0' } })]);
+    const held = await reservationOf(chat, [entry('gpt', { price: { input: '0', output: '0' } })]);
     expect(held).toMatchObject({ amount: 0n, minAmount: 0n });
   });
 });

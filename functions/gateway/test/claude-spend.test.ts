@@ -90,7 +90,7 @@ test("the question for usage is answered with the key's limit and spend, in cent
 test('a ledger that is away is told as that', async () => {
   const { get, ledger } = open('1');
   ledger.knownSpend = (scopes) => scopes.map(() => undefined);
-  ledger.fail('hold');
+  ledger.fail('reserve');
   expect((await get('/api/oauth/usage')).status).toBe(503);
 });
 

@@ -74,7 +74,7 @@ describe('a conversation', () => {
     expect(await (await chat(ASK, { path: '/responses' })).text()).toBe(response('', MADE));
   });
 
-  test('whose entry is gone is refused, and the hold given back', async () => {
+  test('whose entry is gone is refused, and the reservation given back', async () => {
     const { ask, asked } = world(() => ({ body: response('hello') }));
     const refused = await ask({ previous_response_id: markedId('resp_1', 'an entry of before') });
     expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'invalid_request' } }]);

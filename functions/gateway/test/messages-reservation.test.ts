@@ -4,8 +4,8 @@ import { KEY } from '../../../test/gateway/instance.ts';
 import { sentText } from '../../../test/gateway/upstream.ts';
 import { ASK, errorOf, open } from './messages.fixture.ts';
 
-describe('the hold of a message', () => {
-  const holdOf = async (more: object) => {
+describe('the reservation of a message', () => {
+  const reservationOf = async (more: object) => {
     const { ask, ledger } = open({ limit: '1000000' });
     const body = JSON.stringify({ ...ASK, ...more });
     await ask(body);
@@ -103,12 +103,14 @@ describe('the hold of a message', () => {
       (data: string) => [{ role: 'user', content: [{ type: 'hologram', data }] }],
     ],
   ])('%s', async (_, more, messages) => {
-    expect(await holdOf({ messages: messages('a'.repeat(3000)) })).toBe(more);
+    expect(await reservationOf({ messages: messages('a'.repeat(3000)) })).toBe(more);
   });
 
   test('has room for what tools add to the prompt', async () => {
-    expect(await holdOf({ tools: [{ name: 'a', input_schema: {} }] })).toBe(1000);
-    expect(await holdOf({ tools: [{ name: 'a' }, { name: 'b' }, { type: 'bash_20250124', name: 'bash' }] })).toBe(2000);
+    expect(await reservationOf({ tools: [{ name: 'a', input_schema: {} }] })).toBe(1000);
+    expect(
+      await reservationOf({ tools: [{ name: 'a' }, { name: 'b' }, { type: 'bash_20250124', name: 'bash' }] }),
+    ).toBe(2000);
   });
 });
 
@@ -129,7 +131,7 @@ describe('a limit', () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test('that is absent is that of the hold', async () => {
+  test('that is absent is that of the reservation', async () => {
     const { ask, fake } = open();
     const { max_tokens: _, ...body } = ASK;
     await ask(body);

@@ -138,7 +138,7 @@ describe.each(WAYS)('a stream, over %s,', (_, room) => {
     expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
   });
 
-  test('is cut at its hold, with its block closed and a proper end', async () => {
+  test('is cut at its reservation, with its block closed and a proper end', async () => {
     const body = [chunk({ role: 'assistant', content: '' }), ...Array(200).fill(chunk({ content: 'word' }))];
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: stuckAfter(...body) }), room });
     const text = await textOf(await ask({ ...streaming, max_tokens: 5 }));

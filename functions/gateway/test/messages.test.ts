@@ -208,7 +208,7 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
     expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
   });
 
-  test('is cut at its hold, with its blocks closed and a proper end', async () => {
+  test('is cut at its reservation, with its blocks closed and a proper end', async () => {
     const body = [START, BLOCK, ...words(...Array(200).fill('word'))];
     const { ask, ledger, fake } = open({ script: () => ({ headers: SSE, body: stuckAfter(...body) }), room });
     const text = await textOf(await ask({ ...streaming, max_tokens: 5 }));

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createScene, type Scene } from '#core/ledger/test/scenario.promises.ts';
+import { createScenario, type Scenario } from '#core/ledger/test/scenario.promises.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
@@ -8,12 +8,12 @@ import { NOW } from '../../../test/gateway/time.ts';
 import { completion, MESSAGES } from '../../../test/gateway/upstream.ts';
 
 const PRICE = { input: '1000', output: '1000' };
-let scene: Scene;
+let scenario: Scenario;
 let ledger: Ledger;
 
 beforeEach(async () => {
-  scene = createScene();
-  const process = scene.process();
+  scenario = createScenario();
+  const process = scenario.process();
   await process.start();
   ledger = process;
 });
@@ -38,7 +38,7 @@ function stageWith(models: ReadonlyArray<string>, ...furtherBudgets: ReadonlyArr
     keys,
     snapshot,
     script,
-    deps: { ledger, ids: scene.ids, clock: scene.time.clock, timer: scene.time.timer },
+    deps: { ledger, ids: scenario.ids, clock: scenario.time.clock, timer: scenario.time.timer },
   });
 }
 const ask = (model: string) => ({ model, messages: MESSAGES, max_completion_tokens: 50 });

@@ -161,7 +161,7 @@ test.each([
   ['a reply', { stream: false }, { body: completion(WORDS, null) }],
   ['a stream', { stream: true }, { headers: SSE, body: [chunk({ content: WORDS }), 'data: [DONE]\n\n'] }],
 ])('%s without usage that is longer than its limit is charged and shown as long as that', async (_, how, reply) => {
-  // A hold pays for each byte of the prompt, more than the prompt costs.
+  // A reservation pays for each byte of the prompt, more than the prompt costs.
   const price = { input: '1', output: '1' };
   const world = stage({ snapshot: snapshotOf([entry('gpt', { price })]), script: () => reply });
   await (await world.chat({ ...CHAT, ...how, max_tokens: 7 })).text();

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createScene, type Scene } from '#core/ledger/test/scenario.promises.ts';
+import { createScenario, type Scenario } from '#core/ledger/test/scenario.promises.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { RateLimits } from '#core/ports/policy.ts';
@@ -8,19 +8,19 @@ import { stage, type World } from '../../../test/gateway/stage.ts';
 import { completion, DONE, MESSAGES, SSE, sentText, streamed } from '../../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
-let scene: Scene;
+let scenario: Scenario;
 let ledger: Ledger;
 
 beforeEach(async () => {
-  scene = createScene();
-  const process = scene.process();
+  scenario = createScenario();
+  const process = scenario.process();
   await process.start();
   ledger = process;
 });
 
 /** A gateway over a real ledger, on the ledger's clock. */
 function stageWith(limits: RateLimits, more: World = {}) {
-  const deps = { ledger, ids: scene.ids, clock: scene.time.clock, timer: scene.time.timer };
+  const deps = { ledger, ids: scenario.ids, clock: scenario.time.clock, timer: scenario.time.timer };
   return stage({ keys: { [KEY]: keyRecord({ limits }) }, ...more, deps });
 }
 const free = (differences: Partial<SnapshotEntry> = {}) =>
@@ -29,7 +29,7 @@ const ratesIn = (response: Response) =>
   Object.fromEntries([...response.headers].filter(([name]) => name.startsWith('x-ratelimit')));
 
 test('every answer says what is left, in the words of OpenAI', async () => {
-  await scene.time.advance(500);
+  await scenario.time.advance(500);
   const { chat } = stageWith({ rpmLimit: 3, tpmLimit: 10_000 });
   const response = await chat({ ...CHAT, max_completion_tokens: 1000 });
   expect(response.status).toBe(200);
@@ -43,7 +43,7 @@ test('every answer says what is left, in the words of OpenAI', async () => {
     // The last of them leave the window with the end of the next minute.
     'x-ratelimit-reset-tokens': '2m0s',
   });
-  await scene.time.advance(2000);
+  await scenario.time.advance(2000);
   const next = await chat({ ...CHAT, max_completion_tokens: 1000 });
   // The first used 15 tokens, whatever it was expected to.
   expect(ratesIn(next)).toMatchObject({
@@ -55,7 +55,7 @@ test('every answer says what is left, in the words of OpenAI', async () => {
 test('a request too many is refused with the scope, the limit and a true retry-after, and reaches nobody', async () => {
   const { chat, fake, lines } = stageWith({ rpmLimit: 1 });
   await chat(CHAT);
-  await scene.time.advance(20_000);
+  await scenario.time.advance(20_000);
   const refused = await chat(CHAT);
   // The minute of the request counts in full until the next one has begun.
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '41']);
@@ -72,9 +72,9 @@ test('a request too many is refused with the scope, the limit and a true retry-a
   });
   expect(fake.requests).toHaveLength(1);
   expect(lines.at(-1)?.fields).toMatchObject({ code: 'rate_limit_exceeded', scope: 'key/billing', rate: 'requests' });
-  await scene.time.advance(40_000);
+  await scenario.time.advance(40_000);
   expect((await chat(CHAT)).status).toBe(429);
-  await scene.time.advance(1);
+  await scenario.time.advance(1);
   expect((await chat(CHAT)).status).toBe(200);
 });
 
@@ -113,7 +113,7 @@ test('so many streams run at once, each until its last byte', async () => {
   const { chat } = stageWith({ maxParallelRequests: 1 }, { script });
   const first = await chat({ ...CHAT, stream: true });
   const asked = chat({ ...CHAT, stream: true });
-  await scene.time.advance(150);
+  await scenario.time.advance(150);
   const refused = await asked;
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
   expect(await refused.json()).toMatchObject({
@@ -167,7 +167,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
   test('is passed over when it is full, in favour of another of the same name; 429 when none is left', async () => {
     const world = stageWith({}, { snapshot: two({ rpm: 1 }, { rpm: 2 }) });
     for (let turn = 0; turn < 3; turn += 1) expect((await world.chat(CHAT)).status).toBe(200);
-    await scene.time.advance(10_000);
+    await scenario.time.advance(10_000);
     const refused = await world.chat(CHAT);
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '51']);
     expect(await refused.json()).toMatchObject({
@@ -181,7 +181,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
       identifier: 'two',
       skipped: ['one: full: its requests or tokens per minute are used up'],
     });
-    await scene.time.advance(50_001);
+    await scenario.time.advance(50_001);
     await world.chat(CHAT);
     expect(asked(world).at(-1)).toBe('one');
   });
@@ -204,12 +204,12 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     const world = stageWith({}, routing);
     expect((await world.chat(CHAT)).status).toBe(200);
     const failed = world.chat(CHAT);
-    await scene.time.advance(2000);
+    await scenario.time.advance(2000);
     expect((await failed).status).toBe(502);
     expect(asked(world)).toEqual(['one', 'two', 'one', 'one', 'one']);
   });
 
-  test('is asked for its room too when it stands in for one that has begun to cool down since the hold', async () => {
+  test('is asked for its room too when it stands in for one that has begun to cool down since the reservation', async () => {
     const script: World['script'] = (request) =>
       sentText(request).includes('"one"')
         ? { status: 429, headers: { 'retry-after': '20' }, body: '{}' }
@@ -218,18 +218,18 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     const gate = new Promise<void>((resolve) => {
       open = resolve;
     });
-    let holds = 0;
+    let reservations = 0;
     const late: Ledger = {
       ...ledger,
       reserve: async (request) => {
-        holds += 1;
-        const isLate = holds > 1;
+        reservations += 1;
+        const isLate = reservations > 1;
         const held = await ledger.reserve(request);
         if (isLate) await gate;
         return held;
       },
     };
-    const deps = { ledger: late, ids: scene.ids, clock: scene.time.clock, timer: scene.time.timer };
+    const deps = { ledger: late, ids: scenario.ids, clock: scenario.time.clock, timer: scenario.time.timer };
     const world = stage({ snapshot: two({ rpm: 5 }, { rpm: 2 }), script, deps });
     const both = [world.chat(CHAT), world.chat(CHAT), world.chat(CHAT)];
     expect((await both[0])?.status).toBe(200);
@@ -242,7 +242,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     const script: World['script'] = (_, call) => (call === 1 ? { status: 500, body: '{}' } : { body: completion('x') });
     const world = stageWith({}, { snapshot: snapshotOf([entry('gpt', { rpm: 2 })]), script });
     const first = world.chat(CHAT);
-    await scene.time.advance(1000);
+    await scenario.time.advance(1000);
     expect((await first).status).toBe(200);
     expect((await world.chat(CHAT)).status).toBe(429);
     expect(asked(world)).toHaveLength(2);
@@ -253,7 +253,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     const statuses = [];
     for (let turn = 0; turn < 3; turn += 1) statuses.push((await world.chat(CHAT)).status);
     expect(statuses).toEqual([200, 429, 429]);
-    await scene.time.advance(61_000);
+    await scenario.time.advance(61_000);
     await world.chat(CHAT);
     expect(asked(world)).toEqual(['one', 'one']);
   });
@@ -265,7 +265,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     const world = stageWith({}, { snapshot: snapshotOf(entries, { strategy: 'LeastBusy' }), script: () => never });
     for (let request = 0; request < 6; request += 1) void world.chat(CHAT);
     const look = async () => {
-      await scene.time.advance(5);
+      await scenario.time.advance(5);
       return world.fake.requests.length;
     };
     await expect.poll(look).toBe(6);

@@ -76,7 +76,7 @@ describe('a response', () => {
     expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
   });
 
-  test('without a limit gets that of the hold; a limit that the budget cannot pay is lowered', async () => {
+  test('without a limit gets that of the reservation; a limit that the budget cannot pay is lowered', async () => {
     const unlimited = open();
     await unlimited.ask(ASK);
     expect(unlimited.fake.sent()).toEqual({ ...ASK, model: 'real-gpt', max_output_tokens: 100, store: false });
@@ -89,9 +89,9 @@ describe('a response', () => {
   });
 });
 
-describe('the hold of a response', () => {
+describe('the reservation of a response', () => {
   const [MSG_1, RESP_1] = [markedId('msg_1'), markedId('resp_1')];
-  const holdOf = async (more: object, model: object = {}) => {
+  const reservationOf = async (more: object, model: object = {}) => {
     const { ask, ledger } = open({ limit: '1000000', entry: model, storeResponses: true });
     const body = JSON.stringify({ ...ASK, max_output_tokens: 0 + 1, ...more });
     await ask(body);
@@ -128,7 +128,7 @@ describe('the hold of a response', () => {
     ['an item that is new to us is its bytes and a file', 1_050_000, [{ type: 'hologram', data }]],
     ['an item that the provider keeps is the largest window', 1_050_000, [{ type: 'item_reference', id: MSG_1 }]],
   ])('%s', async (_, more, input) => {
-    expect(await holdOf({ input })).toBe(more);
+    expect(await reservationOf({ input })).toBe(more);
   });
 
   test.each([
@@ -140,11 +140,11 @@ describe('the hold of a response', () => {
     [{ type: 'reasoning', id: MSG_1, summary: [], action: 'a' }],
     [{ type: 'function_call', id: MSG_1 }],
   ])('of an item with a name and no content is that of the one which the provider keeps: %j', async (item) => {
-    expect(await holdOf({ input: [item, { role: 'user', content: 'q' }] })).toBe(1_050_000);
+    expect(await reservationOf({ input: [item, { role: 'user', content: 'q' }] })).toBe(1_050_000);
   });
 
   test('of one that goes on with a stored response is the context window of the model', async () => {
-    expect(await holdOf({ previous_response_id: RESP_1 })).toBe(1_050_000);
+    expect(await reservationOf({ previous_response_id: RESP_1 })).toBe(1_050_000);
     const { ask, ledger } = open({ entry: { maxInputTokens: 5000 }, storeResponses: true });
     await ask({ ...ASK, max_output_tokens: 1, previous_response_id: RESP_1 });
     expect(ledger.asked[0]?.amount).toBe(5002n * 1000n);
@@ -265,7 +265,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
     expect(lines[0]?.fields).toMatchObject({ end: 'complete', status: 200 });
   });
 
-  test('is cut at its hold, with its message closed and a response that is incomplete', async () => {
+  test('is cut at its reservation, with its message closed and a response that is incomplete', async () => {
     const body = [CREATED, ADDED, ...deltas(...Array(200).fill('word'))];
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: stuckAfter(...body) }), room });
     const text = await textOf(await ask({ ...streaming, max_output_tokens: 16 }));

@@ -105,7 +105,7 @@ describe.each(WAYS)('through %s', (_, room) => {
     });
   });
 
-  describe('a stream at its hold', () => {
+  describe('a stream at its reservation', () => {
     const words = Array.from({ length: 40 }, (_, index) => `w${index} `);
     /** The prompt at its most, and ten tokens. */
     const tight = (body: object) => {
@@ -113,7 +113,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       return { [KEY]: keyRecord({ limit: ((bytes + 20) / 1_000_000).toFixed(9) }) };
     };
 
-    test('is cut with finish_reason length and [DONE], never early, and never charged above the hold', async () => {
+    test('is cut with finish_reason length and [DONE], never early, and never charged above the reservation', async () => {
       const { chat, ledger, fake, lines } = stage({ keys: tight(CHAT), script: plays(streamed(words)) });
       const response = await chat(CHAT);
       expect(response.headers.get('x-gateway-clamped-to')).toBe('10');

@@ -89,9 +89,9 @@ describe.each(WAYS)('through %s', (_, room) => {
       });
       const world = stage({ script: plays(streamed(['x'])) });
       const settled = world.ledger.settle;
-      world.ledger.settle = async (hold, settlement) => {
+      world.ledger.settle = async (reservation, settlement) => {
         await durable;
-        await settled(hold, settlement);
+        await settled(reservation, settlement);
       };
       const reader = (await world.chat(CHAT)).body?.getReader();
       let text = '';
@@ -161,7 +161,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect([fake.requests[0]?.signal.aborted, clock.waiting()]).toEqual([true, 0]);
     });
 
-    test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
+    test('without usage is charged an estimate above zero, at most the reservation, and marked', async () => {
       const body = [chunk({ content: 'Hello there, this is a reply.' }), chunk({}, {}, 'stop'), DONE];
       const { chat, ledger } = stage({ script: plays(body) });
       await textOf(await chat(CHAT));

@@ -92,7 +92,7 @@ describe('the address of a target', () => {
     ['an apiBase with a password in it, which would not be sent', { apiBase: 'http://user:password@own' }],
     ['a credential that is not there', { credentials: { apiKey: { secret: 'missing', entry: 'key' } } }],
     ['a credential that is empty', { credentials: { apiKey: { secret: 'empty', entry: 'key' } } }],
-  ])('cannot be found for %s: 503, and the hold is given back', async (_, differences) => {
+  ])('cannot be found for %s: 503, and the reservation is given back', async (_, differences) => {
     const { chat, ledger, lines, fake } = stage({
       snapshot: snapshotOf([entry('gpt', differences)]),
       deps: {
@@ -259,7 +259,7 @@ describe('a plain reply', () => {
     expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes);
   });
 
-  test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
+  test('without usage is charged an estimate above zero, at most the reservation, and marked', async () => {
     const { chat, ledger } = stage({ script: () => ({ body: completion('four words of reply', null) }) });
     await chat(CHAT);
     expect(ledger.settled).toMatchObject([{ estimated: true }]);
@@ -275,7 +275,7 @@ describe('a plain reply', () => {
     expect(ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
   });
 
-  test('whose provider bills more than the hold is booked as it is, and counted', async () => {
+  test('whose provider bills more than the reservation is booked as it is, and counted', async () => {
     const { chat, ledger, counted } = stage({
       script: () => ({ body: completion('x', { prompt_tokens: 9, completion_tokens: 99_999 }) }),
     });

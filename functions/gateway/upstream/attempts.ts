@@ -1,4 +1,4 @@
-// Attempts of a request so far: which entry is called next, what those that broke cost, and whether the hold covers
+// Attempts of a request so far: which entry is called next, what those that broke cost, and whether the reservation covers
 // another (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import type { ReservationRefusal } from '#core/ports/ledger.ts';
@@ -19,7 +19,7 @@ export interface Attempts {
   last: Failure | undefined;
   /** The refusal of the passed-over entry that has room first. */
   full: ReservationRefusal | undefined;
-  /** The charge of attempts that broke, by which the hold has not grown yet. */
+  /** The charge of attempts that broke, by which the reservation has not grown yet. */
   uncovered: Nano;
   /** Ends the count of the latest attempt at its entry, unless it has ended. */
   leave(): void;
@@ -80,8 +80,8 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   }
 
   /**
-   * Whether the hold covers an attempt at this one of `left` beside those that were charged since: it grows by their
-   * charge. Where a budget does not cover that, only targets are left that the hold covers whole.
+   * Whether the reservation covers an attempt at this one of `left` beside those that were charged since: it grows by their
+   * charge. Where a budget does not cover that, only targets are left that the reservation covers whole.
    */
   async function covers(
     attempts: Attempts,

@@ -123,7 +123,7 @@ export function createCallUpstream(
     return err(client.hasLeft() ? { code: 'client_left' } : lastFailure(attempts, request.model));
   }
 
-  /** Calls the entry, with the output limit that the rest of the hold allows. */
+  /** Calls the entry, with the output limit that the rest of the reservation allows. */
   async function attemptAt(
     next: Target,
     of: Omit<Attempt, 'target'>,

@@ -84,7 +84,7 @@ export interface Recipient {
   readonly limit: OutputLimit;
 }
 
-/** The output that a target may produce within the hold. */
+/** The output that a target may produce within the reservation. */
 export interface OutputLimit {
   /** Tokens of one answer, at most: for dialects that require a limit. */
   readonly max: number;

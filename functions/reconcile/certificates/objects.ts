@@ -153,12 +153,12 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Secret
   const [ca = ''] = issuer.split(text('ca.crt'));
   const pair = { ca, cert: text('tls.crt'), key: text('tls.key') };
   const signer = { cert: ca, key: text('ca.key') };
-  const [holds, signs] = [issuer.inspect(pair, namesOf(certificates)), issuer.inspect({ ca, ...signer }, [])];
+  const [reservations, signs] = [issuer.inspect(pair, namesOf(certificates)), issuer.inspect({ ca, ...signer }, [])];
   const other = hasAnnotation(secret, CERT_MANAGER) ? 'cert-manager' : 'somebody else';
   return {
     by: other === 'somebody else' && labels[OWNED_LABEL] === OWNED ? 'us' : other,
     resourceVersion,
-    serving: holds && { ...pair, ...holds },
+    serving: reservations && { ...pair, ...reservations },
     authority: signs && { ...signer, ...signs },
     previous: issuer.split(text(PREVIOUS)),
   };

@@ -129,7 +129,7 @@ export function isOurs(
 export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;
 
 /** The key's Secret of the name before, beside the one that took its place. */
-export function leftoverOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
+export function replayOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
   const previous = present(view.previous);
   if (previous === undefined || previous.uid === secret.uid) return undefined;
   return isLabelled(previous) && isOurs(previous, view.object, []) ? previous : undefined;

@@ -9,7 +9,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type SecretShape } from '../action.ts';
 import { endedOf, isOverlapping, othersOf, publishedOf, whyRotate } from '../key/rotation.ts';
-import { driftOf, isLabelled, isOurs, leftoverOf, shapeOf } from '../key/secret-shape.ts';
+import { driftOf, isLabelled, isOurs, replayOf, shapeOf } from '../key/secret-shape.ts';
 import {
   hashesOf,
   type InstanceView,
@@ -166,7 +166,7 @@ function planWorking({ key, view, claim, time, shape, put }: Case, secret: Prese
   const others = othersOf(claim, hash, key.status?.keyID, time);
   const overlap = overlapOf(key.spec.rotation);
   const whyOver = `a new value has taken its place: the previous one works on for ${overlap / 1000} seconds`;
-  const before = leftoverOf(view, secret);
+  const before = replayOf(view, secret);
   const left: Action[] = [
     ...retire(key, claim, others.replaced, whyOver, overlap),
     ...retire(key, claim, others.lost, 'nobody was ever given it'),

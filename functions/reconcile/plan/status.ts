@@ -15,7 +15,7 @@ import { type Action, about, event, type Guarded, type StatusPatch } from '../ac
 import { differingMembers } from '../json.ts';
 import { type Spend, spendOf, type WindowSpend, windowSpends } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
-import { displayOf, isOurs, leftoverOf } from '../key/secret-shape.ts';
+import { displayOf, isOurs, replayOf } from '../key/secret-shape.ts';
 import {
   hashesOf,
   type InstanceView,
@@ -191,7 +191,7 @@ function toSecretStatus(
   const show = (value: string) => (modeOf(view, context) === 'Full' ? value : displayOf(value));
   if (secret?.hash !== undefined && live?.includes(secret.hash) && isOurs(secret, view.object, live)) {
     // The Secret of the name before must be gone first: once forgotten, it would be left behind.
-    const left = leftoverOf(view, secret);
+    const left = replayOf(view, secret);
     const value = show(secret.data.get('key') ?? '');
     return { keySecretRef: left?.name ?? secret.name, keyID: secret.hash, keyValue: value };
   }

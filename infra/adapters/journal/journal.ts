@@ -171,7 +171,7 @@ export function createJournal({
       const target = last.number + 1;
       const bytes = await copyLines(folder, lines.upTo(last.number), target);
       isCopied = true;
-      const old = [...segments.keys()].filter((number) => number <= last.number);
+      const old = [...segments.keys()].filter((number: number) => number <= last.number);
       if (bytes > 0) resize(target, bytes);
       await removeSegments(folder, old);
       for (const number of old) {
@@ -244,7 +244,7 @@ export function createJournal({
 const UNDELETED =
   'the discarded journal cannot be deleted: while it is there, a kill of the process charges its requests less than they cost; look at the disk';
 const DAMAGED =
-  'the journal has damaged lines, which were skipped: a hold without its settlement is charged at its size, a request without any line is not charged';
+  'the journal has damaged lines, which were skipped: a reservation without its settlement is charged at its size, a request without any line is not charged';
 
 /**
  * A process that was paused finds its timers first: answers that have arrived are read before the time counts as over.

@@ -72,7 +72,7 @@ function place(path: string, me: Owner): boolean {
   }
 }
 
-/** Replaces a dead owner's lock in one step. Of many concurrent starts only the one that holds `next` may do so. */
+/** Replaces a dead owner's lock in one step. Of many concurrent starts only the one that reservations `next` may do so. */
 function takeOver(path: string, me: Owner): boolean {
   const next = `${path}.next`;
   const other = readOwner(next);

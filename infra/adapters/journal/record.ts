@@ -93,10 +93,10 @@ type PlainRecord = Plain<JournalRecord>;
 /** A record as JSON, its charges last. Every request writes two. */
 function toText(record: JournalRecord): LineText {
   switch (record.type) {
-    case 'hold': {
+    case 'reserve': {
       const { type, id, amount, scopeWindows, model, identifier } = record;
       const json = JSON.stringify({ type, id, model, identifier, amount: `${amount}` });
-      return { json, over: 1, rest: restOf(scopeWindows).ofHold };
+      return { json, over: 1, rest: restOf(scopeWindows).ofReservation };
     }
     case 'progress':
       return { json: JSON.stringify({ ...record, cost: `${record.cost}` }), ...NOTHING };
@@ -115,7 +115,7 @@ function toText(record: JournalRecord): LineText {
 const NOTHING = { over: 0, rest: new Uint8Array(0) };
 
 interface Rest {
-  readonly ofHold: Uint8Array;
+  readonly ofReservation: Uint8Array;
   readonly ofEntry: Uint8Array;
 }
 
@@ -126,7 +126,7 @@ function restOf(charges: LedgerRow['scopeWindows']): Rest {
   const known = rests.get(charges);
   if (known !== undefined) return known;
   const text = `,"scopeWindows":${JSON.stringify(charges)}`;
-  const rest = { ofHold: Buffer.from(`${text}}`), ofEntry: Buffer.from(`${text}}}`) };
+  const rest = { ofReservation: Buffer.from(`${text}}`), ofEntry: Buffer.from(`${text}}}`) };
   rests.set(charges, rest);
   return rest;
 }
@@ -134,7 +134,7 @@ function restOf(charges: LedgerRow['scopeWindows']): Rest {
 /** The record of parsed JSON. The checksum proves that this code wrote it, so only money is converted. */
 function fromPlain(record: PlainRecord): JournalRecord | undefined {
   switch (record.type) {
-    case 'hold':
+    case 'reserve':
       return { ...record, amount: BigInt(record.amount) };
     case 'progress':
       return { ...record, cost: BigInt(record.cost) };

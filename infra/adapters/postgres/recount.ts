@@ -27,7 +27,7 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
  * window: entries of that time which are booked later, out of the window they were held in, are added to it as well.
  * Whole hours come from `hour_sum`, the two edges from charges by the second: constant time at any number of entries.
  * Where the charges of the first edge were dropped with their month, its whole hour counts: rather too much than too
- * little. The time in an id is that of the process which took the hold: an entry as close to an edge as two clocks
+ * little. The time in an id is that of the process which took the reservation: an entry as close to an edge as two clocks
  * differ may fall on either side. Only the last window is remembered: a gateway that acts on the old policy (5 s at
  * most) after that window has ended counts in the old one only.
  */

@@ -195,7 +195,7 @@ function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryS
     const answer = {};
     const max = readJson === undefined ? MAX_ANSWER : MAX_LARGE_ANSWER;
     begin();
-    meter.begin(max, share && (({ now }) => share.hold(answer, now)));
+    meter.begin(max, share && (({ now }) => share.reservation(answer, now)));
     try {
       const call = client.query<R>({ text, types: readingJson(read), ...(values && { values: [...values] }) });
       const { rows } = await onConnection(call);
@@ -205,7 +205,7 @@ function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryS
       return rows;
     } finally {
       meter.end();
-      if (share?.signal.aborted === false) share.hold(answer, 0);
+      if (share?.signal.aborted === false) share.reservation(answer, 0);
     }
   };
 }

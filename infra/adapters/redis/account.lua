@@ -370,7 +370,7 @@ local function obstacle(lines)
   local absent, isOver = {}, false
   for i, line in ipairs(lines) do
     if not line.counter.spent and (line.isAsked or line.spend ~= ZERO) then absent[#absent + 1] = i - 1 end
-    -- Growth is in the window of its hold. A scope without a limit has one window, its whole life, which may begin a
+    -- Growth is in the window of its reservation. A scope without a limit has one window, its whole life, which may begin a
     -- moment ahead of this clock.
     if line.admits and line.limit and not isOver then
       local first, last = windowOf(line.counter)
@@ -381,7 +381,7 @@ local function obstacle(lines)
   return isOver and { outcome = 'window' } or nil
 end
 local function setAside(line, change) line.figure.escrow, line.counter.held = line.figure.escrow + change, line.counter.held + change end
--- Spend leaves escrow, as far as there is any; idle escrow goes back; live holds are held again.
+-- Spend leaves escrow, as far as there is any; idle escrow goes back; live reservations are held again.
 local function settle(line, account)
   local of, counter, figure = line.of, line.counter, line.figure
   setAside(line, size(of[6]) - min(figure.escrow, max(ZERO, line.spend) + size(of[5])))

@@ -16,7 +16,7 @@ export interface RemoveDependencies {
  * Milliseconds without progress after which no operator counts as running: a resync comes each minute, and gives up an
  * absent database after 20 s.
  */
-const PATIENCE = 90_000;
+const DEADLINE = 90_000;
 const LOOK_EVERY = 1_000;
 
 type Found = readonly [Kind, KubeObject];
@@ -64,7 +64,7 @@ async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): 
       if (left.length > 0) print(`waiting until the operator has cleaned up behind ${left.length} objects`);
     }
     if (left.length === 0) return true;
-    if (now() - since >= PATIENCE) return false;
+    if (now() - since >= DEADLINE) return false;
     before = left.length;
     const living = left.filter(([, { metadata }]) => metadata.deletionTimestamp === undefined);
     await Promise.all(living.map(([kind, { metadata }]) => remove(cluster, kind, metadata)));

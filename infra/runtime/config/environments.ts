@@ -47,17 +47,18 @@ const api = {
 const rules = { SECRET_METADATA_PREFIXES: optional(domains) };
 
 const needsCluster: Agreement = {
-  holds: ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }) => KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined,
+  reservations: ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }) =>
+    KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined,
   at: 'KUBECONFIG',
   problem: 'name a kubeconfig file, or run in a Pod of a cluster',
 };
 const needsToken: Agreement = {
-  holds: ({ RECONCILE_URL: url, RECONCILE_TOKEN: token }) => url === undefined || token !== undefined,
+  reservations: ({ RECONCILE_URL: url, RECONCILE_TOKEN: token }) => url === undefined || token !== undefined,
   at: 'RECONCILE_TOKEN',
   problem: 'RECONCILE_URL needs it: name the token that reconcile asks for',
 };
 const needsWholeTls: Agreement = {
-  holds: ({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }) => (cert === undefined) === (key === undefined),
+  reservations: ({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }) => (cert === undefined) === (key === undefined),
   at: 'TLS_KEY_FILE',
   problem: 'goes together with TLS_CERT_FILE: set both, or none',
 };
@@ -119,7 +120,7 @@ export const UninstallEnvironment = {
 };
 
 const needsWholeCall: Agreement = {
-  holds: ({ GATEWAY_URL: url, GATEWAY_MODEL: model, KEY_SECRET: secret }) =>
+  reservations: ({ GATEWAY_URL: url, GATEWAY_MODEL: model, KEY_SECRET: secret }) =>
     (url === undefined) === (model === undefined) && (url === undefined) === (secret === undefined),
   at: 'GATEWAY_URL',
   problem: 'goes together with GATEWAY_MODEL and KEY_SECRET: set all of them, or none',

@@ -55,7 +55,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
     ...parts,
     instanceUid,
     counterStore: accounts,
-    journal: journal,
+    journal,
     tick: afterReading,
     epochs: database.epochs(instanceUid),
     metrics,

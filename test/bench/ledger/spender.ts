@@ -1,4 +1,4 @@
-// A process that holds and settles as fast as it can over one store, or makes bare round trips to the store as often.
+// A process that reservations and settles as fast as it can over one store, or makes bare round trips to the store as often.
 import { randomUUID } from 'node:crypto';
 import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import { createRedisAccounts, type Evaluate } from '#adapters/redis/counter-store.ts';
@@ -47,9 +47,9 @@ async function serve(connection: StoreConnection): Promise<void> {
     let pairs = 0;
     const client = async (request: (typeof requests)[number]) => {
       while (performance.now() < end) {
-        const hold = await ledger.reserve(request);
-        if (!hold.ok) throw new Error(`refused: ${JSON.stringify(hold.failure)}`);
-        await ledger.settle(hold.value, SETTLEMENT);
+        const reservation = await ledger.reserve(request);
+        if (!reservation.ok) throw new Error(`refused: ${JSON.stringify(reservation.failure)}`);
+        await ledger.settle(reservation.value, SETTLEMENT);
         pairs += 1;
       }
     };

@@ -1,4 +1,4 @@
-// Cost of hold and settle on each store, beside as many bare round trips.
+// Cost of reservation and settle on each store, beside as many bare round trips.
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { startRedis, whyNoRedis } from '../../support/redis.ts';
 import { TOKEN } from '../../support/upstash.ts';

@@ -66,14 +66,14 @@ export async function benchWiped(): Promise<string> {
       const taken: number[] = [];
       const again = await Promise.all(
         requests.map(async (request) => {
-          const hold = await insist(ledger, request);
+          const reservation = await insist(ledger, request);
           taken.push(performance.now() - began);
-          return hold;
+          return reservation;
         }),
       );
       if ((await epochs.state()).epoch === epoch) throw new Error('the store was not rebuilt');
       rows.push([`${round + 1}`, Math.min(...taken).toFixed(0), Math.max(...taken).toFixed(0)]);
-      await Promise.all([...open, ...again].map((hold) => ledger.settle(hold, SETTLEMENT)));
+      await Promise.all([...open, ...again].map((reservation) => ledger.settle(reservation, SETTLEMENT)));
       await ledger.flush();
     }
     await ledger.close();
@@ -83,7 +83,7 @@ export async function benchWiped(): Promise<string> {
     );
     const due = BigInt(SCOPES) * SPENT + BigInt(2 * KEYS * ROUNDS * 3) * COST;
     if (BigInt(amount) !== due) throw new Error(`PostgreSQL has ${amount} nano-dollars, not ${due}`);
-    const head = ['FLUSHALL', 'first hold after, ms', `all ${KEYS} keys have one after, ms`];
+    const head = ['FLUSHALL', 'first reservation after, ms', `all ${KEYS} keys have one after, ms`];
     return `A wiped Redis: ${SCOPES} scopes loaded and with a sum in PostgreSQL; ${KEYS} keys, their ${USERS} users and ${TEAMS} teams, each key with a request under way, want another at once. At the end the sums are right to the nano-dollar.\n\n${table(head, rows)}`;
   } finally {
     direct.disconnect();
@@ -95,9 +95,9 @@ export async function benchWiped(): Promise<string> {
 
 async function insist(ledger: StartableLedger, request: ReservationParams): Promise<Reservation> {
   for (;;) {
-    const hold = await ledger.reserve(request);
-    if (hold.ok) return hold.value;
-    if (hold.failure.reason !== 'unavailable') throw new Error(`refused: ${hold.failure.reason}`);
+    const reservation = await ledger.reserve(request);
+    if (reservation.ok) return reservation.value;
+    if (reservation.failure.reason !== 'unavailable') throw new Error(`refused: ${reservation.failure.reason}`);
     await pause(10);
   }
 }

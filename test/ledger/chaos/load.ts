@@ -69,7 +69,7 @@ export function ask(url: string, key: Key, isStream: boolean, content = 'Say wor
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${key.value}`, 'content-type': 'application/json' };
     const request = send(`${url}/chat/completions`, { method: 'POST', headers, agent: false, timeout: 30_000 });
-    // The gateway may have been killed between the hold and the first byte, unless the connection was refused.
+    // The gateway may have been killed between the reservation and the first byte, unless the connection was refused.
     const fail = (error: NodeJS.ErrnoException): void => {
       const isSuspect = error.code !== 'ECONNREFUSED';
       resolve({ ...nothing, status: undefined, isSuspect, took: performance.now() - began });

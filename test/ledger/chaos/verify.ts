@@ -138,13 +138,13 @@ async function compareCounters(harness: Harness) {
  */
 const untilRest = (harness: Harness): Promise<string[]> =>
   eventually(
-    () => leftovers(harness),
+    () => replays(harness),
     (left) => left.length === 0,
     40_000,
-  ).catch(() => leftovers(harness));
+  ).catch(() => replays(harness));
 
 /** Without requests, only the accounts of running gateways are left, with nothing in them. */
-async function leftovers({ accounts, gateways }: Harness): Promise<string[]> {
+async function replays({ accounts, gateways }: Harness): Promise<string[]> {
   const { counters } = await accounts.loaded('0', 100);
   const held = (await accounts.read(counters)).filter((counter) => counter?.reserved !== 0n);
   const known = await accounts.accounts(false, 100);

@@ -1,4 +1,4 @@
-// Steps of clients: each sends one request, and ends its hold once.
+// Steps of clients: each sends one request, and ends its reservation once.
 import type { Option } from './choice.ts';
 import { type Course, costOf, knownOf, type Request } from './course.ts';
 import { verifyAdmission } from './exposure.ts';
@@ -47,34 +47,35 @@ function ask(course: Course, request: Request, gateway: Gateway | undefined): vo
   const of = request.scopes.flatMap((scope) => scopes[scope] ?? []);
   request.limits = new Map(of.map(({ scopeId, budget }) => [scopeId, BigInt(budget?.limit ?? 0)]));
   for (const [scopeId, limit] of request.limits) gateway.limits.set(scopeId, limit);
-  const before = new Set(course.requests.filter(({ hold }) => hold !== undefined));
+  const before = new Set(course.requests.filter(({ reservation }) => reservation !== undefined));
   void gateway.ledger.reserve({ scopes: of, amount, minAmount, model: name, identifier: 'entry' }).then((result) => {
     if (!result.ok) request.stage = result.failure.reason === 'unavailable' ? 'unavailable' : 'refused';
-    else Object.assign(request, { stage: 'reserved', hold: result.value, size: result.value.amount });
+    else Object.assign(request, { stage: 'reserved', reservation: result.value, size: result.value.amount });
     if (!result.ok) return;
-    const since = course.requests.filter((other) => other.hold !== undefined && !before.has(other));
+    const since = course.requests.filter((other) => other.reservation !== undefined && !before.has(other));
     verifyAdmission(course, request, since);
     if (request.grow === undefined) stream(request);
   });
 }
 
-/** A first attempt has broken: another one begins when its hold has grown, or can not. */
+/** A first attempt has broken: another one begins when its reservation has grown, or can not. */
 function enlarge(course: Course, request: Request, by: bigint): void {
-  const { hold, gateway } = request;
-  if (hold === undefined || gateway === undefined) return;
+  const { reservation, gateway } = request;
+  if (reservation === undefined || gateway === undefined) return;
   request.stage = 'growing';
   if (course.isStale) course.excused.add(request);
-  const before = new Set(course.requests.filter((other) => other.hold !== undefined));
+  const before = new Set(course.requests.filter((other) => other.reservation !== undefined));
   // A window that is over keeps its limit, whatever later requests bring.
-  const over = hold.scopeWindows.filter(({ window }) => window.end <= course.shared.store.now());
+  const over = reservation.scopeWindows.filter(({ window }) => window.end <= course.shared.store.now());
   const known = { limits: new Map(gateway.limits) };
   for (const { scopeId } of over) known.limits.set(scopeId, request.limits.get(scopeId) ?? 0n);
-  void gateway.ledger.grow(hold, by).then(({ ok }) => {
+  void gateway.ledger.grow(reservation, by).then(({ ok }) => {
     const grown = ok ? by : 0n;
     Object.assign(request, { stage: 'reserved', grown, size: request.size + grown });
     const { name, size } = request;
-    if (hold.amount !== size) course.wrong.push(`${name} has grown to ${size}, and its hold is ${hold.amount}`);
-    const since = course.requests.filter((other) => other.hold !== undefined && !before.has(other));
+    if (reservation.amount !== size)
+      course.wrong.push(`${name} has grown to ${size}, and its reservation is ${reservation.amount}`);
+    const since = course.requests.filter((other) => other.reservation !== undefined && !before.has(other));
     if (ok) verifyAdmission(course, request, [known, ...since]);
     stream(request);
   });
@@ -82,26 +83,26 @@ function enlarge(course: Course, request: Request, by: bigint): void {
 
 /** What it has produced is asked for from now on. */
 function stream(request: Request): void {
-  const { hold, gateway } = request;
+  const { reservation, gateway } = request;
   const known = knownOf(request);
-  if (hold !== undefined && known !== undefined) gateway?.ledger.trackStream(hold, () => known);
+  if (reservation !== undefined && known !== undefined) gateway?.ledger.trackStream(reservation, () => known);
 }
 
 function end({ shared: { stage } }: Course, request: Request): void {
-  const { hold, gateway, name } = request;
-  if (hold === undefined || gateway === undefined) return;
+  const { reservation, gateway, name } = request;
+  if (reservation === undefined || gateway === undefined) return;
   const { ledger } = gateway;
   request.stage = 'ending';
   request.settledAt = stage.now();
   if (request.end === 'release')
-    return void ledger.release(hold).then(() => {
+    return void ledger.release(reservation).then(() => {
       request.stage = 'released';
     });
   const tokens = { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 };
   const settlement = { cost: costOf(request), tokens, model: name, identifier: 'entry', estimated: false };
-  void ledger.settle(hold, settlement).then(() => {
+  void ledger.settle(reservation, settlement).then(() => {
     request.stage = 'settled';
     request.isUncovered = stage.now() - request.settledAt >= SILENT;
   });
-  if (request.end === 'both') void ledger.release(hold);
+  if (request.end === 'both') void ledger.release(reservation);
 }

@@ -19,7 +19,7 @@ export interface Wish {
   /** The streamed cost, where progress reports it. */
   readonly known?: bigint;
   /**
-   * The charge of a first attempt that broke: the hold grows by it, and the request costs so much more, unless that is
+   * The charge of a first attempt that broke: the reservation grows by it, and the request costs so much more, unless that is
    * refused.
    */
   readonly grow?: bigint;
@@ -49,7 +49,7 @@ export type Fault =
   | 'full'
   | 'error';
 
-export interface Scene {
+export interface Scenario {
   readonly limits: ReadonlyArray<bigint>;
   readonly wishes: ReadonlyArray<Wish>;
   readonly gateways: number;
@@ -63,8 +63,8 @@ export interface Request extends Wish {
   readonly name: string;
   stage: 'new' | 'asked' | 'reserved' | 'growing' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
   gateway: Gateway | undefined;
-  hold: Reservation | undefined;
-  /** The size of its hold as its client knows it, and the growth in it; undefined: none was asked for yet. */
+  reservation: Reservation | undefined;
+  /** The size of its reservation as its client knows it, and the growth in it; undefined: none was asked for yet. */
   size: bigint;
   grown: bigint | undefined;
   /** The limits that it was asked under, by scope; another process may know of a later edit. */
@@ -76,7 +76,7 @@ export interface Request extends Wish {
 }
 
 export interface Course {
-  readonly scene: Scene;
+  readonly scenario: Scenario;
   readonly shared: Shared;
   /** The policies of now. */
   scopes: ReadonlyArray<ScopePolicy>;
@@ -105,7 +105,7 @@ export interface Course {
 /** A process and its successors on the same disk have the same root. */
 export const rootOf = ({ name }: Gateway): string => name.replaceAll("'", '');
 
-/** The size of its hold: less than asked where spend left less, more where it has grown. */
+/** The size of its reservation: less than asked where spend left less, more where it has grown. */
 export const sizeOf = ({ size }: Request): bigint => size;
 /** A client that was clamped gets no more than that. */
 export const costOf = ({ size, grown = 0n, amount, cost }: Request): bigint => {
@@ -115,12 +115,12 @@ export const costOf = ({ size, grown = 0n, amount, cost }: Request): bigint => {
 /** The streamed cost; undefined: no progress reports it. */
 export const knownOf = ({ known, grown = 0n }: Request): bigint | undefined =>
   known === undefined ? undefined : known + grown;
-/** Whether a client has the hold. */
+/** Whether a client has the reservation. */
 export const isHeld = ({ stage }: Request): boolean => stage === 'reserved' || stage === 'growing';
 
-/** Whether its hold is on the disk of its process. */
-export const isWritten = ({ gateway, hold }: Request): boolean =>
-  gateway?.folder.records.some((record) => record.type === 'hold' && record.id === hold?.id) === true;
+/** Whether its reservation is on the disk of its process. */
+export const isWritten = ({ gateway, reservation }: Request): boolean =>
+  gateway?.folder.records.some((record) => record.type === 'reserve' && record.id === reservation?.id) === true;
 
 /** Requests of this disk that may hold or owe something are excused: their processes were away. */
 export function excuse(course: Course, root: string): void {

@@ -6,12 +6,12 @@ import { type Course, costOf, isHeld, isWritten, knownOf, type Request, sizeOf }
 /**
  * A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked
  * of an old snapshot.
- * `since`: all that were admitted since it asked, for it learns of its hold late; those may still have known a higher
- * limit, and so may its own process, where it learns of its hold or growth only when that is on disk.
+ * `since`: all that were admitted since it asked, for it learns of its reservation late; those may still have known a higher
+ * limit, and so may its own process, where it learns of its reservation or growth only when that is on disk.
  */
 export function verifyAdmission(course: Course, request: Request, since: ReadonlyArray<Pick<Request, 'limits'>>): void {
   if (course.excused.has(request)) return;
-  for (const charge of request.hold?.scopeWindows ?? []) {
+  for (const charge of request.reservation?.scopeWindows ?? []) {
     const known = [request.gateway, ...since].map((one) => one?.limits.get(charge.scopeId) ?? 0n);
     const limit = known.reduce((high, one) => (one > high ? one : high)) + allowanceOf(course, charge);
     const owed = course.requests.reduce((all, each) => (isIn(each, charge) ? all + owedOf(course, each) : all), 0n);
@@ -28,8 +28,9 @@ export const allowanceOf = ({ requests, excused }: Course, of: ScopeWindow): big
     return all + (excused.has(request) ? sizeOf(request) : 0n) + (overrun > 0n ? overrun : 0n);
   }, 0n);
 
-const isIn = ({ hold }: Request, { scopeId, window }: ScopeWindow): boolean =>
-  hold?.scopeWindows.some((charge) => charge.scopeId === scopeId && charge.window.start === window.start) === true;
+const isIn = ({ reservation }: Request, { scopeId, window }: ScopeWindow): boolean =>
+  reservation?.scopeWindows.some((charge) => charge.scopeId === scopeId && charge.window.start === window.start) ===
+  true;
 
 function owedOf({ vanished, struck }: Course, request: Request): bigint {
   const { stage, gateway, end } = request;

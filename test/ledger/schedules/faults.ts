@@ -1,4 +1,4 @@
-// Faults of a schedule: each as often as the scene allows, on every possible target.
+// Faults of a schedule: each as often as the scenario allows, on every possible target.
 import type { Option } from './choice.ts';
 import { type Course, excuse, type Fault, rootOf } from './course.ts';
 import { type Gateway, startGateway } from './gateway.ts';
@@ -19,10 +19,10 @@ const SETS = [-3_600_000, -3000, 25_000, 3_600_000];
 type Strike = (fault: Fault, label: string, happen: () => void) => Option[];
 
 export function faultsIn(course: Course): Option[] {
-  const { scene, struck, gateways } = course;
+  const { scenario, struck, gateways } = course;
   const strike: Strike = (fault, label, happen) => {
     const count = struck.get(fault) ?? 0;
-    if (count >= (scene.faults[fault] ?? 0)) return [];
+    if (count >= (scenario.faults[fault] ?? 0)) return [];
     const counted = (): void => {
       struck.set(fault, count + 1);
       happen();
@@ -58,7 +58,7 @@ function ofStore(course: Course, strike: Strike): Option[] {
     store.wipe();
     forgetAgain(course);
   });
-  const most = (course.scene.faults.restore ?? 0) === 0 ? 0 : Math.min(OLDEST_SNAPSHOT, store.steps() - 1);
+  const most = (course.scenario.faults.restore ?? 0) === 0 ? 0 : Math.min(OLDEST_SNAPSHOT, store.steps() - 1);
   const restored = Array.from({ length: Math.max(0, most) }, (_, at) =>
     strike('restore', `THE STORE COMES BACK AS IT WAS ${at + 1} STEPS AGO`, () => {
       stage.cut('store');

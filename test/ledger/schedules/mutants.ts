@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
-import type { Scene, Wish } from './course.ts';
-import { WITH_STREAMS } from './scenes.ts';
+import type { Scenario, Wish } from './course.ts';
+import { WITH_STREAMS } from './scenarios.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
@@ -68,8 +68,8 @@ const DOUBLES = 'test/doubles';
 export interface Mutant {
   readonly name: string;
   readonly edits: ReadonlyArray<Edit>;
-  /** A scene that reveals it soon: the rest is random. Absent: all of it. */
-  readonly scene?: Partial<Scene>;
+  /** A scenario that reveals it soon: the rest is random. Absent: all of it. */
+  readonly scenario?: Partial<Scenario>;
   /** The seed where the search begins; absent: 1. The schedules before it do not show the mutant. */
   readonly from?: number;
 }
@@ -80,7 +80,7 @@ const LAST = Array.from({ length: 6 }, (_, by): Wish => {
 });
 const LARGE: Wish = { by: 1, scopes: [2], amount: 97n, cost: 97n, end: 'settle', after: 1500 };
 /** The second process takes nearly all that is left, while the first one may still believe in its escrow. */
-const LARGE_LATER: Partial<Scene> = {
+const LARGE_LATER: Partial<Scenario> = {
   gateways: 2,
   limits: [9n, 9n, 100n],
   wishes: [
@@ -102,7 +102,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'escrow that is used although the last answer is old',
     from: 360,
-    scene: { ...LARGE_LATER, faults: { freeze: 1, wipe: 1 } },
+    scenario: { ...LARGE_LATER, faults: { freeze: 1, wipe: 1 } },
     edits: [
       {
         file: `${CORE}/reservations.ts`,
@@ -113,7 +113,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'escrow that a call under way gives back is used',
-    scene: { gateways: 2, limits: [5n, 9n, 200n], wishes: LAST, faults: {} },
+    scenario: { gateways: 2, limits: [5n, 9n, 200n], wishes: LAST, faults: {} },
     edits: [
       {
         file: `${CORE}/counters.ts`,
@@ -125,7 +125,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'escrow of a limit that has fallen is used',
     from: 420,
-    scene: { faults: { lower: 1 } },
+    scenario: { faults: { lower: 1 } },
     edits: [
       {
         file: `${CORE}/counters.ts`,
@@ -137,7 +137,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'escrow of an account that was left is used',
     from: 1450,
-    scene: {
+    scenario: {
       ...LARGE_LATER,
       wishes: [{ ...LARGE, after: 100 }, ...ALIKE.map((wish, at) => ({ ...wish, by: 0, after: 120 * at }))],
       faults: { wipe: 1 },
@@ -152,7 +152,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a call that is repeated with a new number',
-    scene: { faults: { lose: 1 } },
+    scenario: { faults: { lose: 1 } },
     edits: [
       {
         file: `${CORE}/account-sync.ts`,
@@ -164,7 +164,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a repeated call that is done again',
-    scene: { faults: { lose: 1 } },
+    scenario: { faults: { lose: 1 } },
     edits: [
       {
         file: `${MEMORY}/counter-store.ts`,
@@ -196,7 +196,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a batch that is sealed while a call may add to it',
     from: 840,
-    scene: { faults: { vanish: 1 } },
+    scenario: { faults: { vanish: 1 } },
     edits: [
       {
         file: `${CORE}/booking.ts`,
@@ -207,7 +207,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'corrections that are forgotten',
-    scene: { faults: { die: 1 } },
+    scenario: { faults: { die: 1 } },
     edits: [
       {
         file: `${CORE}/previous-accounts.ts`,
@@ -219,7 +219,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a risk that is not told',
     from: 100,
-    scene: { faults: { vanish: 1 } },
+    scenario: { faults: { vanish: 1 } },
     edits: [
       {
         file: `${CORE}/account-call.ts`,
@@ -230,7 +230,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a reply that ends before the store could charge it',
-    scene: { wishes: ALIKE, faults: { vanish: 1, hang: 1 } },
+    scenario: { wishes: ALIKE, faults: { vanish: 1, hang: 1 } },
     edits: [
       { file: `${CORE}/settlement.ts`, line: '(isWritten ? covered(counters) :', becomes: '(isWritten ? undefined :' },
     ],
@@ -248,7 +248,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a settlement that is not written before the reply ends',
-    scene: { faults: { die: 1 } },
+    scenario: { faults: { die: 1 } },
     edits: [
       {
         file: `${CORE}/settlement.ts`,
@@ -259,22 +259,22 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a restart that does not read the journal',
-    scene: { faults: { die: 1 } },
+    scenario: { faults: { die: 1 } },
     edits: [{ file: `${CORE}/membership.ts`, line: 'await journal.replay()', becomes: '[]' }],
   },
   {
     name: 'a journal that lacks records and stays',
-    scene: { wishes: WITH_STREAMS.wishes, faults: { full: 1 } },
+    scenario: { wishes: WITH_STREAMS.wishes, faults: { full: 1 } },
     edits: [{ file: `${CORE}/ledger.ts`, line: '  journal.discard();', becomes: '' }],
   },
   {
     name: 'a request that waits over the stop and is admitted',
-    scene: { faults: { stop: 1 } },
+    scenario: { faults: { stop: 1 } },
     edits: [{ file: `${CORE}/ledger.ts`, line: 'waiting.refuseAll();', becomes: ';' }],
   },
   {
-    name: 'a rebuild that forgets live holds',
-    scene: { faults: { wipe: 1 } },
+    name: 'a rebuild that forgets live reservations',
+    scenario: { faults: { wipe: 1 } },
     edits: [
       {
         file: `${CORE}/membership.ts`,
@@ -286,7 +286,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a rebuild that drops replies that end meanwhile',
     from: 260,
-    scene: { wishes: ALIKE, faults: { wipe: 1 } },
+    scenario: { wishes: ALIKE, faults: { wipe: 1 } },
     edits: [
       {
         file: `${CORE}/membership.ts`,
@@ -297,7 +297,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a counter that is absent and taken for zero',
-    scene: { faults: { wipe: 1 } },
+    scenario: { faults: { wipe: 1 } },
     edits: [
       {
         file: `${CORE}/counter-loading.ts`,
@@ -312,7 +312,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a store that does not compare epochs',
-    scene: { faults: { restore: 2 } },
+    scenario: { faults: { restore: 2 } },
     edits: [
       {
         file: `${MEMORY}/counter-store.ts`,
@@ -323,7 +323,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a store that does not show that it has gone back in time',
-    scene: { faults: { restore: 1 } },
+    scenario: { faults: { restore: 1 } },
     edits: [
       {
         file: `${MEMORY}/counter-store.ts`,
@@ -335,13 +335,13 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a closed account whose calls are still done',
-    scene: { faults: { sleep: 1 } },
+    scenario: { faults: { sleep: 1 } },
     edits: [{ file: `${MEMORY}/counter-store.ts`, line: ': known.isMarked || known.isFinished;', becomes: ': false;' }],
   },
   {
     name: 'a closed account whose batches are still booked',
     from: 120,
-    scene: { faults: { sleep: 1 } },
+    scenario: { faults: { sleep: 1 } },
     edits: [
       {
         file: `${DOUBLES}/account-books.ts`,
@@ -352,7 +352,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a closer that does not look what was booked',
-    scene: { faults: { vanish: 1 } },
+    scenario: { faults: { vanish: 1 } },
     edits: [
       {
         file: `${DOUBLES}/account-books.ts`,
@@ -364,14 +364,14 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'two closers that charge an account',
     from: 100,
-    scene: { faults: { clock: 1, sweep: 1 } },
+    scenario: { faults: { clock: 1, sweep: 1 } },
     edits: [
       { file: `${DOUBLES}/account-books.ts`, line: 'if (row.isClosed) return { row, charged: [] };', becomes: '' },
     ],
   },
   {
     name: 'growth that the journal does not have when it counts',
-    scene: { wishes: GROWING, faults: { die: 1 } },
+    scenario: { wishes: GROWING, faults: { die: 1 } },
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
@@ -382,7 +382,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'growth by money that is not there',
-    scene: { wishes: GROWING, faults: {} },
+    scenario: { wishes: GROWING, faults: {} },
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
@@ -392,8 +392,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
-    name: 'growth that its hold takes later than it is granted',
-    scene: { wishes: GROWING, faults: {} },
+    name: 'growth that its reservation takes later than it is granted',
+    scenario: { wishes: GROWING, faults: {} },
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
@@ -404,12 +404,12 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'an account that our own error leaves half changed goes on',
-    scene: { faults: { error: 1 } },
+    scenario: { faults: { error: 1 } },
     edits: [{ file: `${CORE}/account-sync.ts`, line: "context.leaveAccount('error');", becomes: ';' }],
   },
   {
     name: 'accounts of the dead that nobody closes',
-    scene: { faults: { vanish: 1 } },
+    scenario: { faults: { vanish: 1 } },
     edits: [{ file: `${CORE}/ledger.ts`, line: 'closing.close(reply);', becomes: ';' }],
   },
 ];

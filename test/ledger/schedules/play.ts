@@ -4,7 +4,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Chooser, Option } from './choice.ts';
 import { clientSteps } from './clients.ts';
-import { type Course, excuse, type Fault, type Request, rootOf, type Scene } from './course.ts';
+import { type Course, excuse, type Fault, type Request, rootOf, type Scenario } from './course.ts';
 import { faultsIn } from './faults.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 import { createForgetfulStore, createSharedDatabase } from './parts.ts';
@@ -30,8 +30,8 @@ const MONTH: Millis = 30 * 86_400_000;
 /** Faults after which leases must end, of processes that may sleep for longer than one. */
 const LASTING: ReadonlyArray<Fault> = ['die', 'vanish', 'full', 'stop', 'sleep', 'freeze', 'hang', 'lose', 'clock'];
 
-export async function play(scene: Scene, chooser: Chooser): Promise<Played> {
-  const course = begin(scene);
+export async function play(scenario: Scenario, chooser: Chooser): Promise<Played> {
+  const course = begin(scenario);
   const { stage } = course.shared;
   const calm = (millis: Millis): Promise<void> => runUsual(stage, () => usual(course), millis);
   // Clients wait until the gateways are open.
@@ -53,7 +53,7 @@ export async function play(scene: Scene, chooser: Chooser): Promise<Played> {
   return { wrong: await verify(course, calm), story };
 }
 
-function begin(scene: Scene): Course {
+function begin(scenario: Scenario): Course {
   const stage = createStage(START);
   const owners = new Map<string, Process>();
   const database = createSharedDatabase(stage.now, (epoch) => {
@@ -69,14 +69,14 @@ function begin(scene: Scene): Course {
   let made = 0;
   const nextId = (): string => idAt(stage.now(), made++);
   const shared = { stage, store, database, nextId, owners, counted: new Map() };
-  const gateways: Gateway[] = Array.from({ length: scene.gateways }, (_, at) =>
+  const gateways: Gateway[] = Array.from({ length: scenario.gateways }, (_, at) =>
     startGateway(shared, `gateway ${at}`, { records: [] }),
   );
-  const requests = scene.wishes.map((wish, at): Request => {
+  const requests = scenario.wishes.map((wish, at): Request => {
     return { ...wish, ...AS_YET, name: `request ${at}`, stage: 'new', size: wish.amount };
   });
   const course: Course = {
-    scene,
+    scenario,
     shared,
     requests,
     gateways,
@@ -88,14 +88,14 @@ function begin(scene: Scene): Course {
     vanished: new Set(),
     lastDeed: stage.now(),
     startedAt: stage.now(),
-    scopes: scene.limits.map((limit, at) => scopeOf(`scope-${at}`, limit, at === 0 ? scene.edge : undefined)),
+    scopes: scenario.limits.map((limit, at) => scopeOf(`scope-${at}`, limit, at === 0 ? scenario.edge : undefined)),
   };
   return course;
 }
 
 const AS_YET = {
   gateway: undefined,
-  hold: undefined,
+  reservation: undefined,
   grown: undefined,
   settledAt: 0,
   isUncovered: false,

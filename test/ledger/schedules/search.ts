@@ -1,9 +1,9 @@
 // The search for a failing schedule: random by seed, or all that deviate from the usual one in a few places.
 import { random } from '../../support/random.ts';
 import { atRandom, byTape, shrink } from './choice.ts';
-import type { Scene } from './course.ts';
+import type { Scenario } from './course.ts';
 import { type Played, play } from './play.ts';
-import { sceneOf } from './scenes.ts';
+import { scenarioOf } from './scenarios.ts';
 
 export interface Found {
   readonly seed?: number;
@@ -21,9 +21,9 @@ export function report(found: Found | undefined): string {
   return `${seed}${found.wrong.join('\n')}\nafter\n${found.story.join('\n')}`;
 }
 
-const playSafely = async (...[scene, chooser]: Parameters<typeof play>): Promise<Played> => {
+const playSafely = async (...[scenario, chooser]: Parameters<typeof play>): Promise<Played> => {
   try {
-    return await play(scene, chooser);
+    return await play(scenario, chooser);
   } catch (error) {
     return { wrong: [error instanceof Error ? (error.stack ?? error.message) : String(error)], story: [] };
   }
@@ -32,25 +32,25 @@ const playSafely = async (...[scene, chooser]: Parameters<typeof play>): Promise
 /** The first failing seed, with its schedule minimised. */
 export async function searchAtRandom(first: number, count: number): Promise<Found | undefined> {
   const failing = await firstFailing(first, count);
-  return failing && { seed: failing.seed, ...(await shortest(failing.scene, failing.tape)) };
+  return failing && { seed: failing.seed, ...(await shortest(failing.scenario, failing.tape)) };
 }
 
-/** `part` replaces that of the seed's scene. */
-export async function firstFailing(first: number, count: number, part?: Partial<Scene>) {
+/** `part` replaces that of the seed's scenario. */
+export async function firstFailing(first: number, count: number, part?: Partial<Scenario>) {
   for (let seed = first; seed < first + count; seed += 1) {
-    const scene = { ...sceneOf(seed), ...part };
+    const scenario = { ...scenarioOf(seed), ...part };
     const next = random(seed);
     const chooser = atRandom(next, [0.05, 0.15, 0.4][seed % 3] ?? 0.1);
-    const { wrong } = await playSafely(scene, chooser);
-    if (wrong.length > 0) return { seed, scene, tape: chooser.tape };
+    const { wrong } = await playSafely(scenario, chooser);
+    if (wrong.length > 0) return { seed, scenario, tape: chooser.tape };
   }
   return undefined;
 }
 
-async function shortest(scene: Scene, tape: ReadonlyArray<number>): Promise<Played> {
+async function shortest(scenario: Scenario, tape: ReadonlyArray<number>): Promise<Played> {
   const isWrong = async (candidate: ReadonlyArray<number>) =>
-    (await playSafely(scene, byTape(candidate))).wrong.length > 0;
-  return playSafely(scene, byTape(await shrink(tape, isWrong)));
+    (await playSafely(scenario, byTape(candidate))).wrong.length > 0;
+  return playSafely(scenario, byTape(await shrink(tape, isWrong)));
 }
 
 export interface Searched {
@@ -58,13 +58,13 @@ export interface Searched {
   readonly found: Found | undefined;
 }
 
-/** Every schedule of the scene that deviates from the usual one in at most `deviations` choices. */
-export async function searchAll(scene: Scene, deviations: number): Promise<Searched> {
+/** Every schedule of the scenario that deviates from the usual one in at most `deviations` choices. */
+export async function searchAll(scenario: Scenario, deviations: number): Promise<Searched> {
   let schedules = 0;
   const search = async (tape: ReadonlyArray<number>, left: number): Promise<Found | undefined> => {
     const chooser = byTape(tape);
     schedules += 1;
-    const { wrong, story } = await playSafely(scene, chooser);
+    const { wrong, story } = await playSafely(scenario, chooser);
     if (wrong.length > 0) return { wrong, story };
     if (left === 0) return undefined;
     const { widths } = chooser;

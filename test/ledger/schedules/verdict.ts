@@ -1,5 +1,5 @@
 // The verdict at rest: requests against what clients saw, counters against their entries, accounts that are left,
-// headroom by holds.
+// headroom by reservations.
 
 import { spendWindow } from '#core/money/window.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
@@ -60,10 +60,10 @@ function bookedAs(request: Request): ReadonlyArray<bigint | undefined> {
   const unsettled = known === undefined ? sizes : [known, ...sizes];
   if (stage === 'settled') return [cost];
   const isDead = gateway?.isDead === true;
-  // The hold is not waited for on disk: a reply that never completed owes nothing.
+  // The reservation is not waited for on disk: a reply that never completed owes nothing.
   if (isHeld(request)) return isDead && !isWritten(request) ? [undefined] : unsettled;
   if (stage === 'ending') return end === 'release' ? [undefined, ...unsettled] : [cost, ...unsettled, undefined];
-  // The client never learned of the hold, which was in the journal.
+  // The client never learned of the reservation, which was in the journal.
   return stage === 'asked' && isDead ? [undefined, ...unsettled] : [undefined];
 }
 
@@ -95,15 +95,15 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
   );
   const isForgetful = course.struck.has('wipe') || course.struck.has('restore');
   const counters = new Map<string, ScopeWindow>();
-  for (const charge of [...charges, ...course.requests.flatMap(({ hold }) => hold?.scopeWindows ?? [])])
+  for (const charge of [...charges, ...course.requests.flatMap(({ reservation }) => reservation?.scopeWindows ?? [])])
     counters.set(counterKey(charge), { scopeId: charge.scopeId, window: charge.window });
   for (const [key, { scopeId }] of counters) {
     const charged = sum(charges.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
     let [min, max] = [0n, 0n];
     for (const request of course.requests) {
-      const { hold, scopes, stage, grow = 0n, grown, isUncovered } = request;
-      const isIn = hold
-        ? hold.scopeWindows.some((of) => counterKey(of) === key)
+      const { reservation, scopes, stage, grow = 0n, grown, isUncovered } = request;
+      const isIn = reservation
+        ? reservation.scopeWindows.some((of) => counterKey(of) === key)
         : scopes.some((of) => scopeId === `scope-${of}`);
       if (!isIn || !isGone(course, request) || entriesOf(course, request).length > 0) continue;
       const [size, cost, known] = [sizeOf(request), costOf(request), knownOf(request)];
@@ -121,7 +121,7 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
 }
 
 async function verifyCounters(course: Course): Promise<string[]> {
-  const { shared, scopes, scene } = course;
+  const { shared, scopes, scenario } = course;
   const entries = shared.database.entries();
   const counters = new Map(
     entries.flatMap(({ scopeWindows }) => scopeWindows.map((of) => [counterKey(of), of] as const)),
@@ -139,7 +139,7 @@ async function verifyCounters(course: Course): Promise<string[]> {
     if (sums[at]?.spent !== paid) wrong.push(`${of.scopeId}: entries are ${paid}, their sum is ${sums[at]?.spent}`);
     if (spent !== paid) wrong.push(`${of.scopeId}: the counter shows ${spent}, entries are ${paid}`);
     if (reserved !== 0n) wrong.push(`${of.scopeId}: ${reserved} are held for nobody`);
-    const limit = scene.limits[scopes.findIndex(({ scopeId }) => scopeId === of.scopeId)] ?? 0n;
+    const limit = scenario.limits[scopes.findIndex(({ scopeId }) => scopeId === of.scopeId)] ?? 0n;
     const allowed = limit + allowanceOf(course, of);
     if (paid > allowed) wrong.push(`${of.scopeId}: ${paid} were spent of ${limit} (${allowed} at most)`);
     return wrong;

@@ -67,19 +67,19 @@ async function expectEnd(
 }
 
 /**
- * Of the calls before which a run may be held, every tenth from another one in each scene: all of them with
+ * Of the calls before which a run may be held, every tenth from another one in each scenario: all of them with
  * INTERLEAVINGS=all.
  */
 const STRIDE = process.env.INTERLEAVINGS === 'all' ? 1 : 10;
-const firstCall = (scene: number) => 1 + (scene % STRIDE);
+const firstCall = (index: number) => 1 + (index % STRIDE);
 
 const resync = (harness: Harness) => () => harness.resync();
 const trigger = (harness: Harness) => () => harness.trigger('VirtualKey', 'chat');
 
-describe.each(scenarios.map((scenario, scene) => ({ ...scenario, scene })))('when $name', ({ prepare, scene }) => {
+describe.each(scenarios.map((scenario, index) => ({ ...scenario, index })))('when $name', ({ prepare, index }) => {
   test('and a run is held before any of its calls while another does all of its own: same end, and the next run changes no key', async () => {
     const end = await undisturbed(prepare);
-    for (let calls = firstCall(scene), most = calls; calls <= most; calls += STRIDE) {
+    for (let calls = firstCall(index), most = calls; calls <= most; calls += STRIDE) {
       const harness = await prepared(prepare);
       [most] = await interleave(harness, [resync(harness), resync(harness)], [calls - 1]);
       const given = published(harness);
@@ -192,14 +192,14 @@ const deeds: ReadonlyArray<readonly [string, Prepare, (harness: Harness) => Prom
   ],
 ];
 
-test.each(deeds.map(([name, ...rest], scene) => [name, scene, ...rest] as const))(
+test.each(deeds.map(([name, ...rest], index) => [name, index, ...rest] as const))(
   'somebody %s, at any moment of a run: the next one ends where it would have ended, had it been done before',
-  async (_, scene, prepare, deed) => {
+  async (_, index, prepare, deed) => {
     const end = await undisturbed(async (harness) => {
       await prepare(harness);
       await deed(harness);
     });
-    for (let calls = firstCall(scene), most = calls; calls <= most; calls += STRIDE) {
+    for (let calls = firstCall(index), most = calls; calls <= most; calls += STRIDE) {
       const harness = await prepared(prepare);
       [most] = await interleave(harness, [resync(harness), () => deed(harness)], [calls - 1]);
       await expectEnd(harness, end, { calls });

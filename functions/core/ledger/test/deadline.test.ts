@@ -3,10 +3,10 @@ import type { AccountCall } from '../../ports/counter-store.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
   createProcess,
-  createScene,
+  createScenario,
   outcome,
   requestOf,
-  type Scene,
+  type Scenario,
   scopeOf,
   settlementOf,
   slow,
@@ -14,108 +14,108 @@ import {
 
 const [key, other] = [scopeOf('key', 100n), scopeOf('other', 1000n)];
 const unavailable = { outcome: 'unavailable', millis: 900 };
-let scene: Scene;
+let scenario: Scenario;
 let ledger: StartableLedger;
 
 beforeEach(async () => {
-  scene = createScene();
-  ledger = await scene.start();
+  scenario = createScenario();
+  ledger = await scenario.start();
 });
 
 const answerTo = (amount: bigint, meanwhile?: Readonly<Record<number, () => unknown>>) =>
-  scene.tryHold(ledger, requestOf(amount, key), meanwhile);
+  scenario.tryReservation(ledger, requestOf(amount, key), meanwhile);
 const pace = (millis: () => number): void => {
-  scene.store.part = slow(scene.store.part, scene.time, millis);
+  scenario.store.part = slow(scenario.store.part, scenario.time, millis);
 };
 
 describe('a request is refused within a second of its arrival when a part does not answer:', () => {
   test('the store, the database', async () => {
-    scene.books.behaviour = 'hangs';
+    scenario.books.behaviour = 'hangs';
     expect(await answerTo(1n)).toMatchObject(unavailable);
-    scene.books.behaviour = 'up';
-    await scene.time.advance(3000);
+    scenario.books.behaviour = 'up';
+    await scenario.time.advance(3000);
     expect(await answerTo(1n)).toMatchObject({ outcome: 'reserved' });
-    scene.store.behaviour = 'hangs';
-    await scene.time.advance(1000);
+    scenario.store.behaviour = 'hangs';
+    await scenario.time.advance(1000);
     expect(await answerTo(1n)).toMatchObject(unavailable);
-    expect(await scene.ended(ledger.spend([key]))).toMatchObject({ value: { ok: false }, millis: 900 });
+    expect(await scenario.ended(ledger.spend([key]))).toMatchObject({ value: { ok: false }, millis: 900 });
   });
 
   test('the time that authentication took counts too', async () => {
-    scene.store.behaviour = 'hangs';
+    scenario.store.behaviour = 'hangs';
     const request = { ...requestOf(1n, key), waited: 300 };
-    expect(await scene.tryHold(ledger, request)).toMatchObject({ outcome: 'unavailable', millis: 600 });
-    expect(await scene.ended(ledger.spend([key], 300))).toMatchObject({ value: { ok: false }, millis: 600 });
+    expect(await scenario.tryReservation(ledger, request)).toMatchObject({ outcome: 'unavailable', millis: 600 });
+    expect(await scenario.ended(ledger.spend([key], 300))).toMatchObject({ value: { ok: false }, millis: 600 });
   });
 
   test('a part that is asked after others have answered has half a second all the same', async () => {
-    scene.store.behaviour = 'hangs';
+    scenario.store.behaviour = 'hangs';
     const request = { ...requestOf(1n, key), waited: 800 };
-    expect(await scene.tryHold(ledger, request)).toMatchObject({ outcome: 'unavailable', millis: 500 });
+    expect(await scenario.tryReservation(ledger, request)).toMatchObject({ outcome: 'unavailable', millis: 500 });
   });
 
   test('each on its own, also where a later one is refused first', async () => {
-    scene.store.behaviour = 'hangs';
-    const began = scene.time.clock.now();
+    scenario.store.behaviour = 'hangs';
+    const began = scenario.time.clock.now();
     const after: number[] = [];
     const watch = (waited: number) =>
-      ledger.reserve({ ...requestOf(1n, key), waited }).then(() => after.push(scene.time.clock.now() - began));
+      ledger.reserve({ ...requestOf(1n, key), waited }).then(() => after.push(scenario.time.clock.now() - began));
     void watch(0);
-    await scene.time.advance(100);
+    await scenario.time.advance(100);
     void watch(400);
-    await scene.time.advance(1500);
+    await scenario.time.advance(1500);
     expect(after).toEqual([600, 900]);
   });
 });
 
 describe('a distant store, 200 ms a call, is not unresponsive', () => {
-  test('a hold of a loaded budget is answered, and a refusal by holds says so', async () => {
-    await scene.take(ledger, 1n, key);
+  test('a reservation of a loaded budget is answered, and a refusal by reservations says so', async () => {
+    await scenario.take(ledger, 1n, key);
     pace(() => 200);
     expect(await answerTo(50n)).toMatchObject({ outcome: 'reserved' });
     expect(await answerTo(60n)).toMatchObject({ outcome: 'busy', millis: 900 });
   });
 
-  test('a request takes what live holds leave, also near its deadline', async () => {
-    const first = await scene.take(ledger, 100n, key);
+  test('a request takes what live reservations leave, also near its deadline', async () => {
+    const first = await scenario.take(ledger, 100n, key);
     pace(() => 100);
     const answered = await answerTo(60n, { 550: () => ledger.settle(first, settlementOf(40n)) });
     expect(answered.outcome).toBe('reserved');
   });
 });
 
-describe('requests that wait for live holds share one verdict:', () => {
-  beforeEach(() => scene.take(ledger, 100n, key).then(() => scene.time.advance(100)));
+describe('requests that wait for live reservations share one verdict:', () => {
+  beforeEach(() => scenario.take(ledger, 100n, key).then(() => scenario.time.advance(100)));
 
   test.each([0, 100, 300])('the store is unresponsive, when it hangs %i ms after their arrival', async (at) => {
     const { outcome: came, millis } = await answerTo(1n, {
       [at]: () => {
-        scene.store.behaviour = 'hangs';
+        scenario.store.behaviour = 'hangs';
       },
     });
     expect(came).toBe('unavailable');
     expect(millis).toBe(900);
   });
 
-  test.each([600, 700, 800])('live holds, when it hangs after %i ms, near the end of the wait', async (at) => {
+  test.each([600, 700, 800])('live reservations, when it hangs after %i ms, near the end of the wait', async (at) => {
     const { outcome: came, millis } = await answerTo(1n, {
       [at]: () => {
-        scene.store.behaviour = 'hangs';
+        scenario.store.behaviour = 'hangs';
       },
     });
     expect(came).toBe('busy');
     expect(millis).toBe(900);
     // The last question takes nothing, whenever the store runs it.
-    scene.store.behaviour = 'up';
-    await scene.time.advance(1500);
-    expect(await scene.spent(ledger, key)).toBe(0n);
+    scenario.store.behaviour = 'up';
+    await scenario.time.advance(1500);
+    expect(await scenario.spent(ledger, key)).toBe(0n);
   });
 
   test('a thousand of them', async () => {
     const all = Array.from({ length: 1000 }, () => ledger.reserve(requestOf(1n, key)));
-    await scene.time.advance(300);
-    scene.store.behaviour = 'hangs';
-    const { value } = await scene.ended(Promise.all(all));
+    await scenario.time.advance(300);
+    scenario.store.behaviour = 'hangs';
+    const { value } = await scenario.ended(Promise.all(all));
     expect(new Set(value.map(outcome))).toEqual(new Set(['unavailable']));
   });
 });
@@ -123,10 +123,10 @@ describe('requests that wait for live holds share one verdict:', () => {
 describe('a process that was paused', () => {
   test('reads the answers that arrived meanwhile before its deadlines count', async () => {
     const process = createProcess();
-    const paused = await scene.start(process);
-    await scene.take(paused, 1n, key);
+    const paused = await scenario.start(process);
+    await scenario.take(paused, 1n, key);
     pace(() => 20);
-    const held = await scene.tryHold(paused, requestOf(80n, key), {
+    const held = await scenario.tryReservation(paused, requestOf(80n, key), {
       10: () => {
         process.is.frozen = true;
       },
@@ -141,20 +141,20 @@ describe('a process that was paused', () => {
 describe('a call that a store runs late', () => {
   test('takes nothing, also when its process is gone', async () => {
     const process = createProcess();
-    const mortal = await scene.start(process);
-    await scene.take(mortal, 0n, key);
-    await scene.take(ledger, 1n, other);
-    const { part } = scene.store;
+    const mortal = await scenario.start(process);
+    await scenario.take(mortal, 0n, key);
+    await scenario.take(ledger, 1n, other);
+    const { part } = scenario.store;
     const late: (() => unknown)[] = [];
-    scene.store.part = {
+    scenario.store.part = {
       ...part,
       call: (call: AccountCall) =>
         call.requests.length > 0 ? new Promise(() => void late.push(() => part.call(call))) : part.call(call),
     };
-    expect(await scene.tryHold(mortal, requestOf(99n, key))).toMatchObject(unavailable);
+    expect(await scenario.tryReservation(mortal, requestOf(99n, key))).toMatchObject(unavailable);
     process.is.dead = true;
-    scene.store.part = part;
-    await scene.time.advance(1000);
+    scenario.store.part = part;
+    await scenario.time.advance(1000);
     for (const run of late) await run();
     expect(await answerTo(100n)).toMatchObject({ outcome: 'reserved' });
   });

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { idAt } from '../../ports/test/ledger-row.fixture.ts';
-import { createScene, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
+import { createScenario, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
 
 test('a counter is audited although an account has just ended in it', async () => {
-  const { entries, ended, start, store, time } = createScene();
+  const { entries, ended, start, store, time } = createScenario();
   const first = await start();
-  const hold = heldOf((await ended(first.reserve(requestOf(30n, scopeOf('key-1', 1000n))))).value);
-  await first.settle(hold, settlementOf(25n));
+  const reservation = heldOf((await ended(first.reserve(requestOf(30n, scopeOf('key-1', 1000n))))).value);
+  await first.settle(reservation, settlementOf(25n));
   await time.advance(500);
   await ended(first.close());
 
@@ -15,5 +15,5 @@ test('a counter is audited although an account has just ended in it', async () =
   entries.insert([{ ...entry, id: idAt(time.clock.now()), cost: 40n }]);
   const second = await start();
   await ended(second.maintain());
-  expect(await store.part.read(hold.scopeWindows)).toMatchObject([{ spent: 65n }]);
+  expect(await store.part.read(reservation.scopeWindows)).toMatchObject([{ spent: 65n }]);
 });

@@ -6,12 +6,12 @@ import type { Reservation } from '../../ports/ledger.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
   createProcess,
-  createScene,
+  createScenario,
   type Failure,
   IMMORTAL,
   INJECTED,
   requestOf,
-  type Scene,
+  type Scenario,
   scopeOf,
   settlementOf,
 } from './scenario.promises.ts';
@@ -20,7 +20,7 @@ const key = scopeOf('key', 1_000_000n, { limits: { rpmLimit: 1000 } });
 const other = scopeOf('other', 1_000_000n);
 
 interface Course {
-  readonly scene: Scene;
+  readonly scenario: Scenario;
   readonly steps: ReadonlyArray<string>;
   /** Errors and refusals that callers were told. */
   readonly told: ReadonlyArray<string>;
@@ -32,88 +32,88 @@ interface Course {
  * A leftover of every kind: a journal with a settlement and an open request, and another process that died without its
  * disk.
  */
-async function leftovers(scene: Scene, folder: MemoryFolder): Promise<void> {
+async function replays(scenario: Scenario, folder: MemoryFolder): Promise<void> {
   const process = createProcess();
-  const before = await scene.start(process, folder);
-  const [settled] = [await scene.take(before, 10n, key), await scene.take(before, 20n, other)];
-  scene.database('hangs');
-  await scene.ended(before.settle(settled, settlementOf(3n)));
+  const before = await scenario.start(process, folder);
+  const [settled] = [await scenario.take(before, 10n, key), await scenario.take(before, 20n, other)];
+  scenario.database('hangs');
+  await scenario.ended(before.settle(settled, settlementOf(3n)));
   process.is.dead = true;
-  scene.database('up');
+  scenario.database('up');
   const lost = createProcess();
-  await scene.take(await scene.start(lost), 5n, other);
+  await scenario.take(await scenario.start(lost), 5n, other);
   lost.is.dead = true;
 }
 
 /** A process from its start to its stop: every kind of step is done. The step number `at` fails. */
 async function course(at: number, failure: Failure): Promise<Course> {
-  const scene = createScene();
+  const scenario = createScenario();
   const folder: MemoryFolder = { records: [] };
-  await leftovers(scene, folder);
+  await replays(scenario, folder);
   const steps: string[] = [];
   const told: string[] = [];
   const completed = new Map<string, bigint>();
   const failureOf = (method: string): Failure | undefined =>
     method !== 'set' && steps.push(method) === at + 1 ? failure : undefined;
   const tell = (error: unknown): void => void told.push(String(error));
-  const ledger = scene.process({ ...IMMORTAL, failureOf }, folder);
+  const ledger = scenario.process({ ...IMMORTAL, failureOf }, folder);
   for (let attempt = 0; attempt < 3; attempt += 1)
-    await scene.ended(ledger.start().catch(tell)).then(() => scene.time.advance(300));
+    await scenario.ended(ledger.start().catch(tell)).then(() => scenario.time.advance(300));
 
   const take = async (amount: bigint): Promise<Reservation | undefined> => {
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      const { value } = await scene.tryHold(ledger, { ...requestOf(amount, key, other), tokens: 1 });
+      const { value } = await scenario.tryReservation(ledger, { ...requestOf(amount, key, other), tokens: 1 });
       if (value.ok) return value.value;
       told.push(JSON.stringify(value.failure));
     }
     return undefined;
   };
-  const complete = async (hold: Reservation | undefined, cost: bigint): Promise<void> => {
-    if (hold === undefined) return;
-    completed.set(hold.id, cost);
-    await scene.ended(ledger.settle(hold, settlementOf(cost)));
+  const complete = async (reservation: Reservation | undefined, cost: bigint): Promise<void> => {
+    if (reservation === undefined) return;
+    completed.set(reservation.id, cost);
+    await scenario.ended(ledger.settle(reservation, settlementOf(cost)));
   };
-  await serve(scene, ledger, { take, complete, tell });
+  await serve(scenario, ledger, { take, complete, tell });
   const last = await take(100n);
   expect(last, `${steps[at]} failed: nothing is admitted any more`).toBeDefined();
   await complete(last, 40n);
-  await stop(scene, ledger, tell);
+  await stop(scenario, ledger, tell);
   // What a failing stop leaves is booked by the next start.
-  await scene.ended((await scene.start(IMMORTAL, folder)).flush());
-  return { scene, steps, told, completed };
+  await scenario.ended((await scenario.start(IMMORTAL, folder)).flush());
+  return { scenario, steps, told, completed };
 }
 
 interface Client {
   take(amount: bigint): Promise<Reservation | undefined>;
-  complete(hold: Reservation | undefined, cost: bigint): Promise<void>;
+  complete(reservation: Reservation | undefined, cost: bigint): Promise<void>;
   tell(error: unknown): void;
 }
 
-async function serve(scene: Scene, ledger: StartableLedger, { take, complete, tell }: Client): Promise<void> {
+async function serve(scenario: Scenario, ledger: StartableLedger, { take, complete, tell }: Client): Promise<void> {
   const stream = await take(100n);
   if (stream) {
-    await scene.ended(ledger.grow(stream, 5n).then((grown) => grown.ok || tell(JSON.stringify(grown))));
+    await scenario.ended(ledger.grow(stream, 5n).then((grown) => grown.ok || tell(JSON.stringify(grown))));
     ledger.trackStream(stream, () => 7n);
   }
   await complete(await take(50n), 30n);
-  await scene.time.advance(2500);
+  await scenario.time.advance(2500);
   const free = await take(10n);
-  if (free) await scene.ended(ledger.release(free));
+  if (free) await scenario.ended(ledger.release(free));
   // The lease of the process that died without its disk ends: it is closed, and audited.
-  await scene.time.advance(25_000);
-  await scene.ended(ledger.maintain().catch(tell));
-  await scene.ended(ledger.spend([key]).then((result) => result.ok || tell(JSON.stringify(result))));
-  scene.wipe();
-  await scene.time.advance(4000);
+  await scenario.time.advance(25_000);
+  await scenario.ended(ledger.maintain().catch(tell));
+  await scenario.ended(ledger.spend([key]).then((result) => result.ok || tell(JSON.stringify(result))));
+  scenario.wipe();
+  await scenario.time.advance(4000);
   await complete(stream, 60n);
-  await scene.ended(ledger.flush().catch(tell));
+  await scenario.ended(ledger.flush().catch(tell));
 }
 
-async function stop(scene: Scene, ledger: StartableLedger, tell: (error: unknown) => void): Promise<void> {
-  await scene.ended(ledger.chargeLive().catch(tell));
-  await scene.ended(ledger.close());
-  await scene.time.advance(60_000);
-  expect(scene.time.armed()).toBe(0);
+async function stop(scenario: Scenario, ledger: StartableLedger, tell: (error: unknown) => void): Promise<void> {
+  await scenario.ended(ledger.chargeLive().catch(tell));
+  await scenario.ended(ledger.close());
+  await scenario.time.advance(60_000);
+  expect(scenario.time.armed()).toBe(0);
 }
 
 /**
@@ -121,45 +121,45 @@ async function stop(scene: Scene, ledger: StartableLedger, tell: (error: unknown
  * does.
  */
 async function longCourse(method: string, failure: Failure, end: 'works again' | 'stops meanwhile'): Promise<void> {
-  const scene = createScene();
+  const scenario = createScenario();
   const folder: MemoryFolder = { records: [] };
-  await leftovers(scene, folder);
+  await replays(scenario, folder);
   let [isFailing, isStopped] = [true, false];
   const failureOf = (one: string): Failure | undefined => (isFailing && one === method ? failure : undefined);
-  const ledger = scene.process({ ...IMMORTAL, failureOf }, folder);
+  const ledger = scenario.process({ ...IMMORTAL, failureOf }, folder);
   const start = (): Promise<void> =>
     ledger.start().catch(() => {
-      if (!isStopped) scene.time.timer(1000, start);
+      if (!isStopped) scenario.time.timer(1000, start);
     });
   void start();
   const completed: bigint[] = [];
   for (let turn = 0; turn < 6; turn += 1) {
-    await scene.time.advance(4000);
+    await scenario.time.advance(4000);
     void ledger.reserve(requestOf(100n, key, other)).then(async (held) => {
       if (!held.ok) return;
       ledger.trackStream(held.value, () => 7n);
       await ledger.settle(held.value, settlementOf(10n));
       completed.push(10n);
     });
-    if (turn === 3) scene.wipe();
+    if (turn === 3) scenario.wipe();
   }
-  await scene.time.advance(6000);
+  await scenario.time.advance(6000);
   const what = `${method} ${failure}, ${end}`;
   if (end === 'works again') {
     isFailing = false;
-    await scene.time.advance(5000);
-    expect((await scene.tryHold(ledger, requestOf(10n, key, other))).outcome, what).toBe('reserved');
+    await scenario.time.advance(5000);
+    expect((await scenario.tryReservation(ledger, requestOf(10n, key, other))).outcome, what).toBe('reserved');
   }
   isStopped = true;
-  await scene.ended(ledger.close());
-  await scene.time.advance(60_000);
-  expect(scene.time.armed(), what).toBe(0);
-  await scene.ended((await scene.start(IMMORTAL, folder)).flush());
-  const sum = scene.entries.entries().reduce((all, { cost }) => all + cost, 0n);
+  await scenario.ended(ledger.close());
+  await scenario.time.advance(60_000);
+  expect(scenario.time.armed(), what).toBe(0);
+  await scenario.ended((await scenario.start(IMMORTAL, folder)).flush());
+  const sum = scenario.entries.entries().reduce((all, { cost }) => all + cost, 0n);
   expect(sum, what).toBeGreaterThanOrEqual(completed.reduce((all, cost) => all + cost, 0n));
 }
 
-const charged = ({ scene }: Course): bigint => scene.entries.entries().reduce((sum, { cost }) => sum + cost, 0n);
+const charged = ({ scenario }: Course): bigint => scenario.entries.entries().reduce((sum, { cost }) => sum + cost, 0n);
 
 test.each<Failure>(['throws', 'rejects', 'loses'])(
   'whichever step of a process %s, once, its replies are charged, requests are admitted again, nothing runs after its end, and the failure is reported',
@@ -177,10 +177,10 @@ test.each<Failure>(['throws', 'rejects', 'loses'])(
       if (one.completed.size === whole.completed.size) expect(charged(one), what).toBe(expected);
       for (const [id, cost] of one.completed)
         expect(
-          one.scene.entries.entries().filter((entry) => entry.id === id && entry.kind === 'settled'),
+          one.scenario.entries.entries().filter((entry) => entry.id === id && entry.kind === 'settled'),
           what,
         ).toMatchObject([{ cost }]);
-      const lines = one.scene.log.lines.filter(({ level }) => level !== 'info').map((line) => JSON.stringify(line));
+      const lines = one.scenario.log.lines.filter(({ level }) => level !== 'info').map((line) => JSON.stringify(line));
       expect(
         [...lines, ...one.told].filter((line) => line.includes(INJECTED)),
         what,

@@ -8,9 +8,9 @@ import type { StartableLedger } from '../ledger.ts';
 import {
   type Behaviour,
   createProcess,
-  createScene,
+  createScenario,
   requestOf,
-  type Scene,
+  type Scenario,
   scopeOf,
   settlementOf,
 } from './scenario.promises.ts';
@@ -29,9 +29,9 @@ const EDGES: ReadonlyArray<Nano> = [
 const event = fc.record({
   kind: fc.constantFrom(
     ...([
-      'hold',
-      'hold',
-      'hold',
+      'reserve',
+      'reserve',
+      'reserve',
       'settle',
       'settle',
       'release',
@@ -52,7 +52,7 @@ const event = fc.record({
 type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
 interface Flight {
-  readonly hold: Reservation;
+  readonly reservation: Reservation;
   readonly scopes: ReadonlyArray<number>;
   amount: Nano;
   known: Nano | undefined;
@@ -65,7 +65,7 @@ interface Naive {
 }
 
 interface Stage {
-  readonly scene: Scene;
+  readonly scenario: Scenario;
   readonly policies: ReadonlyArray<ScopePolicy>;
   readonly limit: Nano;
   readonly naive: Naive;
@@ -98,71 +98,71 @@ function expectedAnswer(
   return amount > 0n && isBusy ? 'busy' : amount;
 }
 
-async function hold(stage: Stage, { scopes, share, minAmount }: Event): Promise<void> {
-  const { scene, naive, limit, policies } = stage;
+async function reservation(stage: Stage, { scopes, share, minAmount }: Event): Promise<void> {
+  const { scenario, naive, limit, policies } = stage;
   const paying = scopes.flatMap((scope) => policies[scope] ?? []);
   const request: ReservationParams = { ...requestOf(part(share, limit), ...paying), minAmount: part(minAmount, limit) };
   const expected = expectedAnswer(stage, scopes, request.amount, request.minAmount);
-  const { value } = await scene.ended(stage.ledger.reserve(request));
+  const { value } = await scenario.ended(stage.ledger.reserve(request));
   expect(value.ok ? value.value.amount : value.failure.reason).toBe(expected);
-  if (value.ok) naive.flights.push({ hold: value.value, scopes, amount: value.value.amount, known: undefined });
+  if (value.ok) naive.flights.push({ reservation: value.value, scopes, amount: value.value.amount, known: undefined });
 }
 
 /** All of it in all scopes, or the reason of the refusal. */
-async function grow({ scene, ledger, naive, limit }: Stage, flight: Flight, by: Nano): Promise<void> {
+async function grow({ scenario, ledger, naive, limit }: Stage, flight: Flight, by: Nano): Promise<void> {
   const left = flight.scopes.map((scope) => limit - (naive.spent[scope] ?? 0n));
   const heldIn = (scope: number): Nano =>
     sum(naive.flights.filter((each) => each.scopes.includes(scope)).map(({ amount }) => amount));
   const isExceeded = left.some((rest) => rest <= 0n || rest < by);
   const isBusy = flight.scopes.some((scope, at) => heldIn(scope) + by > (left[at] ?? 0n));
-  const { value } = await scene.ended(ledger.grow(flight.hold, by));
+  const { value } = await scenario.ended(ledger.grow(flight.reservation, by));
   const expected = by === 0n ? 'grown' : isExceeded ? 'exceeded' : isBusy ? 'busy' : 'grown';
   expect(value.ok ? 'grown' : value.failure.reason).toBe(expected);
   if (expected === 'grown') flight.amount += by;
-  expect(flight.hold.amount).toBe(flight.amount);
+  expect(flight.reservation.amount).toBe(flight.amount);
 }
 
-/** The memory store dies with its process: a stream is charged at its known cost, every other hold at its size. */
+/** The memory store dies with its process: a stream is charged at its known cost, every other reservation at its size. */
 async function kill(stage: Stage): Promise<void> {
-  const { scene, naive } = stage;
+  const { scenario, naive } = stage;
   stage.process.is.dead = true;
   for (const flight of naive.flights) charge(naive, flight, flight.known ?? flight.amount);
-  scene.wipe();
-  scene.books.behaviour = 'up';
+  scenario.wipe();
+  scenario.books.behaviour = 'up';
   stage.process = createProcess();
-  stage.ledger = await scene.start(stage.process, scene.folder);
+  stage.ledger = await scenario.start(stage.process, scenario.folder);
 }
 
 async function play(stage: Stage, happening: Event): Promise<void> {
-  const { scene, naive, ledger, limit } = stage;
+  const { scenario, naive, ledger, limit } = stage;
   const flight = naive.flights.at(-1 - happening.which);
-  if (happening.kind === 'hold') return hold(stage, happening);
+  if (happening.kind === 'reserve') return reservation(stage, happening);
   if (happening.kind === 'kill') return kill(stage);
-  if (happening.kind === 'wait') return scene.time.advance(happening.share);
+  if (happening.kind === 'wait') return scenario.time.advance(happening.share);
   if (happening.kind === 'books') {
     // A counter cannot be loaded while PostgreSQL is away, so every scope is loaded at the start.
-    scene.books.behaviour = happening.books;
+    scenario.books.behaviour = happening.books;
     return;
   }
   if (flight === undefined) return;
   if (happening.kind === 'grow') return grow(stage, flight, part(happening.minAmount, limit));
   const cost = part(happening.share, flight.amount);
   if (happening.kind === 'release') {
-    await scene.ended(ledger.release(flight.hold));
+    await scenario.ended(ledger.release(flight.reservation));
     charge(naive, flight, 0n);
   } else if (happening.kind === 'settle') {
-    await scene.ended(ledger.settle(flight.hold, settlementOf(cost)));
+    await scenario.ended(ledger.settle(flight.reservation, settlementOf(cost)));
     charge(naive, flight, cost);
   } else if (flight.known === undefined || cost > flight.known) {
-    ledger.trackStream(flight.hold, () => cost);
+    ledger.trackStream(flight.reservation, () => cost);
     flight.known = cost;
-    await scene.time.advance(1500);
+    await scenario.time.advance(1500);
   }
 }
 
 async function isTrue(stage: Stage): Promise<void> {
-  const { scene, naive, limit } = stage;
-  const { value } = await scene.ended(stage.ledger.spend(stage.policies));
+  const { scenario, naive, limit } = stage;
+  const { value } = await scenario.ended(stage.ledger.spend(stage.policies));
   expect(value.ok ? value.value.map((spend) => spend?.spent) : value.failure).toEqual(naive.spent);
   for (const scope of [0, 1, 2]) {
     const held = sum(naive.flights.filter((each) => each.scopes.includes(scope)).map(({ amount }) => amount));
@@ -175,28 +175,28 @@ test('after any events in any order each scope’s spend equals a naive count, i
     fc.constantFrom(...EDGES),
     fc.array(event, { minLength: 1, maxLength: 40 }),
     async (limit, events) => {
-      const scene = createScene();
+      const scenario = createScenario();
       const process = createProcess();
       const policies = ['a', 'b', 'c'].map((name) => scopeOf(name, limit));
-      const ledger = await scene.start(process, scene.folder);
-      const stage: Stage = { scene, process, ledger, limit, policies, naive: { spent: [0n, 0n, 0n], flights: [] } };
+      const ledger = await scenario.start(process, scenario.folder);
+      const stage: Stage = { scenario, process, ledger, limit, policies, naive: { spent: [0n, 0n, 0n], flights: [] } };
       await isTrue(stage);
       for (const happening of events) {
         // After 30 s without PostgreSQL every request is refused; outage.test.ts shows it.
-        if (scene.books.behaviour !== 'up' && happening.kind === 'progress') scene.books.behaviour = 'up';
+        if (scenario.books.behaviour !== 'up' && happening.kind === 'progress') scenario.books.behaviour = 'up';
         await play(stage, happening);
         if (happening.kind === 'kill') await isTrue(stage);
       }
-      scene.books.behaviour = 'up';
+      scenario.books.behaviour = 'up';
       await isTrue(stage);
       for (const flight of stage.naive.flights) {
-        await stage.ledger.release(flight.hold);
+        await stage.ledger.release(flight.reservation);
         charge(stage.naive, flight, 0n);
       }
-      await scene.ended(stage.ledger.close());
+      await scenario.ended(stage.ledger.close());
       const bookedOf = (scope: string): Nano =>
         sum(
-          scene.entries
+          scenario.entries
             .entries()
             .filter(({ scopeWindows }) => scopeWindows.some(({ scopeId }) => scopeId === scope))
             .map(({ cost }) => cost),
@@ -204,7 +204,7 @@ test('after any events in any order each scope’s spend equals a naive count, i
       expect(['a', 'b', 'c'].map(bookedOf)).toEqual(stage.naive.spent);
     },
   );
-  const first: Event = { kind: 'hold', scopes: [2], share: 10, minAmount: 0, which: 0, books: 'up' };
+  const first: Event = { kind: 'reserve', scopes: [2], share: 10, minAmount: 0, which: 0, books: 'up' };
   const freeSoFar: Array<Event> = [first, { ...first, kind: 'progress', share: 0 }, { ...first, kind: 'kill' }];
   await fc.assert(property, { numRuns: runs(100), examples: [[100n, freeSoFar]] });
 });

@@ -1,29 +1,29 @@
 // Ledgers of one request each, as on Workers.
 import { expect, test } from 'vitest';
 import { createStoreState } from '../account.ts';
-import { createScene, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
+import { createScenario, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key-1', 1000n);
 
 function createVisits() {
-  const scene = createScene();
+  const scenario = createScenario();
   const isolate = createStoreState();
   const visit = async (lives = () => true) => {
-    const ledger = await scene.start({ before: lives, after: lives, isDead: () => !lives(), isolate });
-    const { value } = await scene.ended(ledger.reserve({ ...requestOf(30n, key), id: scene.ids.next() }));
-    return { ledger, hold: heldOf(value) };
+    const ledger = await scenario.start({ before: lives, after: lives, isDead: () => !lives(), isolate });
+    const { value } = await scenario.ended(ledger.reserve({ ...requestOf(30n, key), id: scenario.ids.next() }));
+    return { ledger, reservation: heldOf(value) };
   };
-  return { ...scene, visit };
+  return { ...scenario, visit };
 }
 
 test('a visit books its entry when its request has ended, once', async () => {
   const { entries, ended, store, time, visit } = createVisits();
-  const { ledger, hold } = await visit();
-  await ended(ledger.settle(hold, settlementOf(25n)));
+  const { ledger, reservation } = await visit();
+  await ended(ledger.settle(reservation, settlementOf(25n)));
   await time.advance(500);
   expect(entries.entries()).toEqual([]);
   await ended(ledger.close());
-  expect(entries.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
+  expect(entries.entries()).toMatchObject([{ id: reservation.id, kind: 'settled', cost: 25n }]);
   expect(await store.part.accounts(false, 10)).toEqual([]);
 });
 
@@ -34,9 +34,9 @@ test('visits that died are charged their sizes when their leases have ended, onc
   isAlive = false;
   await time.advance(60_000);
   for (let later = 0; later < 4; later += 1) {
-    const { ledger, hold } = await visit();
+    const { ledger, reservation } = await visit();
     await time.advance(100);
-    await ended(ledger.release(hold).then(() => ledger.close()));
+    await ended(ledger.release(reservation).then(() => ledger.close()));
   }
   expect(entries.entries()).toMatchObject(Array(3).fill({ kind: 'expired', cost: 30n }));
   expect(await store.part.accounts(false, 10)).toEqual([]);
@@ -57,17 +57,17 @@ test('a call that is repeated after others were done is no store that has gone b
 test('a visit is one call before its request and at most two after it, and leaves nothing in the store', async () => {
   const { calls, ended, store, time, visit } = createVisits();
   const first = await visit();
-  await ended(first.ledger.settle(first.hold, settlementOf(1n)));
+  await ended(first.ledger.settle(first.reservation, settlementOf(1n)));
   await ended(first.ledger.close());
   calls.length = 0;
-  const { ledger, hold } = await visit();
+  const { ledger, reservation } = await visit();
   expect(calls).toHaveLength(1);
   await time.advance(600);
-  await ended(ledger.settle(hold, settlementOf(25n)));
+  await ended(ledger.settle(reservation, settlementOf(25n)));
   await ended(ledger.close());
   expect(calls.length).toBeLessThanOrEqual(3);
   expect(await store.part.accounts(false, 10)).toEqual([]);
-  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 26n, reserved: 0n }]);
+  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 26n, reserved: 0n }]);
   calls.length = 0;
   await time.advance(10_000);
   expect(calls).toEqual([]);
@@ -75,52 +75,52 @@ test('a visit is one call before its request and at most two after it, and leave
 
 test('a visit that outlives a lease renews it with a call every five seconds, and nobody else charges it', async () => {
   const { calls, entries, ended, store, time, visit } = createVisits();
-  const { ledger, hold } = await visit();
+  const { ledger, reservation } = await visit();
   calls.length = 0;
   await time.advance(60_000);
   expect(calls.length).toBeGreaterThan(10);
   expect(calls.length).toBeLessThanOrEqual(12);
   const other = await visit();
   await time.advance(100);
-  await ended(other.ledger.release(other.hold).then(() => other.ledger.close()));
-  await ended(ledger.settle(hold, settlementOf(25n)));
+  await ended(other.ledger.release(other.reservation).then(() => other.ledger.close()));
+  await ended(ledger.settle(reservation, settlementOf(25n)));
   await ended(ledger.close());
-  expect(entries.entries()).toMatchObject([{ id: hold.id, kind: 'settled', cost: 25n }]);
-  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 25n, reserved: 0n }]);
+  expect(entries.entries()).toMatchObject([{ id: reservation.id, kind: 'settled', cost: 25n }]);
+  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 25n, reserved: 0n }]);
 });
 
-test('a visit whose hold grows is one more call, and is charged whole where it dies', async () => {
+test('a visit whose reservation grows is one more call, and is charged whole where it dies', async () => {
   const { calls, entries, ended, store, time, visit } = createVisits();
   let isAlive = true;
-  const { ledger, hold } = await visit(() => isAlive);
+  const { ledger, reservation } = await visit(() => isAlive);
   calls.length = 0;
-  expect((await ended(ledger.grow(hold, 20n))).value).toEqual({ ok: true, value: undefined });
-  expect([calls.length, hold.amount]).toEqual([1, 50n]);
-  expect(await store.part.read(hold.scopeWindows)).toEqual([{ spent: 0n, reserved: 50n }]);
+  expect((await ended(ledger.grow(reservation, 20n))).value).toEqual({ ok: true, value: undefined });
+  expect([calls.length, reservation.amount]).toEqual([1, 50n]);
+  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 0n, reserved: 50n }]);
   isAlive = false;
   await time.advance(60_000);
   const next = await visit();
   await time.advance(100);
-  await ended(next.ledger.release(next.hold).then(() => next.ledger.close()));
+  await ended(next.ledger.release(next.reservation).then(() => next.ledger.close()));
   expect(entries.entries()).toMatchObject([{ kind: 'expired', cost: 50n }]);
 });
 
 test('a visit whose request was released books nothing and leaves nothing', async () => {
   const { entries, ended, store, visit } = createVisits();
-  const { ledger, hold } = await visit();
-  await ledger.release(hold);
+  const { ledger, reservation } = await visit();
+  await ledger.release(reservation);
   await ended(ledger.close());
   expect(entries.entries()).toEqual([]);
   expect(await store.part.accounts(false, 10)).toEqual([]);
 });
 
 test('many visits at once never hold more than the limit', async () => {
-  const { start, ended, ids, tryHold } = createVisits();
+  const { start, ended, ids, tryReservation } = createVisits();
   const isolate = createStoreState();
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, async () => {
       const ledger = await start({ before: () => true, after: () => true, isDead: () => false, isolate });
-      return (await tryHold(ledger, { ...requestOf(30n, key), id: ids.next() })).outcome;
+      return (await tryReservation(ledger, { ...requestOf(30n, key), id: ids.next() })).outcome;
     }),
   );
   await ended(Promise.resolve());
@@ -130,11 +130,11 @@ test('many visits at once never hold more than the limit', async () => {
 test('a visit that remembers an epoch which is over joins the new one', async () => {
   const { ended, epochs, visit, wipe } = createVisits();
   const first = await visit();
-  await ended(first.ledger.settle(first.hold, settlementOf(10n)));
+  await ended(first.ledger.settle(first.reservation, settlementOf(10n)));
   await ended(first.ledger.close());
   wipe();
   const second = await visit();
-  await ended(second.ledger.settle(second.hold, settlementOf(5n)));
+  await ended(second.ledger.settle(second.reservation, settlementOf(5n)));
   await ended(second.ledger.close());
   expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
   const third = await visit();

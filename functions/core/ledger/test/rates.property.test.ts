@@ -5,7 +5,7 @@ import { runs } from '../../../../test/support/runs.ts';
 import type { Reservation } from '../../ports/ledger.ts';
 import type { RateLimit } from '../../ports/rates.ts';
 import type { StartableLedger } from '../ledger.ts';
-import { createScene, requestOf, type Scene, scopeOf, settlementOf } from './scenario.promises.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const MINUTE = 60_000;
 const LIMIT = 100;
@@ -31,20 +31,20 @@ interface Count {
 }
 
 interface Flight {
-  readonly hold: Reservation;
+  readonly reservation: Reservation;
   readonly by: StartableLedger;
   readonly reserved: number;
   counts: Count[];
 }
 
 interface Course {
-  readonly scene: Scene;
+  readonly scenario: Scenario;
   readonly processes: ReadonlyArray<StartableLedger>;
   flights: Flight[];
   counts: Count[];
 }
 
-const minuteOf = ({ scene }: Course): number => Math.floor(scene.time.clock.now() / MINUTE);
+const minuteOf = ({ scenario }: Course): number => Math.floor(scenario.time.clock.now() / MINUTE);
 
 /** Counts the tokens, and checks that the limit has room for them in this minute. */
 function count(course: Course, limit: string, tokens: number): Count {
@@ -57,27 +57,27 @@ function count(course: Course, limit: string, tokens: number): Count {
 }
 
 async function take(course: Course, { by: which, reserved }: Event): Promise<void> {
-  const { scene, processes } = course;
+  const { scenario, processes } = course;
   const by = processes[which];
   if (by === undefined) return;
   const request = { ...requestOf(0n, KEY), tokens: reserved, entries: ENTRIES };
-  const { value: result } = await scene.ended(by.reserve(request));
+  const { value: result } = await scenario.ended(by.reserve(request));
   if (!result.ok) return;
-  const hold = result.value;
+  const reservation = result.value;
   const tokens = Math.min(reserved, LIMIT);
-  const counts = ['key', ENTRIES[hold.entry ?? 0]?.id ?? ''].map((limit) => count(course, limit, tokens));
-  course.flights.push({ hold, by, reserved, counts });
+  const counts = ['key', ENTRIES[reservation.entry ?? 0]?.id ?? ''].map((limit) => count(course, limit, tokens));
+  course.flights.push({ reservation, by, reserved, counts });
 }
 
 /** Tokens beyond the reservation count in the minute in which they become known, and delay later requests. */
 async function end(course: Course, flight: Flight, { kind, used }: Event): Promise<void> {
-  const { scene } = course;
-  const { hold, by } = flight;
+  const { scenario } = course;
+  const { reservation, by } = flight;
   course.flights = course.flights.filter((one) => one !== flight);
   const isSettled = kind === 'settle';
   const tokens = { input: used, output: 0, cachedInput: 0, cacheWrite: 0 };
-  if (isSettled) await scene.ended(by.settle(hold, { ...settlementOf(0n), tokens }));
-  else await scene.ended(by.release(hold, { called: kind === 'fail' }));
+  if (isSettled) await scenario.ended(by.settle(reservation, { ...settlementOf(0n), tokens }));
+  else await scenario.ended(by.release(reservation, { called: kind === 'fail' }));
   for (const one of flight.counts) {
     const excess = (isSettled ? used : 0) - one.tokens;
     one.tokens = Math.min(one.tokens, isSettled ? used : 0);
@@ -88,7 +88,7 @@ async function end(course: Course, flight: Flight, { kind, used }: Event): Promi
 async function move(course: Course, flight: Flight): Promise<void> {
   const [ofKey, ofEntry] = flight.counts;
   const to = ENTRIES.find(({ id }) => id !== ofEntry?.limit);
-  const { value: moved } = await course.scene.ended(flight.by.move(flight.hold, to));
+  const { value: moved } = await course.scenario.ended(flight.by.move(flight.reservation, to));
   if (!moved.ok || to === undefined || ofKey === undefined || ofEntry === undefined) return;
   ofEntry.tokens = 0;
   flight.counts = [ofKey, count(course, to.id, Math.min(flight.reserved, LIMIT))];
@@ -96,21 +96,26 @@ async function move(course: Course, flight: Flight): Promise<void> {
 
 /** Rates restart empty: what was taken before counts no more, and what is used of it counts when it is known. */
 async function wipe(course: Course): Promise<void> {
-  course.scene.wipe();
-  await course.scene.time.advance(4000);
+  course.scenario.wipe();
+  await course.scenario.time.advance(4000);
   course.counts = [];
   for (const { counts } of course.flights) for (const one of counts) one.tokens = 0;
 }
 
 async function play(events: ReadonlyArray<Event>): Promise<void> {
-  const scene = createScene();
-  const course: Course = { scene, processes: [await scene.start(), await scene.start()], flights: [], counts: [] };
+  const scenario = createScenario();
+  const course: Course = {
+    scenario,
+    processes: [await scenario.start(), await scenario.start()],
+    flights: [],
+    counts: [],
+  };
   for (const one of events) {
     const flight = course.flights[one.which % Math.max(1, course.flights.length)];
     if (one.kind === 'take') await take(course, one);
     else if (one.kind === 'wipe') await wipe(course);
     else if (flight !== undefined) await (one.kind === 'move' ? move(course, flight) : end(course, flight, one));
-    await scene.time.advance(one.pause);
+    await scenario.time.advance(one.pause);
   }
 }
 

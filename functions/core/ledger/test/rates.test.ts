@@ -4,34 +4,36 @@ import type { RateLimits, ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
   createProcess,
-  createScene,
+  createScenario,
   heldOf,
   requestOf,
-  type Scene,
+  type Scenario,
   scopeOf,
   settlementOf,
 } from './scenario.promises.ts';
 
-let scene: Scene;
+let scenario: Scenario;
 let ledger: StartableLedger;
 
 beforeEach(async () => {
-  scene = createScene();
-  ledger = await scene.start();
+  scenario = createScenario();
+  ledger = await scenario.start();
 });
 
 const limited = (scopeId: string, limits: RateLimits, limit?: bigint): ScopePolicy =>
   scopeOf(scopeId, limit, { limits });
 const ask = (...scopes: ReadonlyArray<ScopePolicy>): ReservationParams => ({ ...requestOf(0n, ...scopes), tokens: 10 });
-const hold = async (request: ReservationParams, one = ledger) => (await scene.ended(one.reserve(request))).value;
-const take = async (request: ReservationParams, one = ledger): Promise<Reservation> => heldOf(await hold(request, one));
+const reservation = async (request: ReservationParams, one = ledger) =>
+  (await scenario.ended(one.reserve(request))).value;
+const take = async (request: ReservationParams, one = ledger): Promise<Reservation> =>
+  heldOf(await reservation(request, one));
 
 describe('rate limits', () => {
   test('of 1,000 concurrent requests of two processes exactly as many are held as a minute allows', async () => {
     const key = limited('key', { rpmLimit: 10 }, 10n ** 12n);
-    const other = await scene.start();
+    const other = await scenario.start();
     const all = Array.from({ length: 1000 }, (_, index) => (index % 2 ? ledger : other).reserve(ask(key)));
-    const results = (await scene.ended(Promise.all(all))).value;
+    const results = (await scenario.ended(Promise.all(all))).value;
     expect(results.filter(({ ok }) => ok)).toHaveLength(10);
     const refused = results.flatMap((result) => (result.ok ? [] : [result.failure]));
     expect(refused).toHaveLength(990);
@@ -54,8 +56,8 @@ describe('rate limits', () => {
     const key = limited('key', { tpmLimit: 100 });
     const tokens = { input: 20, output: 30, cachedInput: 0, cacheWrite: 0 };
     await ledger.settle(await take({ ...ask(key), tokens: 90 }), { ...settlementOf(0n), tokens });
-    await scene.time.advance(50);
-    expect(await hold({ ...ask(key), tokens: 51 })).toMatchObject({
+    await scenario.time.advance(50);
+    expect(await reservation({ ...ask(key), tokens: 51 })).toMatchObject({
       failure: { reason: 'limited', rate: 'tokens', limit: 100, rates: { tokens: { remaining: 50 } } },
     });
     expect((await take({ ...ask(key), tokens: 50 })).rates?.tokens?.remaining).toBe(0);
@@ -65,39 +67,39 @@ describe('rate limits', () => {
     const key = limited('key', { maxParallelRequests: 1 });
     for (let turn = 0; turn < 20; turn += 1) await ledger.settle(await take(ask(key)), settlementOf(0n));
     const held = await take(ask(key));
-    expect(await hold(ask(key))).toMatchObject({ failure: { reason: 'limited', rate: 'parallel', limit: 1 } });
+    expect(await reservation(ask(key))).toMatchObject({ failure: { reason: 'limited', rate: 'parallel', limit: 1 } });
     await ledger.release(held, { called: true });
     await take(ask(key));
   });
 
   test('one request at a time, also from process to process', async () => {
     const key = limited('key', { maxParallelRequests: 1 });
-    const other = await scene.start();
+    const other = await scenario.start();
     for (let turn = 0; turn < 20; turn += 1) {
       const one = turn % 2 === 0 ? ledger : other;
       await one.settle(await take(ask(key), one), settlementOf(0n));
-      await scene.time.advance(30);
+      await scenario.time.advance(30);
     }
   });
 
   test('a request in flight of a process that died frees its place when its lease ends', async () => {
     const key = limited('key', { maxParallelRequests: 1 });
     const process = createProcess();
-    await take(ask(key), await scene.start(process));
+    await take(ask(key), await scenario.start(process));
     process.is.dead = true;
-    expect(await hold(ask(key))).toMatchObject({ failure: { rate: 'parallel' } });
-    await scene.time.advance(25_000);
+    expect(await reservation(ask(key))).toMatchObject({ failure: { rate: 'parallel' } });
+    await scenario.time.advance(25_000);
     await take(ask(key));
   });
 
   test('requests in flight count again after the store was wiped', async () => {
     const key = limited('key', { maxParallelRequests: 1 });
     const held = await take(ask(key));
-    scene.wipe();
-    await scene.time.advance(3000);
-    expect(await hold(ask(key))).toMatchObject({ failure: { reason: 'limited', rate: 'parallel' } });
+    scenario.wipe();
+    await scenario.time.advance(3000);
+    expect(await reservation(ask(key))).toMatchObject({ failure: { reason: 'limited', rate: 'parallel' } });
     await ledger.release(held);
-    await scene.time.advance(50);
+    await scenario.time.advance(50);
     await take(ask(key));
   });
 
@@ -105,16 +107,16 @@ describe('rate limits', () => {
     const key = limited('key', { rpmLimit: 1 });
     await ledger.release(await take(ask(key)));
     await ledger.release(await take(ask(key)), { called: true });
-    expect(await hold(ask(key))).toMatchObject({ failure: { reason: 'limited' } });
+    expect(await reservation(ask(key))).toMatchObject({ failure: { reason: 'limited' } });
   });
 
   test('a request that gave up before its answer came gives its request, tokens and place back', async () => {
     const key = limited('key', { rpmLimit: 2, tpmLimit: 20, maxParallelRequests: 2 });
     const first = await take(ask(key));
-    scene.store.behaviour = 'loses';
-    expect(await hold(ask(key))).toMatchObject({ failure: { reason: 'unavailable' } });
-    scene.store.behaviour = 'up';
-    await scene.time.advance(3000);
+    scenario.store.behaviour = 'loses';
+    expect(await reservation(ask(key))).toMatchObject({ failure: { reason: 'unavailable' } });
+    scenario.store.behaviour = 'up';
+    await scenario.time.advance(3000);
     expect((await take(ask(key))).rates).toMatchObject({ requests: { remaining: 0 }, tokens: { remaining: 0 } });
     await ledger.release(first);
   });
@@ -122,13 +124,13 @@ describe('rate limits', () => {
   test('a request that asks again, because its limit fell while it asked, uses its rates once', async () => {
     const scopes = (limit: bigint) => [limited('key', { rpmLimit: 10, tpmLimit: 100, maxParallelRequests: 10 }, limit)];
     await take(ask(...scopes(100n)));
-    scene.store.behaviour = 'hangs';
+    scenario.store.behaviour = 'hangs';
     const held = ledger.reserve({ ...ask(...scopes(100n)), amount: 5n, minAmount: 5n });
-    await scene.time.advance(10);
+    await scenario.time.advance(10);
     void ledger.reserve({ ...ask(...scopes(50n)), amount: 5n, minAmount: 5n });
-    scene.store.behaviour = 'up';
-    heldOf((await scene.ended(held)).value);
-    await scene.time.advance(100);
+    scenario.store.behaviour = 'up';
+    heldOf((await scenario.ended(held)).value);
+    await scenario.time.advance(100);
     expect((await take(ask(...scopes(50n)))).rates).toMatchObject({
       requests: { remaining: 6 },
       tokens: { remaining: 60 },
@@ -139,18 +141,20 @@ describe('rate limits', () => {
     const key = limited('key', { tpmLimit: 100 });
     const tokens = { input: 40, output: 50, cachedInput: 0, cacheWrite: 0 };
     await ledger.settle(await take({ ...ask(key), tokens: 5000 }), { ...settlementOf(0n), tokens });
-    await scene.time.advance(50);
+    await scenario.time.advance(50);
     expect((await take({ ...ask(key), tokens: 10 })).rates?.tokens?.remaining).toBe(0);
-    expect(await hold({ ...ask(key), tokens: 1 })).toMatchObject({ failure: { reason: 'limited', rate: 'tokens' } });
+    expect(await reservation({ ...ask(key), tokens: 1 })).toMatchObject({
+      failure: { reason: 'limited', rate: 'tokens' },
+    });
   });
 
   test('what a request does not use goes back to the minute in which it was taken, not to a later one', async () => {
     const key = limited('key', { tpmLimit: 100, rpmLimit: 2 });
     const early = [await take({ ...ask(key), tokens: 50 }), await take({ ...ask(key), tokens: 50 })];
-    await scene.time.advance(90_000);
+    await scenario.time.advance(90_000);
     expect((await take({ ...ask(key), tokens: 50 })).rates).toMatchObject({ tokens: { remaining: 0 } });
     for (const one of early) await ledger.release(one);
-    await scene.time.advance(50);
+    await scenario.time.advance(50);
     // Nothing is left of the earlier minute, and all of this one.
     expect((await take({ ...ask(key), tokens: 50 })).rates).toMatchObject({
       tokens: { remaining: 0 },
@@ -161,40 +165,40 @@ describe('rate limits', () => {
   test('what was taken from a store that was wiped meanwhile is not given back to the next one', async () => {
     const key = limited('key', { tpmLimit: 100, rpmLimit: 1, maxParallelRequests: 5 });
     const before = await take({ ...ask(key), tokens: 80 });
-    scene.wipe();
-    await scene.time.advance(3000);
+    scenario.wipe();
+    await scenario.time.advance(3000);
     await take({ ...ask(key), tokens: 100 });
     await ledger.release(before);
-    await scene.time.advance(50);
-    expect(await hold({ ...ask(key), tokens: 1 })).toMatchObject({ failure: { reason: 'limited' } });
+    await scenario.time.advance(50);
+    expect(await reservation({ ...ask(key), tokens: 1 })).toMatchObject({ failure: { reason: 'limited' } });
   });
 
   test('tokens of a request that its provider refused are not used, its request is', async () => {
     const key = limited('key', { tpmLimit: 100, rpmLimit: 10 });
     await ledger.release(await take({ ...ask(key), tokens: 100 }), { called: true });
-    await scene.time.advance(50);
+    await scenario.time.advance(50);
     expect((await take({ ...ask(key), tokens: 10 })).rates).toMatchObject({
       tokens: { remaining: 90 },
       requests: { remaining: 8 },
     });
   });
 
-  test('a refusal by live holds shows what is left of the rates, and uses nothing of them', async () => {
+  test('a refusal by live reservations shows what is left of the rates, and uses nothing of them', async () => {
     const key = limited('key', { rpmLimit: 2 }, 100n);
     const first = await take({ ...ask(key), amount: 100n, minAmount: 1n });
-    expect(await hold({ ...ask(key), amount: 100n, minAmount: 1n })).toMatchObject({
+    expect(await reservation({ ...ask(key), amount: 100n, minAmount: 1n })).toMatchObject({
       failure: { reason: 'busy', rates: { requests: { remaining: 1 } } },
     });
     await ledger.settle(first, settlementOf(100n));
-    expect(await hold(ask(key))).toMatchObject({
+    expect(await reservation(ask(key))).toMatchObject({
       failure: { reason: 'exceeded', rates: { requests: { remaining: 1 } } },
     });
   });
 
-  test('a request that waited in vain for live holds beside others of its line shows its rates too', async () => {
+  test('a request that waited in vain for live reservations beside others of its line shows its rates too', async () => {
     const key = limited('key', { rpmLimit: 100 }, 100n);
     await take({ ...ask(key), amount: 100n, minAmount: 1n });
-    const all = Array.from({ length: 3 }, () => hold({ ...ask(key), amount: 50n, minAmount: 1n }));
+    const all = Array.from({ length: 3 }, () => reservation({ ...ask(key), amount: 50n, minAmount: 1n }));
     for (const result of await Promise.all(all))
       expect(result).toMatchObject({ failure: { reason: 'busy', rates: { requests: { limit: 100 } } } });
   });
@@ -203,26 +207,26 @@ describe('rate limits', () => {
     const held = await take(ask(scopeOf('key', 100n)));
     expect(await ledger.move(held, undefined)).toEqual({ ok: true, value: undefined });
     await ledger.settle(held, settlementOf(1n));
-    await scene.time.advance(50);
+    await scenario.time.advance(50);
     expect(held).not.toHaveProperty('rates');
-    expect(scene.calls.flatMap(({ rateChanges }) => rateChanges)).toEqual([]);
-    expect(scene.calls.flatMap(({ requests }) => requests.filter((one) => one.rates !== undefined))).toEqual([]);
+    expect(scenario.calls.flatMap(({ rateChanges }) => rateChanges)).toEqual([]);
+    expect(scenario.calls.flatMap(({ requests }) => requests.filter((one) => one.rates !== undefined))).toEqual([]);
   });
 
   test('every request of a key with a rate asks, also where escrow would cover it', async () => {
     const key = limited('key', { rpmLimit: 1000 }, 1_000_000n);
     for (let turn = 0; turn < 10; turn += 1) await take({ ...ask(key), amount: 10n, minAmount: 10n });
-    expect(scene.calls.reduce((all, { requests }) => all + requests.length, 0)).toBeGreaterThanOrEqual(10);
+    expect(scenario.calls.reduce((all, { requests }) => all + requests.length, 0)).toBeGreaterThanOrEqual(10);
   });
 
   test('changes of thousands of rates are told in calls of at most 256', async () => {
     const keys = Array.from({ length: 700 }, (_, index) => limited(`key-${index}`, { maxParallelRequests: 1 }));
     const all = await Promise.all(keys.map((key) => take(ask(key))));
-    scene.calls.length = 0;
+    scenario.calls.length = 0;
     for (const held of all) void ledger.release(held);
-    await scene.time.advance(500);
-    expect(scene.calls.reduce((sum, { rateChanges }) => sum + rateChanges.length, 0)).toBe(700);
-    expect(Math.max(...scene.calls.map(({ rateChanges }) => rateChanges.length))).toBeLessThanOrEqual(256);
+    await scenario.time.advance(500);
+    expect(scenario.calls.reduce((sum, { rateChanges }) => sum + rateChanges.length, 0)).toBe(700);
+    expect(Math.max(...scenario.calls.map(({ rateChanges }) => rateChanges.length))).toBeLessThanOrEqual(256);
     await Promise.all(keys.map((key) => take(ask(key))));
   });
 });
@@ -238,7 +242,7 @@ describe('rates of model entries', () => {
     const request = { ...ask(key), entries: [one, two] };
     expect((await take(request)).entry).toBe(0);
     expect((await take(request)).entry).toBe(1);
-    const refused = await hold(request);
+    const refused = await reservation(request);
     expect(refused).toMatchObject({ failure: { reason: 'limited', rate: 'requests', limit: 1 } });
     expect(refused).not.toHaveProperty('failure.scope');
   });
@@ -246,7 +250,7 @@ describe('rates of model entries', () => {
   test('a request that falls back to another one uses its rate too; a full one is not taken', async () => {
     const request = { ...ask(key), entries: [one, undefined] };
     const held = await take(request);
-    const move = async (to: typeof one | undefined) => (await scene.ended(ledger.move(held, to))).value;
+    const move = async (to: typeof one | undefined) => (await scenario.ended(ledger.move(held, to))).value;
     expect(await move(two)).toEqual({ ok: true, value: undefined });
     expect(await move(one)).toMatchObject({ failure: { reason: 'limited', limit: 1 } });
     expect(await move(undefined)).toEqual({ ok: true, value: undefined });
@@ -256,8 +260,8 @@ describe('rates of model entries', () => {
   test('a request that moves on frees its place in the entry that it leaves', async () => {
     const narrow = { id: 'narrow', parallel: 1 };
     const held = await take({ ...ask(key), entries: [narrow, undefined] });
-    await scene.ended(ledger.move(held, undefined));
-    await scene.time.advance(50);
+    await scenario.ended(ledger.move(held, undefined));
+    await scenario.time.advance(50);
     expect((await take({ ...ask(key), entries: [narrow] })).entry).toBe(0);
   });
 
@@ -268,16 +272,16 @@ describe('rates of model entries', () => {
     ];
     const other = await take({ ...ask(key), tokens: 0, entries: [large] });
     const moving = await take({ ...ask(key), tokens: 5000, entries: [small, large] });
-    await scene.ended(
+    await scenario.ended(
       ledger.settle(other, { ...settlementOf(0n), tokens: { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 } }),
     );
     expect(moving.entry).toBe(0);
-    await scene.ended(ledger.move(moving, large));
-    await scene.ended(
+    await scenario.ended(ledger.move(moving, large));
+    await scenario.ended(
       ledger.settle(moving, { ...settlementOf(0n), tokens: { input: 900, output: 0, cachedInput: 0, cacheWrite: 0 } }),
     );
-    await scene.time.advance(50);
-    expect(await hold({ ...ask(key), tokens: 101, entries: [large] })).toMatchObject({
+    await scenario.time.advance(50);
+    expect(await reservation({ ...ask(key), tokens: 101, entries: [large] })).toMatchObject({
       failure: { reason: 'limited', limit: 1000 },
     });
     expect((await take({ ...ask(key), tokens: 100, entries: [large] })).entry).toBe(0);
@@ -289,23 +293,23 @@ describe('rates of model entries', () => {
     const held = await take({ ...ask(key), entries: [undefined] });
     const moved = ledger.move(held, narrow);
     await ledger.release(held);
-    await scene.ended(moved);
-    await scene.time.advance(50);
+    await scenario.ended(moved);
+    await scenario.time.advance(50);
     expect((await take({ ...ask(key), tokens: 100, entries: [narrow] })).entry).toBe(0);
   });
 
-  test('a hold of an unlimited one moves to a limited one, and is refused where that is full', async () => {
+  test('a reservation of an unlimited one moves to a limited one, and is refused where that is full', async () => {
     const request = { ...ask(key), entries: [undefined] };
     const [first, second] = [await take(request), await take(request)];
-    expect((await scene.ended(ledger.move(first, one))).value).toEqual({ ok: true, value: undefined });
-    expect((await scene.ended(ledger.move(second, one))).value).toMatchObject({
+    expect((await scenario.ended(ledger.move(first, one))).value).toEqual({ ok: true, value: undefined });
+    expect((await scenario.ended(ledger.move(second, one))).value).toMatchObject({
       failure: { reason: 'limited', rate: 'requests', limit: 1 },
     });
   });
 
   test('no request falls back to a limited one while the store is away', async () => {
     const held = await take({ ...ask(key), entries: [one, two] });
-    scene.store.behaviour = 'refuses';
-    expect((await scene.ended(ledger.move(held, two))).value).toMatchObject({ failure: { reason: 'unavailable' } });
+    scenario.store.behaviour = 'refuses';
+    expect((await scenario.ended(ledger.move(held, two))).value).toMatchObject({ failure: { reason: 'unavailable' } });
   });
 });

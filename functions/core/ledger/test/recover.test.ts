@@ -5,12 +5,12 @@ import type { JournalRecord } from '../../ports/journal.ts';
 import type { Reservation } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
 import {
-  createScene,
+  createScenario,
   heldOf,
   IMMORTAL,
   type Process,
   requestOf,
-  type Scene,
+  type Scenario,
   scopeOf,
   settlementOf,
 } from './scenario.promises.ts';
@@ -40,43 +40,43 @@ function mortal(steps: number, during: boolean): Process & { kill(): void } {
   };
 }
 
-/** A client's view of a request, by its hold's id. */
+/** A client's view of a request, by its reservation's id. */
 interface Seen {
   readonly id: string;
-  readonly hold: Reservation;
+  readonly reservation: Reservation;
   /**
-   * The charges that are allowed, whatever dies when. A hold whose record was never written is charged nothing: its
+   * The charges that are allowed, whatever dies when. A reservation whose record was never written is charged nothing: its
    * reply did not complete.
    */
   may: ReadonlySet<Nano>;
 }
 
 /** A gateway's workload: requests that complete, fail, and keep streaming. */
-async function live(scene: Scene, process: Process, seen: Seen[]): Promise<void> {
-  const ledger = scene.process(process);
+async function live(scenario: Scenario, process: Process, seen: Seen[]): Promise<void> {
+  const ledger = scenario.process(process);
   const pause = (millis: number): Promise<void> =>
-    new Promise((resolve) => scene.time.timer(millis, () => process.isDead() || resolve()));
+    new Promise((resolve) => scenario.time.timer(millis, () => process.isDead() || resolve()));
   const request = async (amount: Nano): Promise<Seen> => {
-    const hold = heldOf(await ledger.reserve(requestOf(amount, key, team, open)));
-    const one: Seen = { id: hold.id, hold, may: new Set([hold.amount, 0n]) };
+    const reservation = heldOf(await ledger.reserve(requestOf(amount, key, team, open)));
+    const one: Seen = { id: reservation.id, reservation, may: new Set([reservation.amount, 0n]) };
     seen.push(one);
     return one;
   };
   const settle = async (one: Seen, cost: Nano): Promise<void> => {
     one.may = new Set([...one.may, cost]);
-    await ledger.settle(one.hold, settlementOf(cost));
+    await ledger.settle(one.reservation, settlementOf(cost));
     one.may = new Set([cost]);
   };
 
   await ledger.start();
   const [completes, fails, streams] = [await request(100n), await request(200n), await request(300n)];
   await settle(completes, 11n);
-  ledger.trackStream(streams.hold, () => 31n);
+  ledger.trackStream(streams.reservation, () => 31n);
   streams.may = new Set([300n, 31n, 0n]);
   await pause(1500);
   streams.may = new Set([31n]);
   fails.may = new Set([200n, 0n]);
-  await ledger.release(fails.hold);
+  await ledger.release(fails.reservation);
   fails.may = new Set([0n]);
   await settle(await request(500n), 51n);
   await request(600n);
@@ -85,29 +85,29 @@ async function live(scene: Scene, process: Process, seen: Seen[]): Promise<void>
 
 /** Runs until the process dies, dies again during recovery, then recovers. Returns whether the first death happened. */
 async function dieAndRecover(step: number, during: boolean, again: number, storeDies: boolean): Promise<boolean> {
-  const scene = createScene();
+  const scenario = createScenario();
   const seen: Seen[] = [];
   const first = mortal(step, during);
-  void live(scene, first, seen);
-  await scene.time.advance(5000);
+  void live(scenario, first, seen);
+  await scenario.time.advance(5000);
   // A process that survived the workload is killed now.
   const lived = !first.isDead();
   first.kill();
-  if (storeDies) scene.wipe();
+  if (storeDies) scenario.wipe();
   if (again >= 0) {
     const second = mortal(again, during);
-    const restarted = scene.process(second).start();
+    const restarted = scenario.process(second).start();
     restarted.catch(() => undefined);
-    await scene.time.advance(3000);
+    await scenario.time.advance(3000);
     second.kill();
-    if (storeDies) scene.wipe();
+    if (storeDies) scenario.wipe();
   }
-  const last = await scene.start(IMMORTAL, scene.folder);
-  await scene.time.advance(25_000);
+  const last = await scenario.start(IMMORTAL, scenario.folder);
+  await scenario.time.advance(25_000);
   await last.reserve(requestOf(0n, open));
-  await scene.time.advance(300);
+  await scenario.time.advance(300);
 
-  const entries = scene.entries.entries();
+  const entries = scenario.entries.entries();
   const names = entries.map(({ id, kind }) => `${kind} ${id}`);
   expect(new Set(names).size).toBe(names.length);
   for (const { id, may } of seen) {
@@ -121,8 +121,8 @@ async function dieAndRecover(step: number, during: boolean, again: number, store
   // What was charged in the name of an account is taken back.
   const taken = (kind: string) => known(kind).reduce((sum, { cost }) => sum + cost, 0n);
   expect(taken('expired') + taken('correction')).toBe(0n);
-  expect(await scene.spent(last, key)).toBe(entries.reduce((sum, { cost }) => sum + cost, 0n));
-  await scene.ended(last.close());
+  expect(await scenario.spent(last, key)).toBe(entries.reduce((sum, { cost }) => sum + cost, 0n));
+  await scenario.ended(last.close());
   return !lived;
 }
 
@@ -134,7 +134,7 @@ describe.each([
     ['just before the step', false],
     ['during the step, before it learns of it', true],
   ])(
-    'every completed reply is charged exactly once, and every other request at most its hold (%s)',
+    'every completed reply is charged exactly once, and every other request at most its reservation (%s)',
     async (_name, during) => {
       let step = 0;
       while (await dieAndRecover(step, during, -1, storeDies)) step += 1;
@@ -151,107 +151,107 @@ describe.each([
 });
 
 describe('a start', () => {
-  const hold = (id: string, amount: Nano): JournalRecord => {
+  const reservation = (id: string, amount: Nano): JournalRecord => {
     const charges = [{ scopeId: 'key', window: { start: Date.UTC(2026, 0, 1), end: Date.UTC(2026, 0, 31) } }];
-    return { type: 'hold', id, amount, scopeWindows: charges, model: 'small', identifier: 'small-1' };
+    return { type: 'reserve', id, amount, scopeWindows: charges, model: 'small', identifier: 'small-1' };
   };
   const idOf = (index: number): string => `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`;
 
   test('fails while PostgreSQL is away, admits nothing, and may be repeated', async () => {
-    const scene = createScene();
-    scene.folder.records.push(hold(idOf(1), 10n));
-    scene.database('refuses');
-    const ledger = scene.process();
+    const scenario = createScenario();
+    scenario.folder.records.push(reservation(idOf(1), 10n));
+    scenario.database('refuses');
+    const ledger = scenario.process();
     await expect(ledger.start()).rejects.toThrow();
-    expect((await scene.tryHold(ledger, requestOf(1n, key))).outcome).toBe('unavailable');
-    scene.database('up');
-    await scene.ended(ledger.start());
-    await scene.time.advance(500);
-    expect(scene.entries.entries()).toMatchObject([{ kind: 'settled', cost: 10n, estimated: true }]);
-    expect((await scene.tryHold(ledger, requestOf(1n, key))).outcome).toBe('reserved');
+    expect((await scenario.tryReservation(ledger, requestOf(1n, key))).outcome).toBe('unavailable');
+    scenario.database('up');
+    await scenario.ended(ledger.start());
+    await scenario.time.advance(500);
+    expect(scenario.entries.entries()).toMatchObject([{ kind: 'settled', cost: 10n, estimated: true }]);
+    expect((await scenario.tryReservation(ledger, requestOf(1n, key))).outcome).toBe('reserved');
   });
 
   test('that failed goes on by itself, and leaves its account for no second one', async () => {
-    const scene = createScene();
-    scene.database('refuses');
-    const ledger = scene.process();
+    const scenario = createScenario();
+    scenario.database('refuses');
+    const ledger = scenario.process();
     await expect(ledger.start()).rejects.toThrow();
-    scene.database('up');
-    await scene.ended(ledger.start());
-    await scene.time.advance(1000);
-    expect(new Set(scene.calls.map(({ account }) => account)).size).toBe(1);
+    scenario.database('up');
+    await scenario.ended(ledger.start());
+    await scenario.time.advance(1000);
+    expect(new Set(scenario.calls.map(({ account }) => account)).size).toBe(1);
   });
 
   test('delays the requests that wake the process, and reads of spend', async () => {
-    const scene = createScene();
-    scene.folder.records.push(hold(idOf(1), 10n));
-    scene.database('hangs');
-    const ledger = scene.process();
+    const scenario = createScenario();
+    scenario.folder.records.push(reservation(idOf(1), 10n));
+    scenario.database('hangs');
+    const ledger = scenario.process();
     const started = ledger.start();
     const [held, spent] = [ledger.reserve(requestOf(1n, key)), ledger.spend([key])];
-    await scene.time.advance(500);
-    scene.database('up');
-    await scene.time.advance(200);
+    await scenario.time.advance(500);
+    scenario.database('up');
+    await scenario.time.advance(200);
     await started;
     expect([(await held).ok, await spent]).toMatchObject([true, { value: [{ spent: 10n }] }]);
   });
 
   test('delays a request no longer than its deadline: 503 within a second of its arrival', async () => {
-    const scene = createScene();
-    scene.database('hangs');
-    const ledger = scene.process();
+    const scenario = createScenario();
+    scenario.database('hangs');
+    const ledger = scenario.process();
     void ledger.start().catch(() => undefined);
     const refusals = [ledger.reserve(requestOf(1n, key)), ledger.reserve({ ...requestOf(1n, key), waited: 300 })];
     const over: number[] = [];
     refusals.forEach((one, index) => void one.then(() => over.push(index)));
-    await scene.time.advance(599);
+    await scenario.time.advance(599);
     expect(over).toEqual([]);
-    await scene.time.advance(1);
+    await scenario.time.advance(1);
     expect(over).toEqual([1]);
-    await scene.time.advance(300);
+    await scenario.time.advance(300);
     expect(await Promise.all(refusals)).toMatchObject([
       { failure: { reason: 'unavailable', why: expect.stringContaining('the ledger starts') } },
       { failure: { reason: 'unavailable' } },
     ]);
   });
 
-  test('recovers thousands of holds', async () => {
-    const scene = createScene();
-    scene.folder.records.push(...Array.from({ length: 1800 }, (_, index) => hold(idOf(index), 2n)));
-    const ledger = await scene.start(IMMORTAL, scene.folder);
-    await scene.time.advance(1000);
-    expect(scene.entries.entries()).toHaveLength(1800);
-    expect(scene.folder.records.filter(({ type }) => type === 'hold')).toEqual([]);
-    expect(await scene.spent(ledger, key)).toBe(3600n);
+  test('recovers thousands of reservations', async () => {
+    const scenario = createScenario();
+    scenario.folder.records.push(...Array.from({ length: 1800 }, (_, index) => reservation(idOf(index), 2n)));
+    const ledger = await scenario.start(IMMORTAL, scenario.folder);
+    await scenario.time.advance(1000);
+    expect(scenario.entries.entries()).toHaveLength(1800);
+    expect(scenario.folder.records.filter(({ type }) => type === 'reserve')).toEqual([]);
+    expect(await scenario.spent(ledger, key)).toBe(3600n);
   });
 
   test('finds that PostgreSQL has an entry of its predecessor, and charges it no second time', async () => {
-    const scene = createScene();
-    const left = hold(idOf(1), 10n);
-    scene.folder.records.push(left);
-    if (left.type !== 'hold') throw new Error('not a hold');
+    const scenario = createScenario();
+    const left = reservation(idOf(1), 10n);
+    scenario.folder.records.push(left);
+    if (left.type !== 'reserve') throw new Error('not a reservation');
     const { scopeWindows, model, identifier } = left;
     const tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
     const rest = { scopeWindows, model, identifier, tokens, estimated: false, settledAt: 0 };
-    scene.entries.insert([{ id: idOf(1), kind: 'settled', cost: 7n, ...rest }]);
-    const ledger = await scene.start(IMMORTAL, scene.folder);
-    await scene.time.advance(1000);
-    expect(scene.entries.entries()).toMatchObject([{ kind: 'settled', cost: 7n }]);
-    expect(await scene.spent(ledger, key)).toBe(7n);
+    scenario.entries.insert([{ id: idOf(1), kind: 'settled', cost: 7n, ...rest }]);
+    const ledger = await scenario.start(IMMORTAL, scenario.folder);
+    await scenario.time.advance(1000);
+    expect(scenario.entries.entries()).toMatchObject([{ kind: 'settled', cost: 7n }]);
+    expect(await scenario.spent(ledger, key)).toBe(7n);
   });
 
   test('on a disk whose counters have left the store loads them, and raises no epoch', async () => {
-    const scene = createScene();
+    const scenario = createScenario();
     const first = mortal(10_000, false);
-    const before = scene.process(first);
-    await scene.ended(before.start());
-    await scene.take(before, 10n, key);
-    await scene.time.advance(50);
+    const before = scenario.process(first);
+    await scenario.ended(before.start());
+    await scenario.take(before, 10n, key);
+    await scenario.time.advance(50);
     first.kill();
-    const { epoch } = await scene.epochs.part.state();
-    const successor = await scene.start(IMMORTAL, scene.folder);
-    expect((await scene.epochs.part.state()).epoch).toBe(epoch);
-    await scene.time.advance(1000);
-    expect(await scene.spent(successor, key)).toBe(10n);
+    const { epoch } = await scenario.epochs.part.state();
+    const successor = await scenario.start(IMMORTAL, scenario.folder);
+    expect((await scenario.epochs.part.state()).epoch).toBe(epoch);
+    await scenario.time.advance(1000);
+    expect(await scenario.spent(successor, key)).toBe(10n);
   });
 });

@@ -3,27 +3,27 @@ import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
-  createScene,
+  createScenario,
   heldOf,
   IMMORTAL,
   outcome,
   requestOf,
-  type Scene,
+  type Scenario,
   scopeOf,
   settlementOf,
 } from './scenario.promises.ts';
 
 const DAY = 86_400_000;
 const EDGE = Date.UTC(2026, 0, 1) + 30 * DAY;
-let scene: Scene;
+let scenario: Scenario;
 let ledger: StartableLedger;
 
 beforeEach(async () => {
-  scene = createScene();
-  ledger = await scene.start(IMMORTAL, scene.folder);
+  scenario = createScenario();
+  ledger = await scenario.start(IMMORTAL, scenario.folder);
 });
 
-const asked = (): number => scene.calls.reduce((all, { requests }) => all + requests.length, 0);
+const asked = (): number => scenario.calls.reduce((all, { requests }) => all + requests.length, 0);
 const settleOne = async (cost: bigint, ...scopes: ReadonlyArray<ScopePolicy>): Promise<void> =>
   ledger.settle(heldOf(await ledger.reserve(requestOf(cost, ...scopes))), settlementOf(cost));
 
@@ -31,7 +31,7 @@ describe('the last cent', () => {
   test('a thousand concurrent requests never hold more than the limit, and as many as fit are held', async () => {
     const key = scopeOf('key', 100n);
     const all = Array.from({ length: 1000 }, () => ledger.reserve(requestOf(7n, key)));
-    const results = (await scene.ended(Promise.all(all))).value;
+    const results = (await scenario.ended(Promise.all(all))).value;
     expect(results.filter(({ ok }) => ok)).toHaveLength(14);
     expect(results.filter((result) => outcome(result) === 'busy')).toHaveLength(986);
   });
@@ -41,70 +41,74 @@ describe('the last cent', () => {
     const run = async (): Promise<string> => {
       const result = await ledger.reserve(requestOf(50n, key));
       if (!result.ok) return result.failure.reason;
-      await new Promise<void>((resolve) => scene.time.timer(20, resolve));
+      await new Promise<void>((resolve) => scenario.time.timer(20, resolve));
       await ledger.settle(result.value, settlementOf(1n));
       return 'reserved';
     };
-    const outcomes = (await scene.ended(Promise.all(Array.from({ length: 1000 }, run)))).value;
+    const outcomes = (await scenario.ended(Promise.all(Array.from({ length: 1000 }, run)))).value;
     const held = outcomes.filter((each) => each === 'reserved').length;
     // Requests wait for 0.9 s: rounds of 20 ms and what a call may wait, each as large as spend leaves room for.
     let fit = 0;
     for (let round = 0; round < 36; round += 1) fit += Math.floor((1000 - fit) / 50);
     expect(held).toBeGreaterThanOrEqual(fit);
     expect(outcomes.filter((each) => each !== 'reserved').every((each) => each === 'busy')).toBe(true);
-    expect(await scene.spent(ledger, key)).toBe(BigInt(held));
+    expect(await scenario.spent(ledger, key)).toBe(BigInt(held));
   });
 
   test('a request waits for those in flight and takes what they leave', async () => {
     const key = scopeOf('key', 100n);
-    const first = await scene.take(ledger, 100n, key);
-    const second = scene.tryHold(ledger, requestOf(60n, key), { 700: () => ledger.settle(first, settlementOf(40n)) });
+    const first = await scenario.take(ledger, 100n, key);
+    const second = scenario.tryReservation(ledger, requestOf(60n, key), {
+      700: () => ledger.settle(first, settlementOf(40n)),
+    });
     expect(await second).toMatchObject({ outcome: 'reserved' });
     expect((await second).millis).toBeLessThanOrEqual(720);
   });
 
   test('waiting requests get freed money in order of arrival, and do not all ask the store together', async () => {
     const key = scopeOf('key', 100n);
-    const first = await scene.take(ledger, 100n, key);
+    const first = await scenario.take(ledger, 100n, key);
     const order: number[] = [];
     const waiting = Array.from({ length: 500 }, (_, index) =>
       ledger.reserve(requestOf(20n, key)).then(({ ok }) => ok && order.push(index)),
     );
-    await scene.time.advance(60);
-    scene.calls.length = 0;
+    await scenario.time.advance(60);
+    scenario.calls.length = 0;
     await ledger.settle(first, settlementOf(40n));
-    await scene.time.advance(30);
+    await scenario.time.advance(30);
     expect(order).toEqual([0, 1, 2]);
     expect(asked()).toBeLessThanOrEqual(4);
-    await scene.ended(Promise.all(waiting));
+    await scenario.ended(Promise.all(waiting));
     expect(order).toEqual([0, 1, 2]);
   });
 
   test('a request that waits for one scope is not woken by money freed in others', async () => {
     const [key, other] = [scopeOf('key', 100n), scopeOf('other', 100n)];
-    await scene.take(ledger, 100n, key);
-    const busy = await scene.take(ledger, 100n, other);
+    await scenario.take(ledger, 100n, key);
+    const busy = await scenario.take(ledger, 100n, other);
     const waits = ledger.reserve(requestOf(1n, key));
-    await scene.time.advance(60);
-    scene.calls.length = 0;
+    await scenario.time.advance(60);
+    scenario.calls.length = 0;
     await ledger.settle(busy, settlementOf(1n));
-    await scene.time.advance(30);
+    await scenario.time.advance(30);
     expect(asked()).toBeLessThanOrEqual(1);
-    expect((await scene.ended(waits)).value.ok).toBe(false);
+    expect((await scenario.ended(waits)).value.ok).toBe(false);
   });
 
   test('a request that waited in vain is refused within a second because the budget is held, not because it is spent', async () => {
     const key = scopeOf('key', 100n);
-    await scene.take(ledger, 100n, key);
-    const { value, millis } = await scene.tryHold(ledger, requestOf(1n, key));
+    await scenario.take(ledger, 100n, key);
+    const { value, millis } = await scenario.tryReservation(ledger, requestOf(1n, key));
     expect(value).toEqual({ ok: false, failure: { reason: 'busy', scope: key } });
     expect(millis).toBe(900);
   });
 
   test('a waiting request is refused immediately when held money turns into spend', async () => {
     const key = scopeOf('key', 100n);
-    const first = await scene.take(ledger, 100n, key);
-    const second = scene.tryHold(ledger, requestOf(1n, key), { 300: () => ledger.settle(first, settlementOf(100n)) });
+    const first = await scenario.take(ledger, 100n, key);
+    const second = scenario.tryReservation(ledger, requestOf(1n, key), {
+      300: () => ledger.settle(first, settlementOf(100n)),
+    });
     expect(await second).toMatchObject({ outcome: 'exceeded' });
     expect((await second).millis).toBeLessThanOrEqual(360);
   });
@@ -142,27 +146,27 @@ describe('a refusal', () => {
   });
 });
 
-test('a hold has the id of its request, under which it is booked', async () => {
+test('a reservation has the id of its request, under which it is booked', async () => {
   const id = '019a0000-0000-7000-8000-000000000001';
-  const hold = heldOf(await ledger.reserve({ ...requestOf(10n, scopeOf('key', 100n)), id }));
-  expect(hold.id).toBe(id);
-  await ledger.settle(hold, settlementOf(7n));
-  await scene.time.advance(1000);
-  expect(scene.entries.entries()).toMatchObject([{ id, cost: 7n }]);
+  const reservation = heldOf(await ledger.reserve({ ...requestOf(10n, scopeOf('key', 100n)), id }));
+  expect(reservation.id).toBe(id);
+  await ledger.settle(reservation, settlementOf(7n));
+  await scenario.time.advance(1000);
+  expect(scenario.entries.entries()).toMatchObject([{ id, cost: 7n }]);
 });
 
-test('a hold is clamped to what spend leaves, and shows it', async () => {
+test('a reservation is clamped to what spend leaves, and shows it', async () => {
   const key = scopeOf('key', 100n);
   await settleOne(70n, key);
-  const hold = heldOf(await ledger.reserve({ ...requestOf(80n, key), minAmount: 5n }));
-  expect(hold.amount).toBe(30n);
+  const reservation = heldOf(await ledger.reserve({ ...requestOf(80n, key), minAmount: 5n }));
+  expect(reservation.amount).toBe(30n);
 });
 
 test('a scope without a budget never refuses, and its entries name it all the same', async () => {
   const [key, team] = [scopeOf('key', 100n), scopeOf('team')];
   await settleOne(30n, key, team);
-  await scene.ended(ledger.flush());
-  expect(scene.entries.entries()[0]?.scopeWindows.map(({ scopeId }) => scopeId)).toEqual(['key', 'team']);
+  await scenario.ended(ledger.flush());
+  expect(scenario.entries.entries()[0]?.scopeWindows.map(({ scopeId }) => scopeId)).toEqual(['key', 'team']);
   expect(await ledger.spend([key, team])).toMatchObject({ ok: true, value: [{ spent: 30n }, undefined] });
 });
 
@@ -170,29 +174,29 @@ describe('windows', () => {
   test('a budget is whole again when its window ends', async () => {
     const key = scopeOf('key', 100n);
     await settleOne(100n, key);
-    await scene.ended(ledger.flush());
-    await scene.time.jump(EDGE - scene.time.clock.now() - 1);
+    await scenario.ended(ledger.flush());
+    await scenario.time.jump(EDGE - scenario.time.clock.now() - 1);
     expect(outcome(await ledger.reserve(requestOf(1n, key)))).toBe('exceeded');
-    await scene.time.advance(1);
+    await scenario.time.advance(1);
     expect(outcome(await ledger.reserve(requestOf(100n, key)))).toBe('reserved');
   });
 
   test('that end together end for all concurrent requests: none is refused for money spent before the edge', async () => {
     const key = scopeOf('key', 100n);
     await settleOne(100n, key);
-    await scene.ended(ledger.flush());
-    await scene.time.jump(EDGE - scene.time.clock.now());
-    const results = await scene.ended(
+    await scenario.ended(ledger.flush());
+    await scenario.time.jump(EDGE - scenario.time.clock.now());
+    const results = await scenario.ended(
       Promise.all(Array.from({ length: 12 }, () => ledger.reserve(requestOf(10n, key)))),
     );
     expect(results.value.map(outcome)).toEqual([...Array.from({ length: 10 }, () => 'reserved'), 'busy', 'busy']);
   });
 
-  test('a request that waits for live holds at the edge gets the money of the new window', async () => {
+  test('a request that waits for live reservations at the edge gets the money of the new window', async () => {
     const key = scopeOf('key', 100n);
-    await scene.time.jump(EDGE - scene.time.clock.now() - 300);
+    await scenario.time.jump(EDGE - scenario.time.clock.now() - 300);
     const first = heldOf(await ledger.reserve(requestOf(100n, key)));
-    const { value, millis } = await scene.tryHold(ledger, requestOf(60n, key));
+    const { value, millis } = await scenario.tryReservation(ledger, requestOf(60n, key));
     expect(heldOf(value).scopeWindows[0]?.window.start).toBe(EDGE);
     expect(millis).toBeLessThanOrEqual(360);
     expect(first.scopeWindows[0]?.window.end).toBe(EDGE);
@@ -200,33 +204,33 @@ describe('windows', () => {
 
   test('a request that waits at the edge never takes escrow of the window that is over', async () => {
     const key = scopeOf('key', 100n);
-    await scene.time.jump(EDGE - scene.time.clock.now() - 300);
+    await scenario.time.jump(EDGE - scenario.time.clock.now() - 300);
     const first = heldOf(await ledger.reserve(requestOf(100n, key)));
     const second = ledger.reserve(requestOf(60n, key));
-    await scene.time.advance(100);
-    const jumped = scene.time.jump(201);
+    await scenario.time.advance(100);
+    const jumped = scenario.time.jump(201);
     await Promise.all([ledger.release(first), jumped]);
-    expect(heldOf((await scene.ended(second)).value).scopeWindows[0]?.window.start).toBe(EDGE);
+    expect(heldOf((await scenario.ended(second)).value).scopeWindows[0]?.window.start).toBe(EDGE);
   });
 
-  test('a hold that outlives its window is charged to the window it was taken in', async () => {
+  test('a reservation that outlives its window is charged to the window it was taken in', async () => {
     const key = scopeOf('key', 100n);
-    await scene.time.jump(EDGE - scene.time.clock.now() - 5000);
-    const hold = heldOf(await ledger.reserve(requestOf(100n, key)));
-    await scene.time.advance(10_000);
-    await ledger.settle(hold, settlementOf(90n));
-    await scene.ended(ledger.flush());
-    expect(await scene.spent(ledger, key)).toBe(0n);
-    expect(await scene.books.part.sums(hold.scopeWindows)).toMatchObject([{ spent: 90n }]);
+    await scenario.time.jump(EDGE - scenario.time.clock.now() - 5000);
+    const reservation = heldOf(await ledger.reserve(requestOf(100n, key)));
+    await scenario.time.advance(10_000);
+    await ledger.settle(reservation, settlementOf(90n));
+    await scenario.ended(ledger.flush());
+    expect(await scenario.spent(ledger, key)).toBe(0n);
+    expect(await scenario.books.part.sums(reservation.scopeWindows)).toMatchObject([{ spent: 90n }]);
   });
 
   test('are those of the store’s clock: a process whose own clock is wrong learns it and computes again', async () => {
     let ahead = 0;
-    scene.store.part = createMemoryAccounts({ clock: { now: () => scene.time.clock.now() + ahead }, epoch: 0 });
+    scenario.store.part = createMemoryAccounts({ clock: { now: () => scenario.time.clock.now() + ahead }, epoch: 0 });
     ahead = 40 * DAY;
-    const other = await scene.start();
-    const hold = await scene.take(other, 10n, scopeOf('key', 100n));
-    expect(hold.scopeWindows[0]?.window.start).toBe(EDGE);
+    const other = await scenario.start();
+    const reservation = await scenario.take(other, 10n, scopeOf('key', 100n));
+    expect(reservation.scopeWindows[0]?.window.start).toBe(EDGE);
   });
 
   test('of an edited duration keep the spend, there and back', async () => {
@@ -235,21 +239,21 @@ describe('windows', () => {
     const longer = scopeOf('key', 100n, { budget });
     const edit = async (to: typeof monthly): Promise<void> => {
       const days = to === longer ? 31 : 30;
-      await scene.ended(ledger.flush());
+      await scenario.ended(ledger.flush());
       const start = Date.UTC(2026, 0, 1);
-      scene.entries.recount({ scopeId: 'key', window: { start, end: start + days * DAY } });
+      scenario.entries.recount({ scopeId: 'key', window: { start, end: start + days * DAY } });
     };
     await settleOne(40n, monthly);
     const inFlight = heldOf(await ledger.reserve(requestOf(10n, monthly)));
     await edit(longer);
     await settleOne(30n, longer);
     await ledger.settle(inFlight, settlementOf(10n));
-    await scene.ended(ledger.flush());
+    await scenario.ended(ledger.flush());
     // What was taken before the edit and booked after it is counted by an audit.
-    await scene.ended(ledger.maintain());
+    await scenario.ended(ledger.maintain());
     expect(outcome(await ledger.reserve(requestOf(21n, longer)))).toBe('exceeded');
     await edit(monthly);
-    await scene.ended(ledger.maintain());
+    await scenario.ended(ledger.maintain());
     expect(outcome(await ledger.reserve(requestOf(21n, monthly)))).toBe('exceeded');
     expect(outcome(await ledger.reserve(requestOf(20n, monthly)))).toBe('reserved');
   });
@@ -259,27 +263,27 @@ describe('one call', () => {
   test('serves all requests of a tick, up to 64', async () => {
     const key = scopeOf('key', 10_000n);
     await ledger.reserve(requestOf(1n, key));
-    scene.calls.length = 0;
-    await scene.ended(Promise.all(Array.from({ length: 100 }, () => ledger.reserve(requestOf(100n, key)))));
-    expect(scene.calls.map(({ requests }) => requests.length).slice(0, 2)).toEqual([64, 36]);
+    scenario.calls.length = 0;
+    await scenario.ended(Promise.all(Array.from({ length: 100 }, () => ledger.reserve(requestOf(100n, key)))));
+    expect(scenario.calls.map(({ requests }) => requests.length).slice(0, 2)).toEqual([64, 36]);
   });
 
   test('carries settlements and releases within 25 ms, also where no other request follows', async () => {
     const key = scopeOf('key', 100n);
-    const [first, second] = [await scene.take(ledger, 50n, key), await scene.take(ledger, 50n, key)];
-    await scene.time.advance(60);
-    scene.calls.length = 0;
+    const [first, second] = [await scenario.take(ledger, 50n, key), await scenario.take(ledger, 50n, key)];
+    await scenario.time.advance(60);
+    scenario.calls.length = 0;
     await ledger.settle(first, settlementOf(10n));
     await ledger.release(second);
-    await scene.time.advance(25);
-    expect(scene.calls.flatMap(({ changes }) => changes)).toMatchObject([{ spend: 10n, risk: 0n }]);
-    expect((await scene.store.part.read(first.scopeWindows))[0]).toEqual({ spent: 10n, reserved: 0n });
+    await scenario.time.advance(25);
+    expect(scenario.calls.flatMap(({ changes }) => changes)).toMatchObject([{ spend: 10n, risk: 0n }]);
+    expect((await scenario.store.part.read(first.scopeWindows))[0]).toEqual({ spent: 10n, reserved: 0n });
   });
 
   test('loads all counters that a tick misses with one reading of their sums', async () => {
     let reads = 0;
-    const { sums } = scene.books.part;
-    Object.assign(scene.books.part, {
+    const { sums } = scenario.books.part;
+    Object.assign(scenario.books.part, {
       sums: (...of: Parameters<typeof sums>) => {
         reads += 1;
         return sums(...of);
@@ -293,19 +297,19 @@ describe('one call', () => {
 
 test('what a scope has spent is known without a call from its first request on, with what has just ended; before that it is not', async () => {
   const [key, free] = [scopeOf('key', 1000n), scopeOf('free', undefined)];
-  const elsewhere = await scene.start(IMMORTAL);
-  await elsewhere.settle(await scene.take(elsewhere, 40n, key), settlementOf(40n));
-  await scene.time.advance(100);
+  const elsewhere = await scenario.start(IMMORTAL);
+  await elsewhere.settle(await scenario.take(elsewhere, 40n, key), settlementOf(40n));
+  await scenario.time.advance(100);
   expect(ledger.knownSpend([key, free])).toEqual([undefined, undefined]);
-  const hold = await scene.take(ledger, 100n, key, free);
-  const calls = scene.calls.length;
+  const reservation = await scenario.take(ledger, 100n, key, free);
+  const calls = scenario.calls.length;
   expect(ledger.knownSpend([key, free])).toMatchObject([
     { scopeId: 'key', spent: 40n, window: { end: EDGE } },
     undefined,
   ]);
-  await ledger.settle(hold, settlementOf(7n));
+  await ledger.settle(reservation, settlementOf(7n));
   expect(ledger.knownSpend([key])).toMatchObject([{ spent: 47n }]);
-  expect(scene.calls.length - calls).toBeLessThanOrEqual(1);
-  await scene.time.advance(100);
+  expect(scenario.calls.length - calls).toBeLessThanOrEqual(1);
+  await scenario.time.advance(100);
   expect(ledger.knownSpend([key])).toMatchObject([{ spent: 47n }]);
 });

@@ -1,4 +1,4 @@
-// The scene of the ledger's tests: processes over parts in memory that can hang, lose answers and forget, and die
+// The scenario of the ledger's tests: processes over parts in memory that can hang, lose answers and forget, and die
 // between any two steps.
 import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
@@ -56,10 +56,10 @@ export interface Part<T extends object> {
   behaviour: Behaviour;
 }
 
-export type Scene = ReturnType<typeof createScene>;
+export type Scenario = ReturnType<typeof createScenario>;
 
 /** One database and one store, which processes share, each with a journal folder. */
-export function createScene() {
+export function createScenario() {
   const time = createManualTime(Date.UTC(2026, 0, 10));
   const entries = createMemoryBooks();
   const epochs = createMemoryEpochs(time);
@@ -69,7 +69,7 @@ export function createScene() {
   const calls: AccountCall[] = [];
   let made = 0;
   let recorded = record(time);
-  const scene = {
+  const scenario = {
     /** Wall clocks are ahead by so much. */
     wallAhead: 0,
     time,
@@ -90,37 +90,37 @@ export function createScene() {
     epochs: { part: epochs, behaviour: 'up' } as Part<MemoryEpochs>,
     journal: { behaviour: 'up' as Behaviour },
     database(behaviour: Behaviour): void {
-      scene.books.behaviour = behaviour;
-      scene.epochs.behaviour = behaviour;
+      scenario.books.behaviour = behaviour;
+      scenario.epochs.behaviour = behaviour;
     },
     /** The store loses everything. */
     wipe(): void {
       recorded = record(time);
-      scene.store.part = recorded.accounts;
+      scenario.store.part = recorded.accounts;
     },
     /** Remembers the store as it is now; the result brings it back. */
     snapshot(): () => void {
       const copy = recorded.copy();
       return () => {
         recorded = copy();
-        scene.store.part = recorded.accounts;
+        scenario.store.part = recorded.accounts;
       };
     },
-    /** A ledger in a new process, on the scene's journal folder unless another is given; not started. */
+    /** A ledger in a new process, on the scenario's journal folder unless another is given; not started. */
     process(process: Process = IMMORTAL, on: MemoryFolder = folder): StartableLedger {
-      const accounts = withBehaviour(scene.store, process, time);
+      const accounts = withBehaviour(scenario.store, process, time);
       const journal = {
         part: createMemoryJournal(on),
         get behaviour() {
-          return scene.journal.behaviour;
+          return scenario.journal.behaviour;
         },
       };
       return createLedger({
         instanceUid: 'instance-1',
         isolate: process.isolate,
-        ids: scene.ids,
-        log: scene.log,
-        clock: { now: () => time.clock.now() + scene.wallAhead },
+        ids: scenario.ids,
+        log: scenario.log,
+        clock: { now: () => time.clock.now() + scenario.wallAhead },
         monotonic: time.clock,
         counterStore: new Proxy(accounts, {
           get(_, name) {
@@ -128,8 +128,8 @@ export function createScene() {
             return Reflect.get(accounts, name);
           },
         }),
-        database: withBehaviour(scene.books, process, time),
-        epochs: withBehaviour(scene.epochs, process, time),
+        database: withBehaviour(scenario.books, process, time),
+        epochs: withBehaviour(scenario.epochs, process, time),
         journal: withBehaviour(journal, process, time),
         timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
         metrics: {
@@ -145,8 +145,8 @@ export function createScene() {
     },
     /** A started ledger in a new process with a disk of its own. */
     async start(process: Process = IMMORTAL, on: MemoryFolder = { records: [] }): Promise<StartableLedger> {
-      const ledger = scene.process(process, on);
-      await scene.ended(ledger.start());
+      const ledger = scenario.process(process, on);
+      await scenario.ended(ledger.start());
       return ledger;
     },
     /**
@@ -168,25 +168,25 @@ export function createScene() {
       if (done === undefined) throw new Error('nothing came in 10 s');
       return { value: await promise, millis: done.millis };
     },
-    /** The answer to a hold, and how long it took. */
-    async tryHold(
+    /** The answer to a reservation, and how long it took. */
+    async tryReservation(
       ledger: StartableLedger,
       request: ReservationParams,
       meanwhile?: Readonly<Record<number, () => unknown>>,
     ) {
-      const { value, millis } = await scene.ended(ledger.reserve(request), meanwhile);
+      const { value, millis } = await scenario.ended(ledger.reserve(request), meanwhile);
       return { value, outcome: outcome(value), millis };
     },
     async take(ledger: StartableLedger, amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): Promise<Reservation> {
-      return heldOf((await scene.tryHold(ledger, requestOf(amount, ...scopes))).value);
+      return heldOf((await scenario.tryReservation(ledger, requestOf(amount, ...scopes))).value);
     },
-    /** Spend of this scope, holds left out. */
+    /** Spend of this scope, reservations left out. */
     async spent(ledger: StartableLedger, scope: ScopePolicy): Promise<Nano | string | undefined> {
-      const { value } = await scene.ended(ledger.spend([scope]));
+      const { value } = await scenario.ended(ledger.spend([scope]));
       return value.ok ? value.value[0]?.spent : value.failure.reason;
     },
   };
-  return scene;
+  return scenario;
 }
 
 /** A store in memory that can go back to what it was. */
@@ -320,7 +320,7 @@ export function settlementOf(cost: Nano): Settlement {
 export const outcome = (result: Result<Reservation, ReservationRefusal>): string =>
   result.ok ? 'reserved' : result.failure.reason;
 
-/** The hold; a refusal fails the test. */
+/** The reservation; a refusal fails the test. */
 export function heldOf(result: Result<Reservation, ReservationRefusal>): Reservation {
   if (!result.ok) throw new Error(`refused: ${result.failure.reason}`);
   return result.value;

@@ -1,156 +1,164 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { STOPPED } from '../account.ts';
 import type { StartableLedger } from '../ledger.ts';
-import { createScene, heldOf, IMMORTAL, requestOf, type Scene, scopeOf, settlementOf } from './scenario.promises.ts';
+import {
+  createScenario,
+  heldOf,
+  IMMORTAL,
+  requestOf,
+  type Scenario,
+  scopeOf,
+  settlementOf,
+} from './scenario.promises.ts';
 
 const key = scopeOf('key', 100n);
-let scene: Scene;
+let scenario: Scenario;
 let ledger: StartableLedger;
 
 beforeEach(async () => {
-  scene = createScene();
-  ledger = await scene.start(IMMORTAL, scene.folder);
+  scenario = createScenario();
+  ledger = await scenario.start(IMMORTAL, scenario.folder);
 });
 
-const costs = (): bigint[] => scene.entries.entries().map(({ cost }) => cost);
-const leftIn = async (): Promise<unknown> => scene.store.part.accounts(false, 100);
+const costs = (): bigint[] => scenario.entries.entries().map(({ cost }) => cost);
+const leftIn = async (): Promise<unknown> => scenario.store.part.accounts(false, 100);
 
 describe('a stop', () => {
   test('books every settlement, returns all escrow, and leaves nothing in store and journal', async () => {
-    const hold = await scene.take(ledger, 60n, key);
-    await ledger.settle(hold, settlementOf(5n));
-    await scene.ended(ledger.close());
+    const reservation = await scenario.take(ledger, 60n, key);
+    await ledger.settle(reservation, settlementOf(5n));
+    await scenario.ended(ledger.close());
     expect(costs()).toEqual([5n]);
     expect(await leftIn()).toEqual([]);
-    expect(await scene.store.part.read(hold.scopeWindows)).toEqual([{ spent: 5n, reserved: 0n }]);
-    expect(scene.folder.records).toEqual([]);
+    expect(await scenario.store.part.read(reservation.scopeWindows)).toEqual([{ spent: 5n, reserved: 0n }]);
+    expect(scenario.folder.records).toEqual([]);
   });
 
-  test('refuses new holds, and leaves requests in flight to the next start', async () => {
-    const [first, second] = [await scene.take(ledger, 10n, key), await scene.take(ledger, 20n, key)];
+  test('refuses new reservations, and leaves requests in flight to the next start', async () => {
+    const [first, second] = [await scenario.take(ledger, 10n, key), await scenario.take(ledger, 20n, key)];
     await ledger.settle(first, settlementOf(5n));
-    await scene.ended(ledger.close());
+    await scenario.ended(ledger.close());
     expect(costs()).toEqual([5n]);
     expect(await ledger.reserve(requestOf(1n, key))).toMatchObject({ failure: { reason: 'unavailable' } });
-    expect(scene.folder.records.filter(({ type }) => type === 'hold')).toMatchObject([{ id: second.id }]);
-    const next = await scene.start(IMMORTAL, scene.folder);
-    await scene.time.advance(1000);
+    expect(scenario.folder.records.filter(({ type }) => type === 'reserve')).toMatchObject([{ id: second.id }]);
+    const next = await scenario.start(IMMORTAL, scenario.folder);
+    await scenario.time.advance(1000);
     expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(25n);
-    expect(await scene.spent(next, key)).toBe(25n);
+    expect(await scenario.spent(next, key)).toBe(25n);
   });
 
   test.each(['refuses', 'hangs', 'loses'] as const)(
     'books the rest and closes the account together also while the store %s: nobody is charged twice',
     async (behaviour) => {
-      const other = await scene.start();
-      const hold = await scene.take(ledger, 60n, key);
-      await scene.time.advance(50);
-      scene.store.behaviour = behaviour;
-      void ledger.settle(hold, settlementOf(30n));
-      const { millis } = await scene.ended(ledger.close());
+      const other = await scenario.start();
+      const reservation = await scenario.take(ledger, 60n, key);
+      await scenario.time.advance(50);
+      scenario.store.behaviour = behaviour;
+      void ledger.settle(reservation, settlementOf(30n));
+      const { millis } = await scenario.ended(ledger.close());
       expect(millis).toBeLessThanOrEqual(5000);
       expect(costs()).toEqual([30n]);
-      scene.store.behaviour = 'up';
-      await scene.time.advance(30_000);
+      scenario.store.behaviour = 'up';
+      await scenario.time.advance(30_000);
       expect(costs()).toEqual([30n]);
-      expect(await scene.spent(other, key)).toBe(30n);
-      expect((await scene.tryHold(other, requestOf(70n, key))).outcome).toBe('reserved');
+      expect(await scenario.spent(other, key)).toBe(30n);
+      expect((await scenario.tryReservation(other, requestOf(70n, key))).outcome).toBe('reserved');
     },
   );
 
   test('ends within its grace period when PostgreSQL does not answer, and the next start books the rest', async () => {
-    const hold = await scene.take(ledger, 10n, key);
-    await ledger.settle(hold, settlementOf(5n));
-    scene.database('hangs');
-    expect((await scene.ended(ledger.close())).millis).toBeLessThanOrEqual(7500);
-    scene.database('up');
-    const next = await scene.start(IMMORTAL, scene.folder);
-    await scene.time.advance(1000);
+    const reservation = await scenario.take(ledger, 10n, key);
+    await ledger.settle(reservation, settlementOf(5n));
+    scenario.database('hangs');
+    expect((await scenario.ended(ledger.close())).millis).toBeLessThanOrEqual(7500);
+    scenario.database('up');
+    const next = await scenario.start(IMMORTAL, scenario.folder);
+    await scenario.time.advance(1000);
     expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(5n);
-    expect(await scene.spent(next, key)).toBe(5n);
+    expect(await scenario.spent(next, key)).toBe(5n);
   });
 
   test.each(['hangs', 'refuses'] as const)(
     'with live requests ends in the time it is given when PostgreSQL and the store are both away (the store %s)',
     async (behaviour) => {
-      const holds = [await scene.take(ledger, 10n, key), await scene.take(ledger, 20n, key)];
-      await ledger.settle(await scene.take(ledger, 5n, key), settlementOf(5n));
-      scene.database('hangs');
-      scene.store.behaviour = behaviour;
-      const charged = await scene.ended(ledger.chargeLive().catch(() => undefined));
+      const reservations = [await scenario.take(ledger, 10n, key), await scenario.take(ledger, 20n, key)];
+      await ledger.settle(await scenario.take(ledger, 5n, key), settlementOf(5n));
+      scenario.database('hangs');
+      scenario.store.behaviour = behaviour;
+      const charged = await scenario.ended(ledger.chargeLive().catch(() => undefined));
       expect(charged.millis).toBeLessThanOrEqual(2500);
-      expect((await scene.ended(ledger.close(3000))).millis).toBeLessThanOrEqual(5100);
+      expect((await scenario.ended(ledger.close(3000))).millis).toBeLessThanOrEqual(5100);
       // What could not be booked is in the journal.
-      scene.database('up');
-      scene.store.behaviour = 'up';
-      await scene.start(IMMORTAL, scene.folder);
-      await scene.time.advance(1000);
-      expect(holds).toHaveLength(2);
+      scenario.database('up');
+      scenario.store.behaviour = 'up';
+      await scenario.start(IMMORTAL, scenario.folder);
+      await scenario.time.advance(1000);
+      expect(reservations).toHaveLength(2);
       expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(35n);
     },
   );
 
   test('returns the escrow of thousands of counters', async () => {
     const keys = Array.from({ length: 700 }, (_, index) => scopeOf(`key-${index}`, 1_000_000n));
-    const holds = await Promise.all(keys.map((scope) => scene.take(ledger, 100n, scope)));
-    await scene.time.advance(500);
-    for (const hold of holds) void ledger.settle(hold, settlementOf(1n));
-    await scene.ended(ledger.close());
-    const shown = await scene.store.part.read(holds.flatMap(({ scopeWindows }) => scopeWindows));
+    const reservations = await Promise.all(keys.map((scope) => scenario.take(ledger, 100n, scope)));
+    await scenario.time.advance(500);
+    for (const reservation of reservations) void ledger.settle(reservation, settlementOf(1n));
+    await scenario.ended(ledger.close());
+    const shown = await scenario.store.part.read(reservations.flatMap(({ scopeWindows }) => scopeWindows));
     expect(new Set(shown.map((one) => one?.reserved))).toEqual(new Set([0n]));
-    expect(Math.max(...scene.calls.map(({ changes }) => changes.length))).toBeLessThanOrEqual(256);
+    expect(Math.max(...scenario.calls.map(({ changes }) => changes.length))).toBeLessThanOrEqual(256);
   });
 
   test('of a process whose requests nobody ends any more charges them first, as if it had died', async () => {
-    const [plain, stream] = [await scene.take(ledger, 10n, key), await scene.take(ledger, 20n, key)];
+    const [plain, stream] = [await scenario.take(ledger, 10n, key), await scenario.take(ledger, 20n, key)];
     ledger.trackStream(stream, () => 7n);
-    await scene.ended(ledger.chargeLive());
-    await scene.ended(ledger.settle(plain, settlementOf(1n)));
-    await scene.ended(ledger.close());
+    await scenario.ended(ledger.chargeLive());
+    await scenario.ended(ledger.settle(plain, settlementOf(1n)));
+    await scenario.ended(ledger.close());
     expect(costs().toSorted()).toEqual([10n, 7n]);
     expect(await leftIn()).toEqual([]);
-    expect(scene.folder.records).toEqual([]);
+    expect(scenario.folder.records).toEqual([]);
   });
 
-  test('refuses settlements that come after it and that the journal does not take; the next start charges their holds', async () => {
-    const hold = await scene.take(ledger, 20n, key);
-    await scene.ended(ledger.close());
-    scene.journal.behaviour = 'refuses';
-    await expect(scene.ended(ledger.settle(hold, settlementOf(5n)))).rejects.toThrow(STOPPED);
-    expect(scene.folder.records.filter(({ type }) => type === 'hold')).toMatchObject([{ id: hold.id }]);
-    scene.journal.behaviour = 'up';
-    const next = await scene.start(IMMORTAL, scene.folder);
-    await scene.time.advance(1000);
-    expect(await scene.spent(next, key)).toBe(20n);
+  test('refuses settlements that come after it and that the journal does not take; the next start charges their reservations', async () => {
+    const reservation = await scenario.take(ledger, 20n, key);
+    await scenario.ended(ledger.close());
+    scenario.journal.behaviour = 'refuses';
+    await expect(scenario.ended(ledger.settle(reservation, settlementOf(5n)))).rejects.toThrow(STOPPED);
+    expect(scenario.folder.records.filter(({ type }) => type === 'reserve')).toMatchObject([{ id: reservation.id }]);
+    scenario.journal.behaviour = 'up';
+    const next = await scenario.start(IMMORTAL, scenario.folder);
+    await scenario.time.advance(1000);
+    expect(await scenario.spent(next, key)).toBe(20n);
   });
 
   test('refuses what waits for the store, and what asks afterwards', async () => {
-    const hold = await scene.take(ledger, 20n, key);
+    const reservation = await scenario.take(ledger, 20n, key);
     const moving = heldOf(
-      await scene.ended(ledger.reserve({ ...requestOf(1n, key), entries: [undefined] })).then(({ value }) => value),
+      await scenario.ended(ledger.reserve({ ...requestOf(1n, key), entries: [undefined] })).then(({ value }) => value),
     );
-    await ledger.settle(hold, settlementOf(5n));
-    scene.store.behaviour = 'refuses';
+    await ledger.settle(reservation, settlementOf(5n));
+    scenario.store.behaviour = 'refuses';
     const flushed = ledger.flush().catch(String);
-    await scene.ended(ledger.close());
-    expect((await scene.ended(flushed)).value).toMatch(/refused|the ledger stops/);
+    await scenario.ended(ledger.close());
+    expect((await scenario.ended(flushed)).value).toMatch(/refused|the ledger stops/);
     const full = { id: 'entry', requests: 1, tokens: undefined };
-    expect((await scene.ended(ledger.move(moving, full))).value).toMatchObject({ failure: { why: STOPPED } });
-    expect((await scene.ended(ledger.spend([key]))).value).toMatchObject({ failure: { reason: 'unavailable' } });
+    expect((await scenario.ended(ledger.move(moving, full))).value).toMatchObject({ failure: { why: STOPPED } });
+    expect((await scenario.ended(ledger.spend([key]))).value).toMatchObject({ failure: { reason: 'unavailable' } });
   });
 
   test('twice is once', async () => {
-    await scene.ended(Promise.all([ledger.close(), ledger.close()]));
-    await scene.ended(ledger.close());
+    await scenario.ended(Promise.all([ledger.close(), ledger.close()]));
+    await scenario.ended(ledger.close());
     expect(await leftIn()).toEqual([]);
   });
 
   test('while the store is being rebuilt books what has ended', async () => {
-    await ledger.settle(await scene.take(ledger, 10n, key), settlementOf(5n));
-    scene.wipe();
+    await ledger.settle(await scenario.take(ledger, 10n, key), settlementOf(5n));
+    scenario.wipe();
     const holding = ledger.reserve(requestOf(1n, key));
-    await scene.time.settle();
-    await scene.ended(ledger.close());
+    await scenario.time.settle();
+    await scenario.ended(ledger.close());
     await holding;
     expect(costs()).toEqual([5n]);
   });

@@ -4,7 +4,7 @@ import type { AccountRow } from '../counter-store.ts';
 import type { Nano } from '../money.ts';
 import {
   type AccountsUnderTest,
-  accountsScene,
+  accountsScenario,
   HOUR,
   type Limited,
   type Process,
@@ -25,7 +25,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loaded, start, read } = accountsScene(() => under);
+    const { counter, loaded, start, read } = accountsScenario(() => under);
     const audit = (
       sums: ReadonlyArray<readonly [Limited, Nano]>,
       rows: ReadonlyArray<readonly [Process, AccountRow]>,
@@ -84,7 +84,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       expect(await read(key)).toEqual([[12n, 0n]]);
     });
 
-    test('leaves escrow as it is: an account that holds and has spent nothing needs no row', async () => {
+    test('leaves escrow as it is: an account that reservations and has spent nothing needs no row', async () => {
       const [key, other] = [await loaded('key', 100n), await loaded('other', 100n)];
       await start().tell(key, { registered: 5n });
       await start().tell(other, { spend: 3n });
@@ -95,7 +95,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
     test('subtracts what a closed account has at risk where PostgreSQL has charged it, before the store has', async () => {
       const key = await loaded('key', 100n);
       const one = start();
-      await one.hold(30n, key);
+      await one.reservation(30n, key);
       await one.tell(key, { spend: 7n, risk: 20n }, { batch: 1 });
       await markOwn(one);
       // Charged: 20 at risk and 7 unbooked.

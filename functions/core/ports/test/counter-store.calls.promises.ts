@@ -2,7 +2,7 @@
 // 5, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MAX_COUNTERS, MAX_REQUESTS } from '../counter-store.ts';
-import { type AccountsUnderTest, accountsScene, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+import { type AccountsUnderTest, accountsScenario, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
@@ -11,21 +11,21 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loaded, start, read } = accountsScene(() => under);
+    const { counter, loaded, start, read } = accountsScenario(() => under);
     const inOwn = { isOwn: true, isRebuild: false };
 
     describe('that is repeated', () => {
       test('is answered as before, with present figures, and changes nothing', async () => {
         const key = await loaded('key', 100n);
         const [one, two] = [start(), start()];
-        await one.hold(40n, key);
+        await one.reservation(40n, key);
         const part = {
           changes: [line(key, { spend: 10n, returned: 5n, risk: 25n, registered: 3n })],
           requests: [ask(20n)],
         };
         const first = await one.call(part);
         expect(first.counters).toMatchObject([{ spent: 10n, reserved: 48n, escrow: 48n }]);
-        await two.hold(30n, key);
+        await two.reservation(30n, key);
         const again = await one.repeat();
         expect(again).toMatchObject({ outcome: 'done', replies: first.replies, calls: first.calls + 1 });
         expect(again).toMatchObject({ counters: [{ spent: 10n, reserved: 78n, escrow: 48n }] });
@@ -38,11 +38,11 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
       test('gives the same refusals, also when there is room by now', async () => {
         const key = await loaded('key', 10n);
         const [one, two] = [start(), start()];
-        await one.hold(10n, key);
-        expect(await two.hold(1n, key)).toMatchObject({ outcome: 'busy' });
+        await one.reservation(10n, key);
+        expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'busy' });
         await one.tell(key, { returned: 10n });
         expect(await two.repeat()).toMatchObject({ outcome: 'done', replies: [{ outcome: 'busy', counter: 0 }] });
-        expect(await two.hold(1n, key)).toMatchObject({ outcome: 'reserved' });
+        expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'reserved' });
       });
 
       test('was not done, and is not done now', async () => {
@@ -147,7 +147,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const key = { scopeId: 'key', limit: 10n, window: { start: now - HOUR, end: now + LEASE } };
         await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
         const one = start();
-        expect(await one.hold(8n, key)).toMatchObject({ outcome: 'reserved' });
+        expect(await one.reservation(8n, key)).toMatchObject({ outcome: 'reserved' });
         await under.advance(LEASE + 1);
         expect(await one.send({ changes: [line(key)], requests: [ask(1n)] })).toMatchObject({ outcome: 'window' });
         expect(await one.tell(key, { spend: 3n, returned: 4n, risk: 1n })).toMatchObject({
@@ -162,7 +162,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
       test('grants nothing, and the rest of it is done', async () => {
         const key = await loaded('key', 1000n);
         const one = start();
-        await one.hold(40n, key);
+        await one.reservation(40n, key);
         const told = line(key, { spend: 10n, returned: 20n, risk: 7n, registered: 5n, ahead: 1n });
         const uses = [{ id: 'key', requests: 0, tokens: 10, parallel: 0 }];
         const late = await one.call({

@@ -1,6 +1,6 @@
 // Promises of closing: an account is frozen, charged once and forgotten, and no late call opens it again (LEDGER 3, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AccountsUnderTest, accountsScene, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+import { type AccountsUnderTest, accountsScenario, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
@@ -9,7 +9,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { nextId, counter, loaded, start, read } = accountsScene(() => under);
+    const { nextId, counter, loaded, start, read } = accountsScenario(() => under);
     const [byOther, byOwn, atRebuild] = [
       { isOwn: false, isRebuild: false },
       { isOwn: true, isRebuild: false },
@@ -22,7 +22,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     /** A process with 50 of escrow, 20 of them at risk, and 7 unbooked. */
     const startWithFigures = async (of: Parameters<typeof line>[0], lease = LEASE) => {
       const one = start(lease);
-      await one.hold(57n, of);
+      await one.reservation(57n, of);
       await one.tell(of, { spend: 7n, risk: 20n }, { batch: 3, booked: 2 });
       return one;
     };
@@ -78,7 +78,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       test('is charged less than its escrow or more, whatever was at risk', async () => {
         const key = await loaded('key', 100n);
         const one = start(LEASE);
-        await one.hold(30n, key);
+        await one.reservation(30n, key);
         await one.tell(key, { risk: 45n });
         await under.advance(LEASE + 1);
         expect(await mark(one.account)).toMatchObject({ figures: [{ escrow: 30n, risk: 45n }] });
@@ -174,7 +174,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.repeat()).toMatchObject(closed);
         expect(await read(key)).toEqual([[7n, 50n]]);
         const two = start();
-        // Its live holds are 20; they were charged, which is taken back in the same call.
+        // Its live reservations are 20; they were charged, which is taken back in the same call.
         const told = line(key, { registered: 20n, risk: 20n, spend: -20n });
         expect(await two.call({ changes: [told], previousAccounts: [one.account] })).toMatchObject({
           counters: [{ spent: 7n, reserved: 20n, escrow: 20n }],
@@ -214,7 +214,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       test('ends with its last call, whose answer may be asked for again', async () => {
         const key = await loaded('key', 100n);
         const one = start();
-        await one.hold(50n, key);
+        await one.reservation(50n, key);
         const last = await one.call({ changes: [line(key, { spend: 30n, returned: 20n })], isLast: true });
         expect(last.counters).toMatchObject([{ spent: 30n, reserved: 0n, escrow: 0n }]);
         expect(await one.repeat()).toMatchObject({ outcome: 'done', counters: [{ spent: 30n }] });

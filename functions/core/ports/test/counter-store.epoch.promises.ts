@@ -1,6 +1,6 @@
 // Promises of epochs, loads and leaving: absent is not zero, and nothing of an earlier epoch is done (LEDGER 6).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AccountsUnderTest, accountsScene, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+import { type AccountsUnderTest, accountsScenario, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too; `clock` as there. */
 export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'manual' | 'real'): void {
@@ -9,12 +9,12 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loaded, start, read } = accountsScene(() => under);
+    const { counter, loaded, start, read } = accountsScenario(() => under);
 
     test('that ends leaves nothing, and does not come back', async () => {
       const key = await loaded('key', 100n);
       const one = start();
-      await one.hold(10n, key);
+      await one.reservation(10n, key);
       const next = under.epoch + 2;
       expect(await under.store.begin(next)).toBe(next);
       expect(await under.store.begin(under.epoch + 1)).toBe(next);
@@ -35,7 +35,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     test('other than the store’s is told, and nothing is done in it', async () => {
       const [key, absent] = [await loaded('key', 100n), counter('absent', 100n)];
       const one = start(LEASE);
-      await one.hold(10n, key);
+      await one.reservation(10n, key);
       await under.advance(LEASE + 1);
       const stale = { outcome: 'epoch', epoch: under.epoch };
       for (const epoch of [under.epoch - 1, under.epoch + 1]) {
@@ -67,7 +67,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loaded, start, read } = accountsScene(() => under);
+    const { counter, loaded, start, read } = accountsScenario(() => under);
 
     test('is loaded once: a later load changes nothing', async () => {
       const key = await loaded('key', 100n, 5n);
@@ -96,7 +96,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       const edited = { ...key, window: { start: from, end: end + HOUR } };
       expect(await read(edited)).toEqual([undefined]);
       await under.store.load(under.epoch, [{ ...edited, spent: 9n }]);
-      expect(await start().hold(92n, edited)).toMatchObject({ outcome: 'exceeded', spent: 9n });
+      expect(await start().reservation(92n, edited)).toMatchObject({ outcome: 'exceeded', spent: 9n });
       expect(await read(key, edited)).toEqual([
         [5n, 0n],
         [9n, 0n],
@@ -151,7 +151,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         const long = { ...kept, window: { start: key.window.start, end: key.window.end + 10 * HOUR } };
         await under.store.load(under.epoch, [{ ...long, spent: 0n }]);
         const [one, two] = [start(), start(10 * HOUR)];
-        await one.hold(10n, key);
+        await one.reservation(10n, key);
         await one.call({ changes: [line(key, { spend: 5n, returned: 5n })], batch: 1 });
         await under.advance(3 * HOUR);
         for (let at = 0; at < 3; at += 1) await two.call();

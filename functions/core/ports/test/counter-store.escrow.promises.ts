@@ -1,7 +1,7 @@
 // Promises of escrow: set aside ahead of requests, spent, returned, registered; idle escrow is in nobody's way (LEDGER
 // 1, 3).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AccountsUnderTest, accountsScene, ask, LEASE, line } from './counter-store.scenario.promises.ts';
+import { type AccountsUnderTest, accountsScenario, ask, LEASE, line } from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
@@ -10,7 +10,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { loaded, start, read } = accountsScene(() => under);
+    const { loaded, start, read } = accountsScenario(() => under);
     const figuresOf = async (account: string) => {
       const marked = await under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
       return marked.outcome === 'frozen' ? marked.figures : undefined;
@@ -69,12 +69,12 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const key = await loaded('key', 1000n);
         const [one, two, three] = [start(), start(), start()];
         await one.tell(key, { ahead: 60n });
-        expect(await two.hold(990n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await two.reservation(990n, key)).toMatchObject({ outcome: 'busy' });
         expect(await one.tell(key, {})).toMatchObject({ isWanted: true });
         expect(await one.repeat()).toMatchObject({ counters: [{ isWanted: true }] });
         expect(await two.tell(key, {})).toMatchObject({ isWanted: false });
         expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: true, escrow: 0n });
-        expect(await three.hold(1n, key)).toMatchObject({ outcome: 'reserved' });
+        expect(await three.reservation(1n, key)).toMatchObject({ outcome: 'reserved' });
         await under.advance(1001);
         expect(await one.tell(key, {})).toMatchObject({ isWanted: false });
         expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: false, escrow: 2n });
@@ -83,16 +83,16 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       test('is wanted by each who was refused, also by two at once', async () => {
         const key = await loaded('key', 10n);
         const [one, two, three] = [start(), start(), start()];
-        await one.hold(10n, key);
-        await two.hold(1n, key);
-        await three.hold(1n, key);
+        await one.reservation(10n, key);
+        await two.reservation(1n, key);
+        await three.reservation(1n, key);
         expect(await two.tell(key, {})).toMatchObject({ isWanted: true });
         expect(await three.tell(key, {})).toMatchObject({ isWanted: true });
       });
 
       test('is not wanted by a request that spend refuses', async () => {
         const key = await loaded('key', 10n, 10n);
-        await start().hold(1n, key);
+        await start().reservation(1n, key);
         expect(await start().tell(key, {})).toMatchObject({ isWanted: false });
       });
     });
@@ -101,31 +101,31 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       test('turns into spend, and what is returned is free', async () => {
         const key = await loaded('key', 100n);
         const one = start();
-        await one.hold(50n, key);
+        await one.reservation(50n, key);
         expect(await one.tell(key, { spend: 20n, returned: 10n, risk: 20n })).toMatchObject({
           spent: 20n,
           reserved: 20n,
           escrow: 20n,
         });
-        expect(await start().hold(61n, key)).toMatchObject({ outcome: 'busy' });
-        expect(await start().hold(60n, key)).toMatchObject({ outcome: 'reserved' });
+        expect(await start().reservation(61n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await start().reservation(60n, key)).toMatchObject({ outcome: 'reserved' });
       });
 
       test('may be less than the spend: the rest of it counts too, above the limit as well', async () => {
         const key = await loaded('key', 100n);
         const [one, two] = [start(), start()];
-        await one.hold(50n, key);
-        await two.hold(50n, key);
+        await one.reservation(50n, key);
+        await two.reservation(50n, key);
         expect(await one.tell(key, { spend: 70n })).toMatchObject({ spent: 70n, reserved: 50n, escrow: 0n });
-        expect(await two.hold(1n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'busy' });
         expect(await two.tell(key, { spend: 50n })).toMatchObject({ spent: 120n, reserved: 0n });
-        expect(await two.hold(0n, key)).toMatchObject({ outcome: 'exceeded', spent: 120n });
+        expect(await two.reservation(0n, key)).toMatchObject({ outcome: 'exceeded', spent: 120n });
       });
 
       test('stays where the spend is negative: a correction gives spend back', async () => {
         const key = await loaded('key', 100n, 90n);
         const one = start();
-        await one.hold(10n, key);
+        await one.reservation(10n, key);
         expect(await one.tell(key, { spend: -30n, risk: 10n })).toMatchObject({
           spent: 60n,
           reserved: 10n,
@@ -169,7 +169,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
     test('is at risk as last told, in counters that a call does not name too', async () => {
       const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
       const one = start();
-      await one.hold(10n, key, team);
+      await one.reservation(10n, key, team);
       await one.tell(key, { risk: 3n });
       const figures = (await figuresOf(one.account)) ?? [];
       expect(new Map(figures.map(({ scopeId, risk }) => [scopeId, risk]))).toEqual(
@@ -188,7 +188,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         reserved: 60n,
         escrow: 60n,
       });
-      expect(await start().hold(1n, key)).toMatchObject({ outcome: 'busy' });
+      expect(await start().reservation(1n, key)).toMatchObject({ outcome: 'busy' });
       expect(await figuresOf(one.account)).toMatchObject([{ escrow: 60n, risk: 60n }]);
     });
   });

@@ -2,7 +2,15 @@
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis } from '../money.ts';
-import { MINUTE, outcomes, rated, ratesScene, takeAll, takeOne, use } from './counter-store.rates.scenario.promises.ts';
+import {
+  MINUTE,
+  outcomes,
+  rated,
+  ratesScenario,
+  takeAll,
+  takeOne,
+  use,
+} from './counter-store.rates.scenario.promises.ts';
 import type { AccountsUnderTest } from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
@@ -12,7 +20,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { start, goTo } = ratesScene(() => under);
+    const { start, goTo } = ratesScenario(() => under);
     const limited = (part: object) => ({ outcome: 'limited', ...part });
 
     test('count the minute before by the share of it that is left, rounded down', async () => {

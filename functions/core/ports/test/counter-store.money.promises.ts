@@ -4,7 +4,13 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { FreezeReply } from '../counter-store.ts';
 import type { Millis, Nano } from '../money.ts';
 import { type Event, eventOf, modelAccounts, scopeOf, toComparable } from './counter-store.model.promises.ts';
-import { type AccountsUnderTest, accountsScene, ask, line, type Process } from './counter-store.scenario.promises.ts';
+import {
+  type AccountsUnderTest,
+  accountsScenario,
+  ask,
+  line,
+  type Process,
+} from './counter-store.scenario.promises.ts';
 
 /** Amounts around which some kind of number stops being exact, or a store changes how it counts. */
 const EDGES: ReadonlyArray<Nano> = [
@@ -26,28 +32,28 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
     beforeEach(async () => {
       under = await make();
     });
-    const { loaded, start, read } = accountsScene(() => under);
+    const { loaded, start, read } = accountsScenario(() => under);
     const mark = (account: string, isOwn: boolean): Promise<FreezeReply> =>
       under.store.freeze(under.epoch, account, { isOwn, isRebuild: false });
 
     test.each(EDGES)('is exact around %s nano-dollars', async (edge) => {
       const [key, team] = [await loaded('key', edge, edge - 10n), await loaded('team', edge, edge - 10n)];
       const [one, two] = [start(), start()];
-      expect(await one.hold(11n, key)).toMatchObject({ outcome: 'exceeded', spent: edge - 10n });
+      expect(await one.reservation(11n, key)).toMatchObject({ outcome: 'exceeded', spent: edge - 10n });
       const asks = [ask(11n, { counters: [0, 1], minAmount: 10n })];
       const reply = await one.call({ changes: [line(key), line(team)], requests: asks });
       expect(reply).toMatchObject({
         replies: [{ outcome: 'reserved', amount: 10n }],
         counters: [{ spent: edge - 10n, reserved: 10n, escrow: 10n }, { reserved: 10n }],
       });
-      expect(await two.hold(1n, team)).toMatchObject({ outcome: 'busy' });
+      expect(await two.reservation(1n, team)).toMatchObject({ outcome: 'busy' });
       expect(await one.tell(key, { spend: 3n, returned: 1n, risk: 6n })).toMatchObject({
         spent: edge - 7n,
         reserved: 6n,
         escrow: 6n,
       });
-      expect(await two.hold(2n, key)).toMatchObject({ outcome: 'busy' });
-      expect(await two.hold(1n, key)).toMatchObject({ outcome: 'reserved' });
+      expect(await two.reservation(2n, key)).toMatchObject({ outcome: 'busy' });
+      expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'reserved' });
       expect(await read(key, team)).toEqual([
         [edge - 7n, 7n],
         [edge - 10n, 10n],
@@ -59,8 +65,8 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       async (edge) => {
         const key = await loaded('key', 5n * edge, 1n);
         const one = start();
-        expect(await one.hold(edge, key)).toMatchObject({ outcome: 'reserved', amount: edge });
-        expect(await one.hold(edge - 1n, key)).toMatchObject({ outcome: 'reserved' });
+        expect(await one.reservation(edge, key)).toMatchObject({ outcome: 'reserved', amount: edge });
+        expect(await one.reservation(edge - 1n, key)).toMatchObject({ outcome: 'reserved' });
         expect(await one.tell(key, { spend: edge - 1n, risk: edge })).toMatchObject({ spent: edge, reserved: edge });
         expect(
           await one.tell(key, { spend: 2n - edge, risk: edge - 1n, registered: edge }, { batch: 2 }),

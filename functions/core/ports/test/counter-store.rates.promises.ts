@@ -5,7 +5,7 @@ import {
   askRates,
   outcomes,
   rated,
-  ratesScene,
+  ratesScenario,
   takeAll,
   takeOne,
   use,
@@ -17,7 +17,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
   describe('rates', () => {
     let under: AccountsUnderTest;
     let one: Process;
-    const { loaded, start, avoidEdge } = ratesScene(() => under);
+    const { loaded, start, avoidEdge } = ratesScenario(() => under);
     beforeEach(async () => {
       under = await make();
       await avoidEdge();
@@ -48,7 +48,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       expect(first).toMatchObject({ outcome: 'reserved', rates: { left: left(2, 70) } });
       expect(second).toMatchObject({ outcome: 'reserved', rates: { left: left(1, 40) } });
       expect(full).toMatchObject({ outcome: 'limited', limit: 1, rate: 'parallel', rates: { left: left(1, 40) } });
-      expect(await one.hold(0n)).not.toHaveProperty('rates.left');
+      expect(await one.reservation(0n)).not.toHaveProperty('rates.left');
     });
 
     test('name the limit that refuses, and a wait of a minute at most', async () => {
@@ -71,7 +71,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
 
     test('are not taken by a request that the money refuses, nor money by one that a rate refuses', async () => {
       const [spent, full, whole] = [await loaded('spent', 5n, 5n), await loaded('full', 5n), await loaded('whole', 5n)];
-      await start().hold(5n, full);
+      await start().reservation(5n, full);
       const rates = rated([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
       const asks = [0, 1, 2, 2].map((of) => ask(1n, { counters: [of], rates }));
       const reply = await one.call({ changes: [line(spent), line(full), line(whole)], requests: asks });
@@ -87,7 +87,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
 
     test('refuse before escrow does, and after spend', async () => {
       const [spent, full] = [await loaded('spent', 5n, 5n), await loaded('full', 5n)];
-      await start().hold(5n, full);
+      await start().reservation(5n, full);
       const none = rated([{ id: 'key', requests: 0 }]);
       const asks = [0, 1].map((of) => ask(1n, { counters: [of], rates: none }));
       expect((await one.call({ changes: [line(spent), line(full)], requests: asks })).replies).toMatchObject([

@@ -1,9 +1,9 @@
-// The scene of the promises of rates: asks that use rates and cost nothing, sent by a process.
+// The scenario of the promises of rates: asks that use rates and cost nothing, sent by a process.
 
 import type { RateChange, ReservationReply, ReservationRequest } from '../counter-store.ts';
 import type { Millis } from '../money.ts';
 import type { RateLimit, RateRequest } from '../rates.ts';
-import { type AccountsUnderTest, accountsScene, ask, type Process } from './counter-store.scenario.promises.ts';
+import { type AccountsUnderTest, accountsScenario, ask, type Process } from './counter-store.scenario.promises.ts';
 
 export const MINUTE: Millis = 60_000;
 
@@ -47,9 +47,9 @@ export async function outcomes(by: Process, count: number, rates: RateRequest): 
   ).map(({ outcome }) => outcome);
 }
 
-/** The scene over one store, as `accountsScene`. */
-export function ratesScene(under: () => AccountsUnderTest) {
-  const { loaded, start } = accountsScene(under);
+/** The scenario over one store, as `accountsScene`. */
+export function ratesScenario(under: () => AccountsUnderTest) {
+  const { loaded, start } = accountsScenario(under);
 
   /** Goes on to the next minute where a real clock would pass its edge in the middle of a test. */
   const avoidEdge = async (): Promise<void> => {

@@ -1,8 +1,8 @@
-// Promises of asks: a request's whole hold from all its counters or nothing, never above a limit (LEDGER 1, 3, 9).
+// Promises of asks: a request's whole reservation from all its counters or nothing, never above a limit (LEDGER 1, 3, 9).
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   type AccountsUnderTest,
-  accountsScene,
+  accountsScenario,
   ask,
   HOUR,
   type Limited,
@@ -16,7 +16,7 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { loaded, start, read } = accountsScene(() => under);
+    const { loaded, start, read } = accountsScenario(() => under);
 
     test('holds its whole amount, which is escrow and at risk', async () => {
       const key = await loaded('key', 100n, 30n);
@@ -34,16 +34,16 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
 
     test('of all accounts together never gets more than the limit', async () => {
       const key = await loaded('key', 100n, 30n);
-      const answers = await Promise.all([start(), start(), start(), start()].map((one) => one.hold(20n, key)));
+      const answers = await Promise.all([start(), start(), start(), start()].map((one) => one.reservation(20n, key)));
       expect(answers.map(({ outcome }) => outcome).sort()).toEqual(['busy', 'reserved', 'reserved', 'reserved']);
       expect(await read(key)).toEqual([[30n, 60n]]);
     });
 
     test('takes from all of its counters or from none', async () => {
       const [key, team] = [await loaded('key', 100n), await loaded('team', 50n)];
-      expect(await start().hold(60n, key, team)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 0n });
-      expect(await start().hold(30n, team)).toMatchObject({ outcome: 'reserved' });
-      expect(await start().hold(30n, key, team)).toMatchObject({ outcome: 'busy', counter: 1 });
+      expect(await start().reservation(60n, key, team)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 0n });
+      expect(await start().reservation(30n, team)).toMatchObject({ outcome: 'reserved' });
+      expect(await start().reservation(30n, key, team)).toMatchObject({ outcome: 'busy', counter: 1 });
       expect(await read(key, team)).toEqual([
         [0n, 0n],
         [0n, 30n],
@@ -79,7 +79,7 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
 
     test('is never clamped by the escrow of others: it waits', async () => {
       const key = await loaded('key', 100n, 60n);
-      await start().hold(11n, key);
+      await start().reservation(11n, key);
       const asks = [ask(50n, { minAmount: 1n })];
       expect((await start().call({ changes: [line(key)], requests: asks })).replies).toMatchObject([
         { outcome: 'busy', counter: 0 },
@@ -88,17 +88,17 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
 
     test('for nothing is refused only by spend that has reached a limit', async () => {
       const [full, spent] = [await loaded('full', 10n), await loaded('spent', 10n, 10n)];
-      await start().hold(10n, full);
-      expect(await start().hold(0n, full)).toMatchObject({ outcome: 'reserved', amount: 0n });
-      expect(await start().hold(0n, { ...full, limit: 5n })).toMatchObject({ outcome: 'reserved', amount: 0n });
-      expect(await start().hold(0n, full, spent)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 10n });
+      await start().reservation(10n, full);
+      expect(await start().reservation(0n, full)).toMatchObject({ outcome: 'reserved', amount: 0n });
+      expect(await start().reservation(0n, { ...full, limit: 5n })).toMatchObject({ outcome: 'reserved', amount: 0n });
+      expect(await start().reservation(0n, full, spent)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 10n });
     });
 
     test('without a limit is held without escrow, and at risk all the same', async () => {
       const [key, team] = [await loaded('key'), await loaded('team', 10n)];
       const one = start();
-      expect(await one.hold(10n, key, team)).toMatchObject({ outcome: 'reserved', amount: 10n });
-      expect(await one.hold(0n)).toMatchObject({ outcome: 'reserved', amount: 0n });
+      expect(await one.reservation(10n, key, team)).toMatchObject({ outcome: 'reserved', amount: 10n });
+      expect(await one.reservation(0n)).toMatchObject({ outcome: 'reserved', amount: 0n });
       expect(await read(key, team)).toEqual([
         [0n, 0n],
         [0n, 10n],
@@ -125,19 +125,19 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
     test('gets what the same call settles and returns', async () => {
       const key = await loaded('key', 100n);
       const one = start();
-      await one.hold(100n, key);
+      await one.reservation(100n, key);
       const told = line(key, { spend: 30n, returned: 50n, risk: 20n });
       const reply = await one.call({ changes: [told], requests: [ask(51n), ask(50n)] });
       expect(reply.replies).toMatchObject([{ outcome: 'busy' }, { outcome: 'reserved', amount: 50n }]);
       expect(reply.counters).toMatchObject([{ spent: 30n, reserved: 70n, escrow: 70n }]);
     });
 
-    test('for more money of a hold gets it in the window of that hold, also when it is over, and only within the limit', async () => {
+    test('for more money of a reservation gets it in the window of that reservation, also when it is over, and only within the limit', async () => {
       const now = under.now();
       const key: Limited = { scopeId: 'key', limit: 100n, window: { start: now - HOUR, end: now + 500 } };
       await under.store.load(under.epoch, [{ scopeId: 'key', window: key.window, spent: 30n }]);
       const one = start();
-      await one.hold(40n, key);
+      await one.reservation(40n, key);
       await under.advance(600);
       expect(await one.send({ changes: [line(key)], requests: [ask(1n)] })).toMatchObject({ outcome: 'window' });
       const asks = [31n, 30n, 1n].map((amount) => ask(amount, { isGrowth: true }));
@@ -154,10 +154,10 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
 
     test('under a limit that has fallen gets nothing, and under one that has risen what is there', async () => {
       const key = await loaded('key', 100n, 20n);
-      await start().hold(60n, key);
-      expect(await start().hold(1n, { ...key, limit: 80n })).toMatchObject({ outcome: 'busy' });
-      expect(await start().hold(1n, { ...key, limit: 20n })).toMatchObject({ outcome: 'exceeded' });
-      expect(await start().hold(41n, { ...key, limit: 121n })).toMatchObject({ outcome: 'reserved' });
+      await start().reservation(60n, key);
+      expect(await start().reservation(1n, { ...key, limit: 80n })).toMatchObject({ outcome: 'busy' });
+      expect(await start().reservation(1n, { ...key, limit: 20n })).toMatchObject({ outcome: 'exceeded' });
+      expect(await start().reservation(41n, { ...key, limit: 121n })).toMatchObject({ outcome: 'reserved' });
     });
   });
 }

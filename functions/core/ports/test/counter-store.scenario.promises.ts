@@ -1,4 +1,4 @@
-// The scene of the promises of accounts: counters of two hours, and processes that number their calls.
+// The scenario of the promises of accounts: counters of two hours, and processes that number their calls.
 import type {
   AccountCall,
   AccountReply,
@@ -38,7 +38,7 @@ export interface Process {
   /** Tells one counter. */
   tell(counter: Limited, part: Partial<CounterChange>, more?: Partial<AccountCall>): Promise<CounterReply>;
   /** Asks for an amount from all of these counters. */
-  hold(amount: Nano, ...counters: Limited[]): Promise<ReservationReply>;
+  reservation(amount: Nano, ...counters: Limited[]): Promise<ReservationReply>;
 }
 
 export const HOUR: Millis = 3_600_000;
@@ -67,7 +67,7 @@ export const ask = (amount: Nano, part: Partial<ReservationRequest> = {}): Reser
 });
 
 /** `under` is called for each operation: a test may make another store. */
-export function accountsScene(under: () => AccountsUnderTest) {
+export function accountsScenario(under: () => AccountsUnderTest) {
   let made = 0;
 
   const nextId = (): string => `00000000-0000-4000-8000-${String(made++).padStart(12, '0')}`;
@@ -112,7 +112,7 @@ export function accountsScene(under: () => AccountsUnderTest) {
         if (state === undefined) throw new Error('the line is not answered');
         return state;
       },
-      async hold(amount, ...counters) {
+      async reservation(amount, ...counters) {
         const lines = counters.map((of) => line(of));
         const [answer] = (await call({ changes: lines, requests: [ask(amount, { counters: [...counters.keys()] })] }))
           .replies;

@@ -13,15 +13,15 @@ export interface JournalUnderTest {
 
 const EDGES: ReadonlyArray<Nano> = [0n, 2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 18n];
 
-export function holdRecord(id: string, amount: Nano = 5n): Extract<JournalRecord, { type: 'hold' }> {
+export function reservationRecord(id: string, amount: Nano = 5n): Extract<JournalRecord, { type: 'reserve' }> {
   const charges = [{ scopeId: 'key "one"\n', window: { start: 1, end: 2 } }];
-  return { type: 'hold', id, amount, scopeWindows: charges, model: 'größer/模型', identifier: 'a\u2028b' };
+  return { type: 'reserve', id, amount, scopeWindows: charges, model: 'größer/模型', identifier: 'a\u2028b' };
 }
 
 export function entryRecord(type: 'settle' | 'expired', id: string, cost: Nano = 3n): JournalRecord {
   const kind = type === 'settle' ? 'settled' : 'expired';
   const tokens = { input: 1, output: 2, cachedInput: 3, cacheWrite: 4 };
-  const { scopeWindows, model, identifier } = holdRecord(id);
+  const { scopeWindows, model, identifier } = reservationRecord(id);
   const entry: LedgerRow = { id, kind, scopeWindows, cost, tokens, model, identifier, estimated: false, settledAt: 7 };
   return { type, row: entry };
 }
@@ -52,11 +52,11 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
       await journal.replay();
       const records: JournalRecord[] = [
         { type: 'account', id: 'c' },
-        holdRecord('a'),
-        holdRecord('a', 9n),
+        reservationRecord('a'),
+        reservationRecord('a', 9n),
         { type: 'progress', id: 'a', cost: 4n },
         entryRecord('settle', 'a'),
-        holdRecord('b'),
+        reservationRecord('b'),
         entryRecord('expired', 'b'),
         { type: 'release', id: 'b' },
       ];
@@ -66,21 +66,21 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
     });
 
     test.each(EDGES)('keeps %s nano-dollars exactly', async (amount) => {
-      const records = [holdRecord('a', amount), { type: 'progress', id: 'a', cost: amount } as const];
+      const records = [reservationRecord('a', amount), { type: 'progress', id: 'a', cost: amount } as const];
       for (const record of records) await journal.append(record);
       await journal.append(entryRecord('settle', 'b', amount));
       expect(await restart()).toEqual([...records, entryRecord('settle', 'b', amount)]);
     });
 
     test('loses none of a thousand records appended concurrently', async () => {
-      const records = Array.from({ length: 1000 }, (_, index) => holdRecord(`id-${index}`));
+      const records = Array.from({ length: 1000 }, (_, index) => reservationRecord(`id-${index}`));
       await Promise.all(records.map((record) => journal.append(record)));
       expect(await restart()).toEqual(records);
     });
 
     test('forgets what was done before a clean stop', async () => {
       await journal.replay();
-      await journal.append(holdRecord('a'));
+      await journal.append(reservationRecord('a'));
       await journal.append(entryRecord('settle', 'a'));
       journal.done(['a', 'unknown']);
       await journal.close();
@@ -94,7 +94,7 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
         { type: 'account', id: 'two' },
       ] as const;
       await journal.append(earlier);
-      await journal.append(holdRecord('a'));
+      await journal.append(reservationRecord('a'));
       journal.done(['a']);
       await restart();
       await journal.append(later);
@@ -106,19 +106,19 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
     });
 
     test('that is discarded leaves nothing to the next process, and takes no more', async () => {
-      await journal.append(holdRecord('old'));
+      await journal.append(reservationRecord('old'));
       await restart();
-      await journal.append(holdRecord('new'));
+      await journal.append(reservationRecord('new'));
       journal.discard();
-      await expect(journal.append(holdRecord('late'))).rejects.toThrow('discarded');
+      await expect(journal.append(reservationRecord('late'))).rejects.toThrow('discarded');
       expect(await restart()).toEqual([]);
     });
 
     test('keeps unfinished records, also those of an earlier process', async () => {
-      await journal.append(holdRecord('old'));
+      await journal.append(reservationRecord('old'));
       await restart();
-      await journal.append(holdRecord('new'));
-      await journal.append(holdRecord('done'));
+      await journal.append(reservationRecord('new'));
+      await journal.append(reservationRecord('done'));
       journal.done(['done']);
       const left = (await restart()).map((record) => ('row' in record ? record.row.id : record.id));
       expect(left).toEqual(expect.arrayContaining(['old', 'new']));

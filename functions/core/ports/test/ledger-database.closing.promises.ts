@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis, Nano } from '../money.ts';
 import {
   type AccountBooksUnderTest,
-  accountScene,
+  accountScenario,
   figuresOf,
   openedAccountBooks,
 } from './ledger-database.scenario.promises.ts';
@@ -22,7 +22,7 @@ export function describeClosings(make: () => Promise<AccountBooksUnderTest>): vo
       under = await openedAccountBooks(make);
       account = crypto.randomUUID();
     });
-    const { batch, book, close, spent, spentOfOne, rowOf } = accountScene(() => under);
+    const { batch, book, close, spent, spentOfOne, rowOf } = accountScenario(() => under);
     const CLOSED = { isClosed: true, isCharged: true };
 
     test('charges each counter what was at risk, and the batches that PostgreSQL does not have', async () => {

@@ -2,7 +2,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Batch } from '../ledger-database.ts';
 import { describeClosings } from './ledger-database.closing.promises.ts';
-import { type AccountBooksUnderTest, accountScene, openedAccountBooks } from './ledger-database.scenario.promises.ts';
+import {
+  type AccountBooksUnderTest,
+  accountScenario,
+  openedAccountBooks,
+} from './ledger-database.scenario.promises.ts';
 import { entryOf, scopeWindow } from './ledger-row.fixture.ts';
 
 /** `make` returns empty books of an instance without an epoch; it is called once per test. */
@@ -14,7 +18,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
       under = await openedAccountBooks(make);
       account = crypto.randomUUID();
     });
-    const { batch, book, close, spent, spentOfOne, rowOf } = accountScene(() => under);
+    const { batch, book, close, spent, spentOfOne, rowOf } = accountScenario(() => under);
 
     describe('a batch', () => {
       test('is booked with its sums, and its account shows its number and that of its last call', async () => {

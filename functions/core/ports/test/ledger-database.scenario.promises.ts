@@ -1,4 +1,4 @@
-// The scene of the promises of account books: an instance in its first epoch, accounts that book and are closed.
+// The scenario of the promises of account books: an instance in its first epoch, accounts that book and are closed.
 
 import type { AccountFigures } from '../counter-store.ts';
 import type { Epochs } from '../epochs.ts';
@@ -34,7 +34,7 @@ export const figuresOf = (of: ScopeWindow, risk: Nano, ...unbooked: ReadonlyArra
 });
 
 /** `under` is called for each operation: each test has its own books. */
-export function accountScene(under: () => AccountBooksUnderTest) {
+export function accountScenario(under: () => AccountBooksUnderTest) {
   const batch = (id: string, number: number, entries: ReadonlyArray<LedgerRow>, more: Partial<Batch> = {}) =>
     under().books.bookBatch({
       epoch: 1,

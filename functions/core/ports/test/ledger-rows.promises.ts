@@ -6,7 +6,7 @@ import type { Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
 import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
 import { describeRecounts } from './ledger-rows.recount.promises.ts';
-import { type BooksUnderTest, booksScene, INSTANCE, openedBooks } from './ledger-rows.scenario.promises.ts';
+import { type BooksUnderTest, booksScenario, INSTANCE, openedBooks } from './ledger-rows.scenario.promises.ts';
 import { scopeWrite } from './registry.scenario.promises.ts';
 
 /** `make` returns empty books; it is called once per test. */
@@ -18,7 +18,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       under = await openedBooks(make);
       ({ books } = under);
     });
-    const { book, spent } = booksScene(() => under);
+    const { book, spent } = booksScenario(() => under);
 
     test('an entry is charged to every scope that pays it, each in its own window', async () => {
       const tomorrow = { start: NOON, end: NOON + DAY };
@@ -66,7 +66,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect(await spent(scopeWindow(1))).toEqual([208n]);
     });
 
-    test('the cost of a hold is the sum of its entries, negative corrections included', async () => {
+    test('the cost of a reservation is the sum of its entries, negative corrections included', async () => {
       const id = idAt(NOON);
       await book(entryOf({ id, kind: 'expired', cost: 90n }));
       await book(entryOf({ id, kind: 'correction', cost: -60n }), entryOf({ id, kind: 'correction', cost: -60n }));

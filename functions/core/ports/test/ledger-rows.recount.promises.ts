@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis, Nano, Window } from '../money.ts';
 import type { Recount } from '../registry.ts';
 import { DAY, entryOf, HOUR, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
-import { type BooksUnderTest, booksScene, openedBooks } from './ledger-rows.scenario.promises.ts';
+import { type BooksUnderTest, booksScenario, openedBooks } from './ledger-rows.scenario.promises.ts';
 import { scopeWrite } from './registry.scenario.promises.ts';
 
 /** `make` as in `describeBooks`, which runs this too. */
@@ -13,7 +13,7 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
     beforeEach(async () => {
       under = await openedBooks(make);
     });
-    const { book, spent } = booksScene(() => under);
+    const { book, spent } = booksScenario(() => under);
 
     const team = scopeWrite('research', { kind: 'team' });
     const { scopeId } = team.policy;

@@ -1,4 +1,4 @@
-// The scene of the promises of books: entries in, sums out, of one open instance.
+// The scenario of the promises of books: entries in, sums out, of one open instance.
 import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
 import type { ScopeWindow } from '../policy.ts';
 import type { Registry } from '../registry.ts';
@@ -24,7 +24,7 @@ export async function openedBooks(make: () => Promise<BooksUnderTest>): Promise<
 }
 
 /** `under` is called for each operation: each test has its own books. */
-export function booksScene(under: () => BooksUnderTest) {
+export function booksScenario(under: () => BooksUnderTest) {
   const book = (...entries: ReadonlyArray<LedgerRow>) => under().book(INSTANCE, entries);
   const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
   return { book, spent };

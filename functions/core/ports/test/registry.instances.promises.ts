@@ -7,7 +7,7 @@ import {
   OTHER,
   openedRegistry,
   type RegistryUnderTest,
-  registryScene,
+  registryScenario,
   scopeWrite,
   toWrite,
 } from './registry.scenario.promises.ts';
@@ -22,7 +22,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
       under = await openedRegistry(make);
       ({ registry, policies } = under);
     });
-    const { addValue, claim, find, workingKey } = registryScene(() => under);
+    const { addValue, claim, find, workingKey } = registryScenario(() => under);
 
     test('the keys of a closed instance stop working and its aliases are free; other instances do not notice', async () => {
       await workingKey('billing', hash('a'));

@@ -7,7 +7,7 @@ import {
   OTHER,
   openedRegistry,
   type RegistryUnderTest,
-  registryScene,
+  registryScenario,
   toWrite,
 } from './registry.scenario.promises.ts';
 
@@ -21,7 +21,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       under = await openedRegistry(make);
       ({ registry, policies } = under);
     });
-    const { addValue, claim, claims, find, write, workingKey } = registryScene(() => under);
+    const { addValue, claim, claims, find, write, workingKey } = registryScenario(() => under);
 
     test('a key is found by its hash, with the policy of every scope that pays, the key first', async () => {
       const user = await claim('ann@example.org', 'user', { models: ['small'] });

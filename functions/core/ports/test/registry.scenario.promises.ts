@@ -1,4 +1,4 @@
-// The scene of the promises of registries: two open instances, claims by name, and keys that work.
+// The scenario of the promises of registries: two open instances, claims by name, and keys that work.
 import type { KeyPolicy, Policies, ScopePolicy } from '../policy.ts';
 import type { Claim, Holder, Registry, ScopeOutcome, ScopeWrite } from '../registry.ts';
 
@@ -23,7 +23,7 @@ export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Pr
 }
 
 /** `under` is called for each operation: each test has its own registry. */
-export function registryScene(under: () => RegistryUnderTest) {
+export function registryScenario(under: () => RegistryUnderTest) {
   const find = async (value: string) => (await under().policies(INSTANCE.uid).find([value])).get(value);
   const claims = () => under().registry.claims(INSTANCE.uid);
   /** A scope with its policy, as the registry lists it. */

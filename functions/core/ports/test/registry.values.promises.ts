@@ -1,7 +1,13 @@
 // Promises of key values: which of them are live, for how long, and in which scope.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Registry } from '../registry.ts';
-import { hash, INSTANCE, openedRegistry, type RegistryUnderTest, registryScene } from './registry.scenario.promises.ts';
+import {
+  hash,
+  INSTANCE,
+  openedRegistry,
+  type RegistryUnderTest,
+  registryScenario,
+} from './registry.scenario.promises.ts';
 
 /** `make` as in `describeRegistry`, which runs this too. */
 export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void {
@@ -12,7 +18,7 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       under = await openedRegistry(make);
       ({ registry } = under);
     });
-    const { addValue, claim, claims, find, put, workingKey } = registryScene(() => under);
+    const { addValue, claim, claims, find, put, workingKey } = registryScenario(() => under);
 
     test('a value is added once, however often it is said', async () => {
       const claimed = await claim('billing');

@@ -33,7 +33,7 @@ const decoder = new TextDecoder();
 /** Members that the gateway decides, whatever the client wrote. */
 interface Decided {
   readonly model: string;
-  /** The limit, which Anthropic requires: the client's, else that of the hold. */
+  /** The limit, which Anthropic requires: the client's, else that of the reservation. */
   readonly maxTokens: number;
   readonly stream: boolean;
 }

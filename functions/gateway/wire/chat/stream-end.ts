@@ -1,4 +1,4 @@
-// Ends of chat completion streams that the upstream did not send: an error, or a cut at the hold.
+// Ends of chat completion streams that the upstream did not send: an error, or a cut at the reservation.
 import { type Failure, toReply } from '#core/failure/failure.ts';
 import { member, textOf } from '#core/json/json.ts';
 import type { FailedPiece, StreamEnd } from '../codec.ts';
@@ -20,7 +20,7 @@ function pass({ error }: FailedPiece): Uint8Array {
   return toEvent(JSON.stringify({ error: { message, type, param, code } }));
 }
 
-/** The end of a stream that has used up its hold: every open answer ends by `length`, as at the client's own limit. */
+/** The end of a stream that has used up its reservation: every open answer ends by `length`, as at the client's own limit. */
 export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>): StreamEnd {
   let shared: object | undefined;
   return {

@@ -1,4 +1,4 @@
-// Ends of streamed messages that the upstream did not send: an error, or a cut at the hold.
+// Ends of streamed messages that the upstream did not send: an error, or a cut at the reservation.
 import { type Failure, toReply } from '#core/failure/failure.ts';
 import { member } from '#core/json/json.ts';
 import type { FailedPiece, StreamEnd } from '../codec.ts';
@@ -19,7 +19,7 @@ function pass({ error }: FailedPiece): Uint8Array {
 }
 
 /**
- * The end of a stream that has used up its hold: open blocks are closed, and the message ends as at the client's own
+ * The end of a stream that has used up its reservation: open blocks are closed, and the message ends as at the client's own
  * limit.
  */
 export function createEnd(): StreamEnd {

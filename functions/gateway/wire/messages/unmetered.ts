@@ -40,8 +40,8 @@ export const RULES: ReadonlyArray<Rule> = [
   ({ speed }) => (isAsked(speed) && speed !== 'standard' ? refusal('speed', 'must be standard.') : undefined),
   ({ inference_geo: geo }) =>
     isAsked(geo) && geo !== 'global' ? refusal('inference_geo', 'must be absent or global.') : undefined,
-  absent(REFUSED, 'must be absent: no hold covers what it costs.'),
-  // A limit by a name that the hold does not know is no limit.
+  absent(REFUSED, 'must be absent: no reservation covers what it costs.'),
+  // A limit by a name that the reservation does not know is no limit.
   absent(LIMITS, 'must be called max_tokens.'),
   toolsOfClient(isOwnTool),
 ];

@@ -23,7 +23,7 @@ export function asksForHour(text: string): boolean {
   return HOUR.test(ESCAPED_HOUR.test(text) ? unescaped(text) : text);
 }
 
-/** Members that hold sound, and types of their parts. */
+/** Members that reservation sound, and types of their parts. */
 const SOUNDS: ReadonlySet<unknown> = new Set(['input_audio', 'audio_url', 'input_video', 'video_url']);
 const FOLDED_SOUNDS: ReadonlySet<string> = new Set([...SOUNDS].map((name) => foldName(`${name}`)));
 /** Names of nearly all members, which need no folding. */

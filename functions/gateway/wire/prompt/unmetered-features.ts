@@ -22,7 +22,7 @@ const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template', 'kv_transfer_par
 /** Members that defer the answer to another address: the answer is billed, and its usage never reaches the gateway. */
 const LATER = ['background', 'deferred'];
 export const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
-/** Other servers' names for the limit of an answer, which they apply before the one that the hold was made for. */
+/** Other servers' names for the limit of an answer, which they apply before the one that the reservation was made for. */
 const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
 /** Names of the limit among which an API has its own. */
 const LIMITS = [...OTHER_LIMITS, 'max_tokens', 'max_completion_tokens'];
@@ -102,7 +102,7 @@ export const RULES_EVERYWHERE: ReadonlyArray<Rule> = [
 const RULES: ReadonlyArray<Rule> = [
   ...RULES_EVERYWHERE,
   listedTier,
-  // A limit by a name that the hold does not know is no limit.
+  // A limit by a name that the reservation does not know is no limit.
   absent(OTHER_LIMITS, 'must be called max_tokens.'),
   toolsOfClient(isOwnTool),
 ];
@@ -142,7 +142,9 @@ export function compactionIn(text: string, members: ReadonlyArray<Member>): Fail
     if (name !== 'context_management') return false;
     return /compact/i.test(unescaped(text.slice(valueStart, end)));
   });
-  return asks ? refusal('context_management', 'must hold no compaction: no hold covers what it costs.') : undefined;
+  return asks
+    ? refusal('context_management', 'must hold no compaction: no reservation covers what it costs.')
+    : undefined;
 }
 
 /** A text of JSON with the letters that escapes stand for. */

@@ -1,4 +1,4 @@
-// Ends of streamed responses that the upstream did not send: an error, or a cut at the hold.
+// Ends of streamed responses that the upstream did not send: an error, or a cut at the reservation.
 
 import { type Failure, toReply } from '#core/failure/failure.ts';
 import { concat } from '#core/json/bytes.ts';
@@ -44,7 +44,7 @@ interface Begun {
 }
 
 /**
- * A response that has used up its hold is incomplete, as at the client's own limit: open messages are closed, calls are
+ * A response that has used up its reservation is incomplete, as at the client's own limit: open messages are closed, calls are
  * left out.
  */
 export function createEnd(): StreamEnd {

@@ -36,8 +36,8 @@ export const DECIDING: ReadonlyArray<string> = [
 export const RULES: ReadonlyArray<Rule> = [
   ...RULES_EVERYWHERE,
   listedTier,
-  absent(REFUSED, 'must be absent: no hold covers what it costs.'),
-  // A limit by a name that the hold does not know is no limit.
+  absent(REFUSED, 'must be absent: no reservation covers what it costs.'),
+  // A limit by a name that the reservation does not know is no limit.
   absent(LIMITS, 'must be called max_output_tokens.'),
   toolsOfClient((tool) => isOwnTool(tool) || isNamespace(tool)),
 ];

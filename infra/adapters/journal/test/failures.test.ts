@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Journal } from '#core/ports/journal.ts';
-import { entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
+import { entryRecord, reservationRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
@@ -85,7 +85,7 @@ async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept
   const told: string[] = [];
   const append = async (id: string): Promise<void> => {
     try {
-      await journal.append(holdRecord(id));
+      await journal.append(reservationRecord(id));
       kept.push(id);
     } catch (error) {
       told.push(reasonAndCausesOf(error));
@@ -96,7 +96,7 @@ async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept
   for (let round = 0; round < 4; round += 1) {
     const ids = Array.from({ length: 20 }, (_, index) => `round-${round}-${index}`);
     await Promise.all(
-      ids.flatMap((id) => [journal.append(holdRecord(id)), journal.append(entryRecord('settle', id))]),
+      ids.flatMap((id) => [journal.append(reservationRecord(id)), journal.append(entryRecord('settle', id))]),
     ).catch((error) => told.push(reasonAndCausesOf(error)));
     journal.done(ids);
     await append(`open-${round}`);
@@ -165,7 +165,7 @@ describe('a sync', () => {
     const { timer, advance } = createManualTime();
     const log = createMemoryLog();
     const journal = createJournal({ folder: mkdtempSync(join(root, 'sync-')), log, metrics, timer, ...disk.options });
-    await journal.append(holdRecord('a'));
+    await journal.append(reservationRecord('a'));
     for (let second = 0; second < 3; second += 1) {
       await advance(SECOND);
       await disk.settled();
@@ -195,7 +195,7 @@ describe('a sync', () => {
     const { timer, advance } = createManualTime();
     const log = createMemoryLog();
     const journal = createJournal({ folder, log, timer, ...disk.options, open: opening });
-    await journal.append(holdRecord('a'));
+    await journal.append(reservationRecord('a'));
     await advance(2 * SECOND);
     expect(log.lines).toMatchObject([{ level: 'error', fields: { why: expect.stringContaining('has not ended') } }]);
     rmSync(join(folder, 'lock'));
@@ -215,11 +215,11 @@ test('a segment whose compaction failed is synced, like the one that is written'
   await journal.replay();
   // A folder in place of the draft stands for a disk that is full.
   mkdirSync(join(folder, 'journal-000000002.log.part'));
-  await journal.append(holdRecord('open'));
+  await journal.append(reservationRecord('open'));
   await journal.append(entryRecord('settle', 'done'));
   for (const id of ['b', 'c', 'd']) await journal.append(entryRecord('settle', id));
   journal.done(['done', 'b', 'c', 'd']);
-  await journal.append(holdRecord('other'));
+  await journal.append(reservationRecord('other'));
   await vi.waitFor(() => expect(log.lines).toMatchObject([{ message: 'the journal could not be compacted' }]));
   await advance(SECOND);
   await disk.settled();
@@ -233,7 +233,7 @@ test('a close that cannot sync releases the folder, and is told', async () => {
   const folder = mkdtempSync(join(root, 'close-'));
   const disk = createDisk((name) => name === 'datasync');
   const journal = createJournal({ folder, timer: createManualTime().timer, ...disk.options });
-  await journal.append(holdRecord('a'));
+  await journal.append(reservationRecord('a'));
   await expect(journal.close()).rejects.toThrow(INJECTED);
   expect(disk.opened.size).toBe(0);
   expect(readdirSync(folder)).toEqual(['journal-000000001.log']);
@@ -251,7 +251,7 @@ test('a disk that does not answer when a file is opened refuses the record: no r
     return (disk.options.open ?? openFile)(path);
   };
   const journal = createJournal({ folder, timer, ...disk.options, open: opening });
-  const refused = journal.append(holdRecord('a')).catch(reasonAndCausesOf);
+  const refused = journal.append(reservationRecord('a')).catch(reasonAndCausesOf);
   await asked.promise;
   await advance(3 * SECOND);
   expect(await refused).toContain('did not answer in time');

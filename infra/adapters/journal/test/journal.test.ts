@@ -14,7 +14,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Journal, JournalRecord } from '#core/ports/journal.ts';
-import { describeJournal, entryRecord, holdRecord } from '#core/ports/test/journal.promises.ts';
+import { describeJournal, entryRecord, reservationRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
 import { createJournal } from '../journal.ts';
@@ -70,7 +70,7 @@ const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<Jou
 
 describe('a torn tail', () => {
   test('is rejected by its checksum wherever the last record was torn, and nothing before it is lost', async () => {
-    const records = [holdRecord('a'), entryRecord('settle', 'a'), holdRecord('b')];
+    const records = [reservationRecord('a'), entryRecord('settle', 'a'), reservationRecord('b')];
     for (const record of records) await journal.append(record);
     const [name = ''] = logsIn(folder);
     const whole = readFileSync(join(folder, name));
@@ -88,22 +88,22 @@ describe('a torn tail', () => {
   });
 
   test('that a power loss filled with zeros is rejected too', async () => {
-    await journal.append(holdRecord('a'));
+    await journal.append(reservationRecord('a'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
     writeFileSync(join(corpse, name), Buffer.alloc(4096), { flag: 'a' });
-    expect((await recoverFrom(corpse)).records).toEqual([holdRecord('a')]);
+    expect((await recoverFrom(corpse)).records).toEqual([reservationRecord('a')]);
   });
 
   test('does not touch what the next process writes', async () => {
-    await journal.append(holdRecord('a'));
-    await journal.append(holdRecord('b'));
+    await journal.append(reservationRecord('a'));
+    await journal.append(reservationRecord('b'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
     truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 9);
     const next = createJournal({ folder: corpse });
     expect((await next.replay()).map(idOf)).toEqual(['a']);
-    await next.append(holdRecord('c'));
+    await next.append(reservationRecord('c'));
     const again = await corpseOf(corpse);
     await next.close();
     expect((await recoverFrom(again)).records.map(idOf)).toEqual(['a', 'c']);
@@ -130,7 +130,9 @@ describe('a finished record', () => {
   const work = async (box: Journal, from: number, to: number): Promise<void> => {
     for (let at = from; at < to; at += 50) {
       const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
-      await Promise.all(ids.flatMap((id) => [box.append(holdRecord(id)), box.append(entryRecord('settle', id))]));
+      await Promise.all(
+        ids.flatMap((id) => [box.append(reservationRecord(id)), box.append(entryRecord('settle', id))]),
+      );
       box.done(ids);
     }
   };
@@ -140,7 +142,7 @@ describe('a finished record', () => {
     const slack = 20_000;
     const box = createJournal({ folder, slack });
     await box.replay();
-    await box.append(holdRecord('open'));
+    await box.append(reservationRecord('open'));
     await work(box, 0, 5000);
     // About 5 MB were written; compaction runs beside the writes.
     await vi.waitFor(async () => {
@@ -153,12 +155,12 @@ describe('a finished record', () => {
 
   test('is compacted away from the segments of many earlier processes too', async () => {
     let corpse = folder;
-    await journal.append(holdRecord('open'));
+    await journal.append(reservationRecord('open'));
     for (let life = 0; life < 12; life += 1) {
       corpse = await corpseOf(corpse);
       const next = createJournal({ folder: corpse });
       await next.replay();
-      await next.append(holdRecord(`life-${life}`));
+      await next.append(reservationRecord(`life-${life}`));
       next.done([`life-${life}`]);
       await next.close();
     }
@@ -178,9 +180,9 @@ describe('a finished record', () => {
     };
     const box = createJournal({ folder: corpse, slack: 2000, write });
     await box.replay();
-    await box.append(holdRecord('open'));
+    await box.append(reservationRecord('open'));
     isFull = true;
-    await expect(box.append(holdRecord('torn'))).rejects.toThrow('writing the journal');
+    await expect(box.append(reservationRecord('torn'))).rejects.toThrow('writing the journal');
     isFull = false;
     await box.append(entryRecord('settle', 'open'));
     await work(box, 0, 500);
@@ -191,12 +193,12 @@ describe('a finished record', () => {
     await box.close();
     const { records, errors } = await recoverFrom(corpse);
     expect(errors).toBe(0);
-    const open = [entryRecord('settle', 'without its end'), holdRecord('open'), entryRecord('settle', 'open')];
+    const open = [entryRecord('settle', 'without its end'), reservationRecord('open'), entryRecord('settle', 'open')];
     for (const record of open) expect(records).toContainEqual(record);
   });
 
   test('is compacted through a draft, which is ignored when half written', async () => {
-    await journal.append(holdRecord('a'));
+    await journal.append(reservationRecord('a'));
     const corpse = await corpseOf(folder);
     writeFileSync(join(corpse, 'journal-000000002.log.part'), 'half');
     expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a']);
@@ -212,13 +214,13 @@ test('all records of a tick are one write', async () => {
     return writeSync(descriptor, bytes, from);
   };
   journal = createJournal({ folder, write });
-  await Promise.all(Array.from({ length: 200 }, (_, index) => journal.append(holdRecord(`id-${index}`))));
+  await Promise.all(Array.from({ length: 200 }, (_, index) => journal.append(reservationRecord(`id-${index}`))));
   expect(writes).toBe(1);
 });
 
 test('an append after the close is rejected, not lost', async () => {
   await journal.close();
-  await expect(journal.append(holdRecord('a'))).rejects.toThrow('closed');
+  await expect(journal.append(reservationRecord('a'))).rejects.toThrow('closed');
 });
 
 test('an append that the disk refuses is rejected, and the next one is whole', async () => {
@@ -229,11 +231,11 @@ test('an append that the disk refuses is rejected, and the next one is whole', a
     return writeSync(descriptor, isFull ? bytes.subarray(0, 30) : bytes, from);
   };
   journal = createJournal({ folder, write });
-  await journal.append(holdRecord('a'));
+  await journal.append(reservationRecord('a'));
   isFull = true;
-  await expect(journal.append(holdRecord('b'))).rejects.toThrow(`writing the journal in ${folder}`);
+  await expect(journal.append(reservationRecord('b'))).rejects.toThrow(`writing the journal in ${folder}`);
   isFull = false;
-  await journal.append(holdRecord('c'));
+  await journal.append(reservationRecord('c'));
   const corpse = await corpseOf(folder);
   expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a', 'c']);
 });
@@ -242,7 +244,7 @@ test('a discarded journal leaves no file, also where a compaction writes another
   await journal.close();
   const { timer, advance } = createManualTime();
   journal = createJournal({ folder, timer });
-  await journal.append(holdRecord('a'));
+  await journal.append(reservationRecord('a'));
   journal.discard();
   expect(logsIn(folder)).toEqual([]);
   writeFileSync(join(folder, 'journal-000000002.log'), 'late');

@@ -84,7 +84,7 @@ test('an entry keeps all that was said about it, to the nano-dollar and the mill
   ]);
 });
 
-test('what a scope paid in one second is one row a batch, and the second is that of the hold', async () => {
+test('what a scope paid in one second is one row a batch, and the second is that of the reservation', async () => {
   const second = Date.UTC(2026, 10, 15, 12, 0, 1);
   const [two, three] = [scopeNumber(2), scopeNumber(3)].map((scopeId) => ({ scopeId, window: WINDOW }));
   const [first, ...others] = [0, 999, 1000].map((later) => entryOf({ id: idAt(second + later), cost: 5n }));

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import { describeAccountBooks } from '#core/ports/test/ledger-database.promises.ts';
-import { accountScene, figuresOf } from '#core/ports/test/ledger-database.scenario.promises.ts';
+import { accountScenario, figuresOf } from '#core/ports/test/ledger-database.scenario.promises.ts';
 import { DAY, entryOf, idAt, NOON, scopeWindow } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
@@ -50,12 +50,12 @@ describe('several connections', () => {
     epochs = database.epochs(INSTANCE);
     await epochs.raise(0, 0);
   });
-  const scene = accountScene(() => underOf(database));
-  const { batch, book, close, spent, spentOfOne, rowOf } = scene;
+  const scenario = accountScenario(() => underOf(database));
+  const { batch, book, close, spent, spentOfOne, rowOf } = scenario;
   /** The same from another process. */
   const elsewhere = () => {
     const under = underOf(databaseAt(connection));
-    return accountScene(() => under);
+    return accountScenario(() => under);
   };
   const waiting = async () => (await server.query(connection, WAITING)).length;
 
@@ -169,7 +169,7 @@ describe('several connections', () => {
         scopes.toReversed().map((of) => figuresOf(of, 1000n)),
       );
     await Promise.all([
-      ...[0, 1, 2].map((turn) => (turn % 2 ? other : scene).batch(crypto.randomUUID(), 1, large(turn))),
+      ...[0, 1, 2].map((turn) => (turn % 2 ? other : scenario).batch(crypto.randomUUID(), 1, large(turn))),
       ...[closing(), closing()],
     ]);
     const total = (await spent(...scopes)).reduce((sum, amount) => sum + amount, 0n);

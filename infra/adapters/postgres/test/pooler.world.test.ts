@@ -5,7 +5,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { describeEpochs } from '#core/ports/test/epochs.promises.ts';
 import { describeAccountBooks } from '#core/ports/test/ledger-database.promises.ts';
-import { accountScene, openedAccountBooks } from '#core/ports/test/ledger-database.scenario.promises.ts';
+import { accountScenario, openedAccountBooks } from '#core/ports/test/ledger-database.scenario.promises.ts';
 import { describeBooks } from '#core/ports/test/ledger-rows.promises.ts';
 import { describeRegistry } from '#core/ports/test/registry.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
@@ -71,15 +71,15 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
     const [first] = processes;
     if (first === undefined) throw new Error('no process');
     await openedAccountBooks(async () => first);
-    const scenes = processes.map((under) => accountScene(() => under));
-    const accounts = scenes.map((_, place) => `00000000-0000-7000-8000-00000000000${place}`);
+    const scenarios = processes.map((under) => accountScenario(() => under));
+    const accounts = scenarios.map((_, place) => `00000000-0000-7000-8000-00000000000${place}`);
     for (let number = 1; number <= BATCHES; number += 1) {
-      const bookings = scenes.map((scene, place) => scene.book(accounts[place] ?? '', number, 1n, 2n));
+      const bookings = scenarios.map((scenario, place) => scenario.book(accounts[place] ?? '', number, 1n, 2n));
       const looks = processes.flatMap(({ registry }) => Array.from({ length: 10 }, () => registry.claims(INSTANCE)));
       expect(new Set(await Promise.all(bookings))).toEqual(new Set(['booked']));
       expect((await Promise.all(looks)).flat()).toEqual([]);
     }
-    expect(await scenes.at(-1)?.spentOfOne()).toBe(BigInt(PROCESSES * BATCHES * 3));
+    expect(await scenarios.at(-1)?.spentOfOne()).toBe(BigInt(PROCESSES * BATCHES * 3));
     const used = await server.query(
       server.connection,
       `select pid from pg_stat_activity where datname = $1 and application_name = 'gateway-operator'`,

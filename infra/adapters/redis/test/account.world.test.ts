@@ -3,7 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { MAX_COUNTERS, MAX_REQUESTS } from '#core/ports/counter-store.ts';
-import { type AccountsUnderTest, accountsScene, ask, line } from '#core/ports/test/counter-store.scenario.promises.ts';
+import {
+  type AccountsUnderTest,
+  accountsScenario,
+  ask,
+  line,
+} from '#core/ports/test/counter-store.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { underClock } from '../../../../test/support/redis-clock.ts';
@@ -44,7 +49,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       },
     };
   });
-  const { loaded, start, read } = accountsScene(() => under);
+  const { loaded, start, read } = accountsScenario(() => under);
 
   /** Everything that the server has of the instance, as it has it. */
   const dump = async (): Promise<ReadonlyArray<readonly [string, string]>> => {

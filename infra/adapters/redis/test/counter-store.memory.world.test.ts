@@ -62,16 +62,16 @@ describeUnless(whyNoRedis(), 'Redis and memory', () => {
         expect(toComparable(other), `run ${run}`).toEqual(toComparable(one));
         return one;
       };
-      const scene = createScene(pick, clock.now);
+      const scenario = createScenario(pick, clock.now);
       await both((store) => store.begin(1));
-      const sums = scene.sums().slice(0, 3);
+      const sums = scenario.sums().slice(0, 3);
       await both((store) => store.load(1, sums));
       for (let at = 0; at < STEPS; at += 1) {
         const pause = pick(0, 0, 0, 0, 0, 0, 0, 0, 1, 400, 999, 1000, PAUSE, HOUR);
         if (pause > 0) await advance(pause);
-        const { step, learn } = scene.next();
+        const { step, learn } = scenario.next();
         learn(await both(step));
-        await both(scene.look);
+        await both(scenario.look);
       }
     }
   });
@@ -80,7 +80,7 @@ describeUnless(whyNoRedis(), 'Redis and memory', () => {
 type Pick = <T>(...of: T[]) => T;
 
 /** Three processes, and four counters: the window of the last one ends soon. */
-function createScene(pick: Pick, now: () => Millis) {
+function createScenario(pick: Pick, now: () => Millis) {
   const start = now();
   const counters: ReadonlyArray<ScopeWindow> = [0, 1, 2, 3].map((of) => ({
     scopeId: `scope ${of}`,

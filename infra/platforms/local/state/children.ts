@@ -58,9 +58,9 @@ export function createChildren(folder: string) {
       return { pid, ended, lastLines, stop };
     },
     /** Ends the programs that an earlier stack on this folder, which was killed, has left running. */
-    endLeftovers: async () => {
+    endReplays: async () => {
       mkdirSync(folder, { recursive: true });
-      for (const name of readdirSync(folder)) await endLeftover(folder, name);
+      for (const name of readdirSync(folder)) await endReplay(folder, name);
     },
   };
 }
@@ -98,7 +98,7 @@ function startGuard(killSignal: NodeJS.Signals): ChildProcess {
 /** Milliseconds that PostgreSQL may take to end its connections. */
 const TIMEOUT = 10_000;
 
-async function endLeftover(folder: string, name: string): Promise<void> {
+async function endReplay(folder: string, name: string): Promise<void> {
   const file = join(folder, name);
   const note = readNote(file);
   const pid = Number(name);

@@ -55,7 +55,7 @@ async function open(folder: string, reset: boolean) {
   refuseForeign(folder);
   const release = lock(folder);
   const children = createChildren(join(folder, 'children'));
-  await children.endLeftovers();
+  await children.endReplays();
   if (reset) empty(folder);
   const file = join(folder, 'state.json');
   const remembered = existsSync(file) ? read(file) : first();

@@ -79,7 +79,7 @@ async function open(limit: string, teamLimit: string) {
 const sum = (costs: ReadonlyArray<bigint>) => costs.reduce((total, cost) => total + cost, 0n);
 
 test('a crowd never spends more than the limit, and what is booked is what the upstream counted', async () => {
-  // About thirty replies, while a hold is the size of ten.
+  // About thirty replies, while a reservation is the size of ten.
   const { sample, books, ledger, ask } = await open('0.015', '100');
   const statuses = await Promise.all(
     [...Array(100).keys()].map(async () => {
@@ -124,11 +124,11 @@ test('whatever goes wrong, nothing stays held, every scope is charged the same, 
       }),
     ),
   );
-  const holdsNothing = async () => {
+  const reservationsNothing = async () => {
     await ledger.flush();
     return (await ask({ model: 'echo', max_tokens: 15_000 })).status;
   };
-  await expect.poll(holdsNothing).toBe(200);
+  await expect.poll(reservationsNothing).toBe(200);
   await ledger.flush();
   const entries = books.entries();
   expect(entries.every(({ cost, scopeWindows }) => cost > 0n && scopeWindows.length === 2)).toBe(true);

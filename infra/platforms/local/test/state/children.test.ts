@@ -68,7 +68,7 @@ test('what an earlier process has left is ended; a stranger that got the id of o
   const left = leave(startOf);
   const stranger = leave(() => 'another time');
   writeFileSync(join(folder, '2'), '{"sta');
-  await createChildren(folder).endLeftovers();
+  await createChildren(folder).endReplays();
   await isGone(left.pid);
   expect(startOf(stranger.pid)).toBeDefined();
   expect(existsSync(folder) && readdirSync(folder)).toEqual([]);

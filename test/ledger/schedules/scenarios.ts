@@ -1,13 +1,13 @@
-// Scenes: the requests and faults of a schedule. One small scene for every single deviation, and endless larger random
+// Scenarios: the requests and faults of a schedule. One small scenario for every single deviation, and endless larger random
 // ones.
 import { random } from '../../support/random.ts';
-import type { Fault, Scene, Wish } from './course.ts';
+import type { Fault, Scenario, Wish } from './course.ts';
 
 /**
  * Four requests, two scopes, two processes; any two of the first three requests fit, not all; the last scope has escrow
  * ahead.
  */
-export const SMALL: Omit<Scene, 'faults'> = {
+export const SMALL: Omit<Scenario, 'faults'> = {
   limits: [5n, 4n, 200n],
   gateways: 2,
   wishes: [
@@ -35,10 +35,10 @@ const FAULTS: readonly [Fault, ...Fault[]] = [
 const ENDS: readonly [Wish['end'], ...Wish['end'][]] = ['settle', 'settle', 'settle', 'both', 'release', 'never'];
 const SCOPES: readonly [number[], ...number[][]] = [[0], [1], [2], [2], [0, 1], [0, 1, 2], [2, 0]];
 
-/** A random scene, the same for the same seed. */
-export function sceneOf(seed: number): Scene {
+/** A random scenario, the same for the same seed. */
+export function scenarioOf(seed: number): Scenario {
   const next = random(seed ^ 0x5ce4e);
-  // Requests of every fourth scene grow: a seed that was wrong once keeps its scene.
+  // Requests of every fourth scenario grow: a seed that was wrong once keeps its scenario.
   const grows = seed % 4 === 0 ? random(seed ^ 0x6209) : () => 1;
   const below = (most: number): number => Math.floor(next() * most);
   // The last scope is wide, others now and then: there escrow is got ahead of requests.
@@ -67,7 +67,7 @@ export function sceneOf(seed: number): Scene {
     const fault = pick(FAULTS, below);
     faults[fault] = (faults[fault] ?? 0) + 1;
   }
-  // Processes of every seventh scene make an error of their own.
+  // Processes of every seventh scenario make an error of their own.
   if (seed % 7 === 3) faults.error = 1 + (seed % 2);
   return { limits, gateways: 1 + below(2), wishes, faults, edge: next() < 0.2 ? below(600) : undefined };
 }
