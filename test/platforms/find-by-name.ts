@@ -1,5 +1,5 @@
-// A name that only the machine's name server has, looked up as the reconciler does: `node find-by-name.ts NAME ADDRESS` is that name server on ADDRESS,
-// connects to NAME, and prints the peer's address. Run it in a network of its own.
+// A name that only the machine's name server has, looked up as the reconciler does: `node find-by-name.ts NAME ADDRESS`
+// is that name server on ADDRESS, connects to NAME, and prints the peer's address. Run it in a network of its own.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { replaceNameLookup } from '../../infra/runtime/node/name-lookup.ts';

@@ -20,9 +20,14 @@ export function mine(text: string, { username, password, dbname }: DatabaseConne
 }
 
 export const keyOf = (name: string, change: object = {}) => ({
-  ...{ apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', metadata: { name, namespace: 'default' } },
+  apiVersion: 'auth.gateway-operator.dev/v1alpha1',
+  kind: 'VirtualKey',
+  metadata: { name, namespace: 'default' },
   spec: {
-    ...{ keyAlias: name, models: ['gpt-5-mini'], maxBudget: '5', budgetDuration: '30d' },
+    keyAlias: name,
+    models: ['gpt-5-mini'],
+    maxBudget: '5',
+    budgetDuration: '30d',
     connectionRef: { instanceRef: { name: 'llm', namespace: 'default' } },
     ...change,
   },
@@ -39,10 +44,15 @@ interface TeamOptions {
 export function teamOf({ username, password, dbname }: DatabaseConnection, options: TeamOptions = {}) {
   const { name = 'team', domain = '', workload = TWO } = options;
   const secret = (part: string, stringData: object) => ({
-    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: `${name}-${part}`, namespace: 'team' }, stringData },
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: `${name}-${part}`, namespace: 'team' },
+    stringData,
   });
   const model = (id: string) => ({
-    ...{ identifier: id, modelName: id, requiresAuth: true },
+    identifier: id,
+    modelName: id,
+    requiresAuth: true,
     modelCredentials: { nameRef: `${name}-provider`, keys: { apiKey: 'apiKey' } },
     gatewayParams: {
       model: `openai/${id}`,
@@ -56,7 +66,8 @@ export function teamOf({ username, password, dbname }: DatabaseConnection, optio
     secret('store', { host: `redis${domain}`, port: '6379', password: STORE_PASSWORD }),
     secret('provider', { apiKey: UPSTREAM_KEY }),
     {
-      ...{ apiVersion: 'instance.gateway-operator.dev/v1alpha1', kind: 'GatewayInstance' },
+      apiVersion: 'instance.gateway-operator.dev/v1alpha1',
+      kind: 'GatewayInstance',
       metadata: { name, namespace: 'team', annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } },
       spec: {
         databaseSecretRef: {
