@@ -17,8 +17,9 @@ interface Suite {
 }
 
 /**
- * What runs when. `npm test` is for a newcomer; `TEST_ALL=1 npm test`, which CI runs, is everything. A file belongs to the first row that
- * names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
+ * What runs when. `npm test` is for a newcomer; `TEST_ALL=1 npm test`, which CI runs, is everything. A file belongs to
+ * the first row that names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real
+ * kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
   { name: 'laws', when: 'npm test', files: LAWS },
