@@ -140,6 +140,31 @@ describe.each(NAMED)('a request on %s holds', (_, way) => {
     }
   });
 
+  test('as much beside messages without content, such as calls of tools, wherever they are', async () => {
+    const alone = JSON.parse(open(way, {}).bodyOf(way.elsewhere)) as Record<string, unknown>;
+    const name = 'input' in alone ? 'input' : 'messages';
+    const list = alone[name] as ReadonlyArray<object>;
+    const call = {
+      role: 'assistant',
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    };
+    const amountOf = async (messages: ReadonlyArray<unknown>) => {
+      const world = open(way, {});
+      await world.chat(JSON.stringify({ ...alone, [name]: messages }), { path: way.path });
+      return world.ledger.asked.at(-1)?.amount ?? 0n;
+    };
+    const amount = await amountOf(list);
+    for (const empty of [call, { role: 'user' }, { role: 'user', content: null }, null])
+      for (const messages of [
+        [...list, empty],
+        [empty, ...list],
+      ]) {
+        const held = await amountOf(messages);
+        // A provider that takes no such message is not asked at all.
+        if (held > 0n) expect(held).toBeGreaterThanOrEqual(amount);
+      }
+  });
+
   test('the bound of a picture, whatever its size', async () => {
     for (const data of [DATA, 'QUJD'.repeat(100_000)]) {
       const { media } = await open(way, {}).held([way.picture(data)], data.length);

@@ -57,8 +57,8 @@ export function measureParts(
   let media = NO_MEDIA;
   let hasStoredFile = false;
   const left = [...lists];
-  for (let list = left.pop(); list !== undefined; list = left.pop()) {
-    for (const part of listOf(list)) {
+  while (left.length > 0) {
+    for (const part of listOf(left.pop())) {
       const { medium, bytes = 0, inner = [], isStoredFile = false } = read(part);
       hasStoredFile ||= isStoredFile;
       for (const one of inner) if (Array.isArray(one)) left.push(one);
