@@ -1,5 +1,6 @@
 // Load on an installation: paid calls of a gateway, and writes that admission reviews. Each must succeed.
 import { setTimeout as pause } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import OpenAI from 'openai';
 import type { Rig } from './rig.ts';
 
@@ -42,7 +43,9 @@ export function startLoad({ rig, baseURL, apiKey, keys }: LoadOptions) {
     const began = performance.now();
     return act().catch((error: Error) => {
       const millis = Math.round(performance.now() - began);
-      faults.push(`after ${millis} ms: ${error.message} ${error.cause ?? ''}`);
+      // A broken connection's cause shows whether it had been used before.
+      const cause = error.cause === undefined ? '' : inspect(error.cause, { depth: 4 });
+      faults.push(`after ${millis} ms: ${error.message} ${cause}`);
     });
   };
   /** Many clients: none waits for another. */
