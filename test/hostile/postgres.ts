@@ -22,6 +22,7 @@ const value = (content: string | null) =>
 
 const TEXT = 25;
 const JSONB = 3802;
+const [TEXTS, DATES] = [1009, 1185];
 const columns = (...of: ReadonlyArray<readonly [name: string, type: number]>) =>
   message(
     'T',
@@ -99,6 +100,19 @@ export const KINDS = {
     socket.write(Buffer.concat([message('N', Buffer.from('Sx')), message('N', Buffer.from([0, 0]))]));
   },
   'replies to nothing, without end': (socket: Socket) => pour(socket, complete),
+  'ends of commands, without end': small(message('C', text('A'))),
+  'parts of rows, without end': small(message('s')),
+  'copies of no columns, without end': small(message('G', Buffer.alloc(3))),
+  'answers that it is ready, without end': small(ready),
+  'columns without end': small(message('T', int16(0))),
+  'notices of nothing, without end': small(message('N', Buffer.alloc(1))),
+  'errors of nothing, without end': small(message('E', Buffer.alloc(1))),
+  'parameters without a name, without end': small(message('S', Buffer.alloc(2))),
+  'notifications without end': small(message('A', Buffer.alloc(6))),
+  'a list of millions of dates': (socket: Socket) =>
+    begin(socket, [['values', DATES]], row(`{${'2,'.repeat(2_000_000)}2}`)),
+  'a list of millions of texts': (socket: Socket) =>
+    begin(socket, [['values', TEXTS]], row(`{${'2,'.repeat(2_000_000)}2}`)),
   'copies that nobody asked for': (socket: Socket) =>
     pour(socket, Buffer.concat([message('G', Buffer.alloc(3)), message('d', Buffer.alloc(KIB))])),
   'a message of no length': (socket: Socket) => pour(socket, Buffer.concat([Buffer.from('D'), int32(0)])),
@@ -112,6 +126,9 @@ export const KINDS = {
 
 /** The same while the client still says who it is. */
 export const HANDSHAKES = {
+  'nothing but parameters without a name': (socket: Socket) =>
+    pour(socket, repeated(message('S', Buffer.alloc(2)), 64 * KIB)),
+  'keys without end': (socket: Socket) => pour(socket, repeated(message('K', Buffer.alloc(8)), 64 * KIB)),
   'parameters without end': (socket: Socket) => {
     socket.write(authenticated);
     pour(socket, message('S', text('TimeZone'), text('UTC')));
@@ -152,6 +169,14 @@ export const HARMS = [...Object.keys(KINDS), ...Object.keys(HANDSHAKES)] as Read
 function begin(socket: Socket, of: ReadonlyArray<readonly [string, number]>, each: Buffer): void {
   socket.write(Buffer.concat([parsed, columns(...of)]));
   pour(socket, repeated(each, 64 * KIB));
+}
+
+/** A message of few bytes, without end, after a statement's beginning. */
+function small(each: Buffer) {
+  return (socket: Socket): void => {
+    socket.write(parsed);
+    pour(socket, repeated(each, 64 * KIB));
+  };
 }
 
 /** The same message at least once, in at most so many bytes. */

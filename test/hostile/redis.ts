@@ -21,6 +21,7 @@ export const REDIS_HARMS = {
   'an error without end': (socket: Socket) => pour(socket, Buffer.alloc(64 * KIB, '-')),
   'replies that nobody asked for': (socket: Socket) => pour(socket, text('+OK\r\n'.repeat(1000))),
   'nulls that nobody asked for': (socket: Socket) => socket.write('$-1\r\n'.repeat(20)),
+  'lists of nothing that nobody asked for': (socket: Socket) => pour(socket, text('*0\r\n'.repeat(1000))),
   'a push of nothing': (socket: Socket) => socket.write('>1\r\n_\r\n'),
   'ends of lines that are none': (socket: Socket) => socket.write('+a\rX*30000000\r\n'),
   noise: (socket: Socket) =>
@@ -64,6 +65,14 @@ export const UPSTASH_HARMS = {
   'a body that unpacks to gigabytes': (response: ServerResponse) => {
     response.writeHead(200, { 'content-encoding': 'gzip' });
     flood(response, gzipSync(Buffer.alloc(64 * KIB * KIB, 'x')));
+  },
+  'a letter at a time, without end': (response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.flushHeaders();
+    if (response.socket !== null) pour(response.socket, text('1\r\nx\r\n'.repeat(10_000)));
+  },
+  'nothing yet, again and again': (response: ServerResponse) => {
+    if (response.socket !== null) pour(response.socket, text('HTTP/1.1 103 E\r\n\r\n'.repeat(3000)));
   },
   'nothing but lists': (response: ServerResponse) => {
     response.end(JSON.stringify({ result: `{"accounts":[${'[],'.repeat(300_000)}[]]}` }));

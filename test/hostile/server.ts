@@ -1,22 +1,24 @@
 // A server on loopback that answers as its owner wants.
 
 import type { AddressInfo } from 'node:net';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type ServerOpts, type Socket } from 'node:net';
 
 export interface HostileServer {
   readonly port: number;
   /** Connections so far. */
   connections(): number;
+  /** Connections now. */
+  open(): number;
   /** Bytes that it could send so far. */
   sent(): number;
   stop(): Promise<void>;
 }
 
 /** `serve` gets each connection. Its socket errors are no failure of the test: the other side may leave at any time. */
-export async function listen(serve: (socket: Socket) => void): Promise<HostileServer> {
+export async function listen(serve: (socket: Socket) => void, options: ServerOpts = {}): Promise<HostileServer> {
   const sockets = new Set<Socket>();
   let [before, connections] = [0, 0];
-  const server = createServer((socket) => {
+  const server = createServer(options, (socket) => {
     sockets.add(socket);
     connections += 1;
     socket.setNoDelay(true);
@@ -31,6 +33,7 @@ export async function listen(serve: (socket: Socket) => void): Promise<HostileSe
   return {
     port: (server.address() as AddressInfo).port,
     connections: () => connections,
+    open: () => sockets.size,
     sent: () => [...sockets].reduce((sum, { bytesWritten }) => sum + bytesWritten, before),
     stop: () =>
       new Promise((resolve) => {

@@ -66,7 +66,7 @@ interface StateRow extends Omit<InstanceState, 'adopted' | 'place'> {
 
 interface OpenRow {
   readonly uid: string;
-  readonly closed_at: Date | null;
+  readonly closed_at: string | null;
   readonly adopted_from: string | null;
   readonly adopted_by: string | null;
 }

@@ -5,8 +5,8 @@ import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
 
 const QUESTION = 10_000;
-/** Windows in one query of sums: all that a resync asks for, within reason. */
-const SUMS_QUESTION = 200_000;
+/** Windows in one query of sums: within what a statement may answer (reply-meter.ts). */
+const SUMS_QUESTION = 100_000;
 
 /**
  * Reading on connections of the session. `sums`: the statement that answers the places of counters and their amounts.

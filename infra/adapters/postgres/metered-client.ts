@@ -1,4 +1,5 @@
 // The client library's connection, which ends where a server sends too much.
+import type { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { createReplyMeter, metered, type ReplyMeter } from './reply-meter.ts';
@@ -7,19 +8,41 @@ export interface MeteredClient extends pg.PoolClient {
   readonly meter: ReplyMeter;
 }
 
-/** The library's own hook for what a stream brings, before and after TLS; its types leave it out. */
-interface Attaching {
-  stream: Duplex;
+/**
+ * The parts of the library's connection that its types leave out; `attachListeners` is its hook for a stream's data,
+ * before and after TLS.
+ */
+interface Connection extends EventEmitter {
+  /** Sockets of Workers have no `destroySoon`. */
+  stream: Duplex & { destroySoon?(): void };
   attachListeners(stream: unknown): void;
+  end(): void;
 }
 
 export class Client extends pg.Client {
   readonly meter: ReplyMeter;
   constructor(config?: pg.ClientConfig) {
     super(config);
-    const connection = this.connection as unknown as Attaching;
+    const connection = this.connection as unknown as Connection;
     this.meter = createReplyMeter((error) => connection.stream.destroy(error));
     const attach = connection.attachListeners.bind(connection);
     connection.attachListeners = (stream) => attach(metered(stream as Duplex, this.meter));
+    closeWithoutServer(connection);
   }
+}
+
+/**
+ * Closes connections that could not be made, or that the pool is done with: the library waits for the server to close
+ * them, and one that does not would take all sockets there are.
+ */
+function closeWithoutServer(connection: Connection): void {
+  const close = () => void connection.stream.destroy();
+  connection.on('error', close);
+  connection.once('errorMessage', close);
+  connection.once('readyForQuery', () => connection.off('errorMessage', close));
+  const end = connection.end.bind(connection);
+  connection.end = () => {
+    end();
+    connection.stream.destroySoon?.();
+  };
 }

@@ -9,17 +9,25 @@ const MAX_COLUMNS = 64;
 
 export const CHECK = ': check that the Secret names the right server';
 
-const AUTHENTICATION = 0x52;
-const DATA_ROW = 0x44;
-const ROW_DESCRIPTION = 0x54;
-const ERROR = 0x45;
-const NOTICE = 0x4e;
+/**
+ * Messages other than rows while the connection begins, or from one statement to the next: of 5 bytes each, they take
+ * the client library far more.
+ */
+const MAX_OTHERS = 1000;
+
+const [AUTHENTICATION, DATA_ROW, ROW_DESCRIPTION, ERROR, NOTICE, READY] = [0x52, 0x44, 0x54, 0x45, 0x4e, 0x5a];
+/**
+ * The messages that can come (PostgreSQL, Message Formats) while the connection begins, while a statement is answered,
+ * and at any time. Our statements copy nothing, listen to nothing, have a text, and are answered whole.
+ */
+const [BEGINNING, ANSWER, ANY_TIME] = ['RKZ', '12nTDCZ', 'ENS'];
 /** Type and length. */
 const HEAD = 5;
 /** Parts that are read with the head: the count of columns, the code of an authentication request. */
 const MORE: Readonly<Record<number, number>> = { [DATA_ROW]: 2, [ROW_DESCRIPTION]: 2, [AUTHENTICATION]: 4 };
 const MAX_HEAD = 9;
 
+const notAsked = () => new AnswerRefused(`sends a message that no statement asked for${CHECK}`);
 const notPostgres = () => new AnswerRefused(`sends what is no message of PostgreSQL${CHECK}`);
 
 export interface FrameResult {
@@ -32,22 +40,34 @@ export interface FrameResult {
   readonly rows: number;
 }
 
-/** Follows the messages of a connection. Throws AnswerRefused at what no PostgreSQL sends. */
-export function createFrame(): (chunk: Uint8Array) => FrameResult {
+/**
+ * Follows the messages of a connection. `ask`: a statement begins. `read` throws AnswerRefused at what no PostgreSQL
+ * sends.
+ */
+export function createFrame() {
   const head = new DataView(new ArrayBuffer(MAX_HEAD));
   const authentication = createAuthentication();
   const [values, fields] = [createValues(), createFields()];
-  let [filled, rest] = [0, 0];
+  let [filled, rest, others] = [0, 0, 0];
+  let hasBegun = false;
+  /** Statements that are not ready yet: one that failed is so later than its error. */
+  let awaited = 0;
   let body: Body | undefined;
   const begin = (): void => {
     const type = head.getUint8(0);
     rest = restOf(head);
+    others += type === DATA_ROW ? 0 : 1;
+    if (others > MAX_OTHERS) throw new AnswerRefused(`sends more than ${MAX_OTHERS} messages beside rows${CHECK}`);
+    const expected = !hasBegun ? BEGINNING : awaited > 0 ? ANSWER : '';
+    if (!(expected + ANY_TIME).includes(String.fromCharCode(type))) throw notAsked();
+    if (type === READY && hasBegun) awaited -= 1;
+    if (type === READY) hasBegun = true;
     if (type === AUTHENTICATION) authentication.ask(head.getInt32(HEAD));
     if (type === DATA_ROW) values.begin(head.getInt16(HEAD));
     body = type === DATA_ROW ? values : type === ERROR || type === NOTICE ? fields : undefined;
     filled = 0;
   };
-  return (chunk) => {
+  const read = (chunk: Uint8Array): FrameResult => {
     const pieces: Uint8Array[] = [];
     let [rows, cut] = [0, 0];
     for (let at = 0; at < chunk.length; ) {
@@ -71,6 +91,13 @@ export function createFrame(): (chunk: Uint8Array) => FrameResult {
     }
     if (cut < chunk.length) pieces.push(chunk.subarray(cut));
     return { pieces, rows };
+  };
+  return {
+    read,
+    ask: (): void => {
+      awaited += 1;
+      others = 0;
+    },
   };
 }
 

@@ -12,6 +12,9 @@ export const MAX_ANSWER = 16 * MIB;
 /** A statement that reads very many rows. */
 export const MAX_LARGE_ANSWER = 64 * MIB;
 
+/** Bytes that a row weighs beside its own, which may be seven. */
+const ROW = 64;
+
 export type ReplyMeter = ReturnType<typeof createReplyMeter>;
 
 /** Bytes of memory: `now` while rows arrive, `kept` of the rows themselves. */
@@ -27,9 +30,9 @@ export function createReplyMeter(fail: (error: Error) => void) {
   let [bytes, rows, json] = [0, 0, 0];
   let told: ((weight: Weight) => void) | undefined;
   /** The values in a byte and in a row without columns, as V8 keeps them. */
-  const weight = (): Weight => ({ now: 2 * bytes + 64 * rows + json, kept: bytes / 2 + 100 * rows + json });
+  const weight = (): Weight => ({ now: 2 * bytes + ROW * rows + json, kept: bytes / 2 + 100 * rows + json });
   const measure = (): void => {
-    if (bytes > max) throw new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
+    if (bytes + ROW * rows > max) throw new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
     told?.(weight());
   };
   return {
@@ -39,6 +42,7 @@ export function createReplyMeter(fail: (error: Error) => void) {
      */
     begin(maxBytes: number, tell?: (weight: Weight) => void): void {
       [max, bytes, rows, json, told] = [maxBytes, 0, 0, 0, tell];
+      frame.ask();
     },
     /** The statement has ended: the server may send a notice, and nothing large. */
     end(): Weight {
@@ -46,10 +50,12 @@ export function createReplyMeter(fail: (error: Error) => void) {
       [max, bytes, rows, json, told] = [MAX_HANDSHAKE, 0, 0, 0, undefined];
       return whole;
     },
-    /** A JSON text that is about to be parsed. */
-    json(text: string): void {
-      json += jsonBytes(text);
+    /** A JSON text, or a list of texts, that is about to be parsed. */
+    json(text: string, maxText = Number.POSITIVE_INFINITY): void {
       try {
+        if (text.length > maxText)
+          throw new AnswerRefused(`answers with a list of more than ${maxText / 1024} KiB${CHECK}`);
+        json += jsonBytes(text);
         measure();
       } catch (error) {
         fail(error as Error);
@@ -58,7 +64,7 @@ export function createReplyMeter(fail: (error: Error) => void) {
     },
     /** Answers the chunk in pieces (reply-frame.ts). Throws AnswerRefused, or what `tell` throws. */
     read(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
-      const framed = frame(chunk);
+      const framed = frame.read(chunk);
       bytes += chunk.length;
       rows += framed.rows;
       measure();
@@ -75,6 +81,7 @@ export function metered(stream: Duplex, meter: ReplyMeter): EventEmitter {
   const heard = new EventEmitter();
   stream.on('data', (chunk: Buffer) => {
     if (stream.destroyed) return;
+    giveWay(stream);
     try {
       for (const piece of meter.read(chunk)) if (!stream.destroyed) heard.emit('data', piece);
     } catch (error) {
@@ -83,4 +90,14 @@ export function metered(stream: Duplex, meter: ReplyMeter): EventEmitter {
   });
   stream.on('end', () => heard.emit('end'));
   return heard;
+}
+
+/**
+ * Lets the connection have one chunk in a turn of the event loop: 31 more would come before other connections have
+ * theirs. The stream of a Worker cannot wait.
+ */
+function giveWay(stream: Duplex): void {
+  if (typeof stream.pause !== 'function') return;
+  stream.pause();
+  setImmediate(() => stream.resume());
 }

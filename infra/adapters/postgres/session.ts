@@ -6,7 +6,7 @@ import type { MemoryShare } from '../backends/reply-memory.ts';
 import { ConnectionBroke, isBroken, onConnection, toEnd, toRefusal, toSilence } from './database-error.ts';
 import type { MeteredClient } from './metered-client.ts';
 import { openPool, type PoolDependencies } from './pool.ts';
-import { MAX_ANSWER, MAX_LARGE_ANSWER } from './reply-meter.ts';
+import { MAX_ANSWER, MAX_LARGE_ANSWER, type ReplyMeter } from './reply-meter.ts';
 
 /** The database may keep silent for so long where a request asks: for a policy, sums, an epoch. */
 export const GATEWAY_LIMIT: Millis = 1800;
@@ -197,7 +197,7 @@ function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryS
     begin();
     meter.begin(max, share && (({ now }) => share.reservation(answer, now)));
     try {
-      const call = client.query<R>({ text, types: readingJson(read), ...(values && { values: [...values] }) });
+      const call = client.query<R>({ text, types: parsersOf(read, meter), ...(values && { values: [...values] }) });
       const { rows } = await onConnection(call);
       hear();
       const { kept: bytes } = meter.end();
@@ -210,13 +210,26 @@ function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryS
   };
 }
 
-const JSON_TYPES: ReadonlySet<number> = new Set([pg.types.builtins.JSON, pg.types.builtins.JSONB]);
+const { BOOL, INT4, FLOAT8, JSON: JSON_TEXT, JSONB } = pg.types.builtins;
+/** Lists of the ids of a portion, or of policies. */
+const [TEXTS, JSONBS, MAX_LIST] = [1009, 3807, 1024 * 1024];
 
-function readingJson(read: (text: string) => unknown): pg.CustomTypesConfig {
-  return {
-    getTypeParser: (type: number, format?: 'text' | 'binary') =>
-      JSON_TYPES.has(type) ? read : pg.types.getTypeParser(type, format),
-  } as pg.CustomTypesConfig;
+/**
+ * Parsers for the types of our statements. The server names the type of each value, and a value of any other type stays
+ * a text: a list of dates takes a second for each megabyte.
+ */
+function parsersOf(readJson: (text: string) => unknown, meter: ReplyMeter): pg.CustomTypesConfig {
+  const parsers = new Map<number, (text: string) => unknown>();
+  for (const type of [JSON_TEXT, JSONB]) parsers.set(type, readJson);
+  for (const type of [BOOL, INT4, FLOAT8]) parsers.set(type, pg.types.getTypeParser(type));
+  for (const type of [TEXTS, JSONBS]) {
+    const parse = pg.types.getTypeParser(type);
+    parsers.set(type, (text) => {
+      meter.json(text, MAX_LIST);
+      return parse(text);
+    });
+  }
+  return { getTypeParser: (type: number) => parsers.get(type) ?? String } as pg.CustomTypesConfig;
 }
 
 /** A connection in a transaction, of which whoever gets it next knows nothing. */

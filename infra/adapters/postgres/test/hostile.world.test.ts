@@ -1,9 +1,11 @@
 // Databases that their owner wrote to harm the process that asks them.
 import { webcrypto } from 'node:crypto';
+import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { HARMS, startHostilePostgres, startRandomPostgres } from '../../../../test/hostile/postgres.ts';
+import { HARMS, message, startHostilePostgres, startRandomPostgres } from '../../../../test/hostile/postgres.ts';
+import { drip, listen, pour } from '../../../../test/hostile/server.ts';
 import { createMemoryBudget } from '../../backends/reply-memory.ts';
 import { createDatabase } from '../database.ts';
 
@@ -77,6 +79,40 @@ describe.each(HARMS)('a database that answers with %s', (harm) => {
     expect(server.sent()).toBeLessThan(40 * MIB);
     expect(rounds).toBeLessThanOrEqual(server.connections() * MAX_ROUNDS);
   });
+});
+
+test.each([
+  ['refuses', 'disable', (socket: Socket) => socket.write(message('E', Buffer.alloc(1)))],
+  ['answers the question about TLS without end', 'require', (socket: Socket) => pour(socket, Buffer.alloc(65_536))],
+  ['wants no TLS', 'require', (socket: Socket) => socket.write('N')],
+] as const)('no connection stays open to a database that %s', async (_, sslmode, answer) => {
+  const server = await listen((socket) => socket.once('data', () => answer(socket)));
+  const database = createDatabase({ ...at(server.port), sslmode }, { log: createMemoryLog() });
+  onTestFinished(server.stop);
+  await expect(database.instance('one')).rejects.toThrow(DatabaseUnreachable);
+  await expect.poll(server.open).toBe(0);
+  expect(server.sent()).toBeLessThan(20 * MIB);
+  await database.close();
+});
+
+test('no connection stays open to a database that never closes one', async () => {
+  const server = await listen(
+    (socket) =>
+      socket.once('data', () => {
+        socket.write(Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]));
+        // Nobody refuses what comes on a connection that only one side has closed.
+        drip(socket, message('N', Buffer.alloc(1)));
+        socket.once('data', () =>
+          socket.write(Buffer.concat([message('C', Buffer.alloc(1)), message('Z', Buffer.from('I'))])),
+        );
+      }),
+    { allowHalfOpen: true },
+  );
+  onTestFinished(server.stop);
+  const database = createDatabase(at(server.port), { log: createMemoryLog() });
+  expect(await database.openInstances('here')).toEqual([]);
+  await database.close();
+  await expect.poll(server.open).toBe(0);
 });
 
 test('a database that answers at random ends no process', async () => {
