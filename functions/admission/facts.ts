@@ -16,7 +16,7 @@ import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts'
 import type { TakenAlias } from '#core/rules/conflicts.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
 import type { Reference, Referred } from '#core/rules/references.ts';
-import type { ReadSecret, SecretData } from '#core/rules/secrets.ts';
+import { type ReadSecret, type SecretData, toReadSecret } from '#core/rules/secrets.ts';
 import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { ConnectionRef } from '#crds/kinds/shared-fields.ts';
@@ -207,7 +207,7 @@ async function findSecrets(namespace: string, names: ReadonlyArray<string>, ask:
   const found = names.map(async (name) => {
     const secret = await findSecret(namespace, name, ask);
     const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
-    return [name, secret && { data, listed: true }] as const;
+    return [name, secret && toReadSecret(data, true)] as const;
   });
   return new Map(await Promise.all(found));
 }

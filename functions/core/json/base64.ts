@@ -9,5 +9,11 @@ export function decode(base64: string): string {
 }
 
 export function encode(text: string): string {
-  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+  const bytes = new TextEncoder().encode(text);
+  let characters = '';
+  // In pieces: a function takes so many arguments, and no more than some 100,000.
+  for (let at = 0; at < bytes.length; at += PIECE) characters += String.fromCharCode(...bytes.subarray(at, at + PIECE));
+  return btoa(characters);
 }
+
+const PIECE = 8192;

@@ -28,6 +28,8 @@ export function toDatabaseConnection(
     (name) => name !== undefined && ownMember(data, name) === undefined,
   );
   if (absent !== undefined) return err(missing(absent));
+  const long = findLong(data, [hostSecret, usernameSecret, passwordSecret, dbnameSecret]);
+  if (long !== undefined) return err(long);
   const host = /^(\[[^\]]+\]|[^:]+)(?::([0-9]+))?$/.exec(read(data, hostSecret));
   if (host?.[1] === undefined) {
     return err(invalid(hostSecret, 'is not a host; write `name` or `name:port`, without a scheme'));
@@ -91,6 +93,8 @@ export function toStoreConnection(
 ): Result<StoreConnection, ConnectionProblem> {
   const { hostSecret, portSecret, passwordSecret } = ref.keys;
   if (ownMember(data, hostSecret) === undefined) return err(missing(hostSecret));
+  const long = findLong(data, [hostSecret, passwordSecret]);
+  if (long !== undefined) return err(long);
   const host = read(data, hostSecret);
   if (host === 'memory') return ok({ type: 'memory' });
   const absent = [passwordSecret, ...(isUrl(host) ? [] : [portSecret])].find(
@@ -129,6 +133,15 @@ function toUpstash(key: string, text: string, token: string): Result<StoreConnec
 
 /** UTF-8 text of a base64 value. A trailing newline, which `echo` leaves, is not part of it. */
 const read = (data: SecretData, key: string): string => decode(ownMember(data, key) ?? '').replace(/\r?\n$/, '');
+
+/** Characters of base64: 8 KiB. Tokens that are passwords have up to 4 KiB. */
+const MAX_TEXT = 4 * Math.ceil(8192 / 3);
+
+/** The first key whose value is longer than any name or password, before anything else is done with it. */
+function findLong(data: SecretData, keys: ReadonlyArray<string>): ConnectionProblem | undefined {
+  const long = keys.find((key) => (ownMember(data, key) ?? '').length > MAX_TEXT);
+  return long === undefined ? undefined : invalid(long, 'must be at most 8 KiB; write the name or the password alone');
+}
 
 function toPort(text: string): number | undefined {
   const port = Number(text);

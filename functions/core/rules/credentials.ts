@@ -12,6 +12,9 @@ export interface CredentialProblem {
   readonly problem: string;
 }
 
+/** Characters of a credential. The key file of a service account has 2,400. */
+export const MAX_CREDENTIAL = 16_384;
+
 /** An entry's address, and the credentials for it. */
 export interface Access {
   readonly provider: Provider;
@@ -39,6 +42,8 @@ export function toAccess(
   const credentials: Record<string, string> = {};
   for (const [credential, value] of values) {
     if (value === undefined) return err({ credential, problem: 'is not there' });
+    if (value.length > MAX_CREDENTIAL)
+      return err({ credential, problem: `has ${value.length} characters, and may have ${MAX_CREDENTIAL} at most` });
     // Secrets made from files end in a newline, which is not part of the value.
     credentials[credential] = value.trim();
     if (credentials[credential] === '') return err({ credential, problem: 'is empty' });

@@ -15,9 +15,31 @@ export type SecretData = Readonly<Record<string, string>>;
 
 /**
  * A Secret as far as the reader of a finding may know it: undefined where it is missing, or the reader may not read it.
- * `listed`: the reader may see the names of its keys. Readers of a condition may not.
+ * `names`: some of its keys, where the reader may see those. Readers of a condition may not.
  */
-export type ReadSecret = { readonly data: SecretData; readonly listed: boolean } | undefined;
+export type ReadSecret =
+  | {
+      readonly data: SecretData;
+      readonly names?: ReadonlyArray<string>;
+      /** The text of a key, decoded once. */
+      readonly text: (key: string) => string | undefined;
+    }
+  | undefined;
+
+const MAX_NAMES = 10;
+
+/**
+ * A Secret for the rules. What takes time is done once per Secret: it may have 100,000 keys or a value of 1 MB, and
+ * 512 model entries may name it. `isListed`: the reader may see the names of its keys.
+ */
+export function toReadSecret(data: SecretData, isListed: boolean): NonNullable<ReadSecret> {
+  const texts = new Map<string, string>();
+  const text = (key: string) => {
+    if (!texts.has(key) && Object.hasOwn(data, key)) texts.set(key, decode(data[key] ?? ''));
+    return texts.get(key);
+  };
+  return { data, text, ...(isListed ? { names: Object.keys(data).slice(0, MAX_NAMES).sort() } : {}) };
+}
 
 export type SecretFinding = Finding<'SecretNotFound' | ConnectionProblem['reason']>;
 
@@ -62,8 +84,8 @@ export function checkCredentials(
   const missing = missingKeys(use, secret);
   if (missing.length > 0) return missing;
   const values = Object.entries(ref.keys).flatMap(([name, key = '']) => {
-    const value = ownMember(secret.data, key);
-    return value === undefined ? [] : [[name, decode(value)] as const];
+    const text = secret.text(key);
+    return text === undefined ? [] : [[name, text] as const];
   });
   const access = toAccess({ ...modelOf(gatewayParams), apiBase: gatewayParams.apiBase }, values);
   return access.ok ? [] : invalidCredential(use, access.failure);
@@ -115,9 +137,8 @@ const secretNotFound = ({ namespace, nameRef, at, entry }: Use): SecretFinding =
 });
 
 /** One finding for each mapped key that the Secret lacks. */
-function missingKeys({ nameRef, keys, at, entry }: Use, { data, listed }: NonNullable<ReadSecret>): SecretFinding[] {
-  const there = Object.keys(data).sort().slice(0, 10);
-  const has = listed ? ` (it has ${there.length === 0 ? 'none' : there.join(', ')})` : '';
+function missingKeys({ nameRef, keys, at, entry }: Use, { data, names }: NonNullable<ReadSecret>): SecretFinding[] {
+  const has = names === undefined ? '' : ` (it has ${names.length === 0 ? 'none' : names.join(', ')})`;
   return Object.entries(keys).flatMap(([member, key]): SecretFinding[] => {
     if (key === undefined || Object.hasOwn(data, key)) return [];
     const message = `Secret ${JSON.stringify(nameRef)} has no key of this name${forEntry(entry)}; add it to the Secret, or correct the name${has}`;

@@ -23,6 +23,7 @@ import {
   type ReadSecret,
   type SecretData,
   type SecretFinding,
+  toReadSecret,
 } from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { INSTANCE_LABEL } from '#crds/names/group.ts';
@@ -84,9 +85,9 @@ export async function observeInstance(
   return { view, link };
 }
 
-/** A Secret's data (`undefined`: it is not there) and which version of it, or why it could not be read. */
+/** A Secret (`undefined`: it is not there) and which version of it, or why it could not be read. */
 interface Read {
-  readonly data?: SecretData | undefined;
+  readonly secret?: ReadSecret;
   readonly version?: string | undefined;
   readonly problem?: Problem;
 }
@@ -102,8 +103,8 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
     try {
       const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
       // The API server guarantees the shape of a Secret's data.
-      const data = secret && ((secret.data ?? {}) as SecretData);
-      return [name, { data, version: secret?.metadata.resourceVersion }];
+      const data = (secret?.data ?? {}) as SecretData;
+      return [name, { secret: secret && toReadSecret(data, false), version: secret?.metadata.resourceVersion }];
     } catch (error) {
       const message = `Secret "${name}" could not be read: ${reasonOf(error)}`;
       return [name, { problem: { reason: 'SecretUnreadable', message } }];
@@ -121,8 +122,8 @@ function checkSecret(
   name: string,
   rule: (secret: ReadSecret) => ReadonlyArray<SecretFinding>,
 ): Problem | undefined {
-  const { problem, data } = secrets.get(name) ?? {};
-  return problem ?? toProblem(rule(data && { data, listed: false }));
+  const { problem, secret } = secrets.get(name) ?? {};
+  return problem ?? toProblem(rule(secret));
 }
 
 function connectionsOf(
@@ -137,7 +138,7 @@ function connectionsOf(
   ): Problem | T => {
     const problem = checkSecret(secrets, ref.nameRef, (secret) => rule(ref, namespace, secret));
     if (problem !== undefined) return problem;
-    const parsed = parse(ref, secrets.get(ref.nameRef)?.data ?? {});
+    const parsed = parse(ref, secrets.get(ref.nameRef)?.secret?.data ?? {});
     // The rule has just parsed it: not met.
     if (!parsed.ok) return { reason: parsed.failure.reason, message: parsed.failure.problem };
     const { value } = parsed;

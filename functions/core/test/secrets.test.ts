@@ -1,0 +1,66 @@
+// Are the Secrets of an instance checked in little time, whatever a tenant writes into one that hundreds of entries name?
+import { expect, test } from 'vitest';
+import { decode, encode } from '../json/base64.ts';
+import { toDatabaseConnection, toStoreConnection } from '../rules/connections.ts';
+import { checkCredentials, toReadSecret } from '../rules/secrets.ts';
+
+const entry = { index: 0, identifier: 'm', gatewayParams: { model: 'openai/x' } } as const;
+
+test('hundreds of entries enumerate the keys of a Secret once, and read each value once, whether it is there or not', () => {
+  const work = { enumerated: 0, read: 0 };
+  const data = new Proxy<Record<string, string>>(
+    { apiKey: encode('sk'), apiBase: encode('http://a') },
+    {
+      ownKeys: (target) => {
+        work.enumerated += 1;
+        return Reflect.ownKeys(target);
+      },
+      get: (target, key) => {
+        work.read += 1;
+        return Reflect.get(target, key);
+      },
+    },
+  );
+  const secret = toReadSecret(data, true);
+  const check = (keys: Record<string, string>) => checkCredentials({ nameRef: 's', keys }, entry, 'n', secret);
+  const fits = { apiKey: 'apiKey', apiBase: 'apiBase', more: 'apiKey' };
+  expect(Array.from({ length: 500 }, () => check(fits)).flat()).toEqual([]);
+  const missing = Array.from({ length: 500 }, () => check({ apiKey: 'token' })).flat();
+  expect(missing).toHaveLength(500);
+  expect(missing[0]).toMatchObject({
+    ...{ rule: 'SecretKeyMissing', message: expect.stringMatching(/ \(it has apiBase, apiKey\)$/) },
+  });
+  expect(work).toEqual({ enumerated: 1, read: 2 });
+});
+
+test('a value that is longer than any credential is refused with its length and the limit', () => {
+  const secret = toReadSecret({ apiKey: encode('k'.repeat(20_000)) }, true);
+  expect(checkCredentials({ nameRef: 's', keys: { apiKey: 'apiKey' } }, entry, 'n', secret)).toMatchObject([
+    {
+      rule: 'SecretKeyInvalid',
+      path: 'spec.models[0].modelCredentials.keys.apiKey',
+      message: expect.stringContaining('of Secret "s" has 20000 characters, and may have 16384 at most'),
+    },
+  ]);
+});
+
+test.each(['host', 'username', 'password', 'dbname'])('a %s of more than 8 KiB is no part of a connection', (long) => {
+  const keys = {
+    ...{ hostSecret: 'host', usernameSecret: 'username', passwordSecret: 'password', dbnameSecret: 'dbname' },
+    portSecret: 'port',
+  };
+  const data = (length: number) => ({
+    ...{ host: 'aA==', username: 'dQ==', password: '', dbname: 'ZA==', port: encode('5432') },
+    [long]: encode('x'.repeat(length)),
+  });
+  const ref = { nameRef: 's', keys };
+  const problem = { ok: false, failure: { reason: 'SecretKeyInvalid', key: long } };
+  expect(toDatabaseConnection(ref, data(8192))).toMatchObject({ ok: true });
+  expect(toDatabaseConnection(ref, data(9000))).toMatchObject(problem);
+  if (long === 'host' || long === 'password') expect(toStoreConnection(ref, data(9000))).toMatchObject(problem);
+});
+
+test('base64 of any text is read again, however long it is', () => {
+  const text = 'ä€𝄞 '.repeat(100_000);
+  expect(decode(encode(text))).toBe(text);
+});
