@@ -1,5 +1,6 @@
 // The memory of a process between runs: where databases and stores of instances last were, and which cluster this is.
 
+import { createLru, type Lru } from '#core/caches/lru.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
@@ -16,16 +17,16 @@ export interface Link {
   readonly where: string;
 }
 
+/** Instances that are remembered, each with up to 64 KiB of certificates. */
+const MAX_INSTANCES = 1000;
+
 /** Facts that a process keeps between runs; correct when empty, lost with the process. */
 export interface Memory {
   /**
    * By uid of an instance: where its database and store last were, so that deleting it together with its Secrets can
    * still close and clear them.
    */
-  readonly instances: Map<
-    string,
-    { readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }
-  >;
+  readonly instances: Lru<{ readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }>;
   /**
    * By the path of a part: how long it took. Those that were quick go first, so that slow ones do not keep them
    * waiting.
@@ -35,7 +36,7 @@ export interface Memory {
   cluster?: string | undefined;
 }
 
-export const createMemory = (): Memory => ({ instances: new Map(), durations: new Map() });
+export const createMemory = (): Memory => ({ instances: createLru(MAX_INSTANCES), durations: new Map() });
 
 /** The uid that names this cluster; undefined where that cannot be read. */
 export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDeps; readonly memory: Memory }) {

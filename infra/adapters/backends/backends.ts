@@ -19,6 +19,11 @@ const FLUSHES = 4;
  * rotated, or its instance is gone.
  */
 const UNUSED = 600_000;
+/**
+ * Pools that are kept, each with up to 0.5 MB of certificates: more than the instances that a process looks at
+ * concurrently. Whoever rotates passwords faster than `UNUSED` takes no more.
+ */
+const MAX_POOLS = 128;
 
 /**
  * Milliseconds that a flush may take: one whose store answers slowly and without end keeps others of its database
@@ -53,7 +58,7 @@ interface Pool {
   readonly askedAt: Millis;
 }
 
-/** Databases are opened once per connection and kept as long as they are asked for; `close` ends them all. */
+/** Databases are opened once per connection; those that were asked for last are kept. `close` ends them all. */
 export function createBackends(deps: BackendsDependencies): Backends & { close(): Promise<void> } {
   const pools = createPools(deps);
   const budget = createMemoryBudget(deps.maxAnswers);
@@ -108,11 +113,13 @@ async function withOwnShare<T>(
 
 function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock' | 'openDatabase'>) {
   const open = new Map<string, Pool>();
+  /** Pools are in the order in which they were last asked for. */
   const closeUnused = (now: Millis) => {
     for (const [id, { database, askedAt }] of open) {
-      if (now - askedAt < UNUSED) continue;
+      if (now - askedAt < UNUSED && open.size <= MAX_POOLS) return;
       open.delete(id);
-      void database.close().catch(() => undefined);
+      // Work under way may still ask it.
+      void database.rest().catch(() => undefined);
     }
   };
   return {
@@ -122,6 +129,7 @@ function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock'
       const askedAt = clock.now();
       const { database = openDatabase(connection), inLine = createLine(FLUSHES) } = open.get(id) ?? {};
       const pool = { database, inLine, askedAt };
+      open.delete(id);
       open.set(id, pool);
       closeUnused(askedAt);
       return pool;

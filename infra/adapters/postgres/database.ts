@@ -45,5 +45,5 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     /** Drops whole months of entries, but for this one and so many before it. Sums stay. Answers which. */
     dropMonths: months.drop,
   });
-  return { ...over(own), within: (share: MemoryShare) => over(own.within(share)), close: own.close };
+  return { ...over(own), within: (share: MemoryShare) => over(own.within(share)), rest: own.rest, close: own.close };
 }

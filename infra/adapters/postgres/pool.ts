@@ -21,6 +21,8 @@ export interface PoolDependencies {
 
 export interface MeteredPool {
   connect(): Promise<MeteredClient>;
+  /** Ends the connections; a later call dials anew. */
+  rest(): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -31,28 +33,36 @@ export interface MeteredPool {
 export function openPool(connection: DatabaseConnection, deps: PoolDependencies): MeteredPool {
   const mode = modeOf(connection);
   const isVerifiable = deps.trustsSystemOnly !== true || [undefined, 'system'].includes(connection.sslrootcert);
+  const { host, port } = connection;
+  let isPlain = false;
   let pool: pg.Pool | undefined;
+  const opened = (): pg.Pool => {
+    pool ??= createPool(connection, isPlain ? false : tlsOf(mode, connection.sslrootcert), deps);
+    return pool;
+  };
   return {
     connect: async () => {
       if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
-      pool ??= createPool(connection, tlsOf(mode, connection.sslrootcert), deps);
-      const asked = pool;
       try {
-        return await connect(asked);
+        return await connect(opened());
       } catch (error) {
         if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
-        // Many calls learn this concurrently, and one makes the new pool. The old one has no connection to end, only
-        // calls that wait to learn it.
-        if (asked === pool) {
-          pool = createPool(connection, false, deps);
-          const { host, port } = connection;
-          deps.log.warn('the database offers no TLS and is asked in plain text; `sslmode: require` refuses that', {
-            host,
-            port,
-          });
+        // Many calls learn this concurrently, and the first makes the new pool. The old one has no connection to end,
+        // only calls that wait to learn it.
+        if (!isPlain) {
+          isPlain = true;
+          pool = undefined;
+          const message = 'the database offers no TLS and is asked in plain text; `sslmode: require` refuses that';
+          deps.log.warn(message, { host, port });
         }
-        return connect(pool);
+        return connect(opened());
       }
+    },
+    rest: async () => {
+      const before = pool;
+      pool = undefined;
+      // A pool that has ended serves nobody who waits: without an end its connections close when they are idle.
+      if (before?.waitingCount === 0) await before.end();
     },
     end: async () => pool?.end(),
   };

@@ -52,6 +52,8 @@ export interface Session {
   within(share: MemoryShare): Session;
   /** The share that answers take; absent: any that a limit of one statement allows. */
   readonly share: MemoryShare | undefined;
+  /** Ends the connections; a later call dials anew. */
+  rest(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -113,6 +115,7 @@ function createView(pooled: Pooled, share: MemoryShare | undefined): Session {
     query: (limit, ...call) => run(limit, (query) => query(...call)),
     transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
     within: (other) => createView(pooled, other),
+    rest: pool.rest,
     close: async () => {
       // A frozen server does not say goodbye.
       const goodbye = createSilence(1000);

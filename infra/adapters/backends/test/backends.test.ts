@@ -24,7 +24,8 @@ function underTest() {
     clock,
     maxAnswers: 1000,
     openDatabase: ({ host, password }) => {
-      const database = { close: async () => void closed.push(`${host} ${password}`), within: () => database };
+      const close = async () => void closed.push(`${host} ${password}`);
+      const database = { close, rest: close, within: () => database };
       return database as unknown as Database;
     },
     flush: ({ uid }) =>
@@ -65,4 +66,17 @@ test('the pool of a password that was rotated is closed when nobody has asked fo
   expect(closed).toEqual(['one old']);
   await backends.close();
   expect(closed).toEqual(['one old', 'other p', 'one new']);
+});
+
+test('of passwords that are rotated without end, few pools stay open; one that is asked for stays, and every one ends', async () => {
+  const { backends, closed, clock } = underTest();
+  const kept = backends.database(at('one'));
+  for (let turn = 0; turn < 1000; turn += 1, clock.millis += 50) {
+    backends.database(at('rotated', `${turn}`));
+    expect(backends.database(at('one'))).toBe(kept);
+  }
+  expect(1001 - closed.length).toBe(128);
+  expect(closed.slice(0, 2)).toEqual(['rotated 0', 'rotated 1']);
+  await backends.close();
+  expect(new Set(closed).size).toBe(1001);
 });

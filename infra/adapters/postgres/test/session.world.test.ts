@@ -57,6 +57,17 @@ test('a server elsewhere without TLS is spoken to without, also when many calls 
   ]);
 });
 
+test('a session that rests while others call it serves all of them, and dials anew for a later call', async () => {
+  const session = sessionAt(plain.connection);
+  await session.query(LIMIT, 'select 1');
+  const calls = Array.from({ length: 20 }, (_, place) =>
+    session.query(LIMIT, 'select $1::int as place, pg_sleep(0.01)', [place]),
+  );
+  await session.rest();
+  expect((await Promise.all(calls)).map(([row]) => row?.place)).toEqual([...calls.keys()]);
+  expect(await session.query(LIMIT, 'select 1 as one')).toEqual([{ one: 1 }]);
+});
+
 test('a server on this machine is spoken to without TLS where nobody asks for it', async () => {
   expect(await isEncrypted(sessionAt(tls.connection))).toBe(false);
 });
