@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { issue, issueAuthority } from '#adapters/certificates/x509.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { run } from '../support/child.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { startNameServer } from './name-server.ts';
@@ -52,13 +53,11 @@ function expectReady({ instances, readyAfter }: Outcome, namespaces: ReadonlyArr
 }
 
 test('host names that nobody answers for do not keep instances at other names from being ready', async () => {
-  const silent = Array.from({ length: 100 }, async (_, index) => ({
+  // Half of them have a good database, so that the reconciler goes on to their store.
+  const shared = await server.createDatabase();
+  const silent = Array.from({ length: 100 }, (_, index) => ({
     namespace: `silent-${index}`,
-    // Half of them have a good database, so that the reconciler goes on to their store.
-    database: {
-      ...(await server.createDatabase()),
-      ...(index % 2 === 0 ? { host: `database-${index}.silent.test` } : {}),
-    },
+    database: index % 2 === 0 ? { ...shared, host: `database-${index}.silent.test` } : shared,
     store: { ...MEMORY, host: `store-${index}.silent.test` },
     keys: 2,
   }));
@@ -68,7 +67,7 @@ test('host names that nobody answers for do not keep instances at other names fr
     store: MEMORY,
     keys: 10,
   }));
-  const outcome = await resync(await Promise.all([...silent, ...good]));
+  const outcome = await resync([...silent, ...(await Promise.all(good))]);
   expectReady(outcome, ['good-0', 'good-1']);
   const { 'silent-0': withoutDatabase, 'silent-1': withoutStore } = outcome.instances;
   expect([withoutDatabase, withoutStore]).toEqual(['False DatabaseUnreachable', 'False StoreUnreachable']);
@@ -81,14 +80,19 @@ test('certificates of many authorities take neither the time nor the memory of o
   // Just below the limit, and as many as a Secret may have.
   const many = [authority, ...others].map(({ cert }) => cert.trim()).join('\n');
   const tooMany = Array.from({ length: 13 }, () => many).join('\n');
-  const tenantsWith = (name: string, sslrootcert: string) =>
+  const unused = await server.createDatabase();
+  const tenantsWith = (name: string, sslrootcert: string, databaseOf: () => Promise<DatabaseConnection>) =>
     Array.from({ length: 60 }, async (_, index) => ({
       namespace: `${name}-${index}`,
-      database: { ...(await server.createDatabase()), host: 'localhost', sslmode: 'verify-ca' as const, sslrootcert },
+      database: { ...(await databaseOf()), host: 'localhost', sslmode: 'verify-ca' as const, sslrootcert },
       store: MEMORY,
       keys: 2,
     }));
-  const tenants = await Promise.all([...tenantsWith('many', many), ...tenantsWith('too-many', tooMany)]);
+  const tenants = await Promise.all([
+    ...tenantsWith('many', many, server.createDatabase),
+    // They are refused before anybody connects.
+    ...tenantsWith('too-many', tooMany, async () => unused),
+  ]);
   const outcome = await resync(tenants);
   expectReady(
     outcome,
