@@ -45,12 +45,7 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
     open.push(database);
     return database;
   };
-  /** With the schema that is made through the pooler. */
-  const migrated = async () => {
-    const database = at(await server.createDatabase());
-    await database.migrate();
-    return database;
-  };
+  const migrated = async () => at(await server.migratedDatabase());
 
   describeRegistry('a database', async () => {
     const registry = await migrated();
@@ -66,6 +61,7 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
 
   test('processes with many more connections than the pooler book and look up at the same time', async () => {
     const connection = await server.createDatabase();
+    // Other tests copy a schema; this one is made through the pooler.
     await at(connection).migrate();
     const processes = Array.from({ length: PROCESSES }, () => underOf(at(connection)));
     const [first] = processes;
