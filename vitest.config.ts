@@ -72,8 +72,8 @@ function projectOf({ name, files }: Suite): TestProjectConfiguration {
             hookTimeout: 60_000,
           }
         : {
-            // They mostly wait for each other's processes: three fill two cores.
-            maxWorkers: 3,
+            // They mostly wait for each other's processes and for timeouts: four fill two cores.
+            maxWorkers: 4,
             sequence: { groupOrder: 2 },
             testTimeout: 120_000,
             hookTimeout: 180_000,
