@@ -10,8 +10,15 @@ import {
   type ReservationRequest,
 } from '../ports/counter-store.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { type Account, addRateChange, type EndedRequest, markChanged, sendCharge } from './account.ts';
-import { type CounterState, idleEscrow, isUsable, NOTHING_IN_FLIGHT, type WaitingRequest } from './counters.ts';
+import { type Account, addRateChange, markChanged, sendCharges } from './account.ts';
+import {
+  type CounterState,
+  confirmReport,
+  idleEscrow,
+  isUsable,
+  revokeReport,
+  type WaitingRequest,
+} from './counters.ts';
 
 /** A call as it was sent, and what it was made of. */
 export interface PendingCall {
@@ -64,10 +71,12 @@ export function compose(
 ): PendingCall | undefined {
   const counters: CounterState[] = [];
   const waiters = takeAsks(counters, asking);
-  tellEnded(account, counters);
+  // Requests whose counters all fit. A free reply is no news to the store.
+  sendCharges(account, ({ row, counters: charged }) => row.cost === 0n || addLines(counters, charged));
   for (const counter of account.changed) if (!addLines(counters, [counter])) break;
   const uses = takeUses(account);
-  if (!isRenewal && counters.length + waiters.length + account.inFlight.length + uses.length === 0) return undefined;
+  if (!isRenewal && counters.length + waiters.length + account.requests.in('inFlight').length + uses.length === 0)
+    return undefined;
   const isAsked = new Set(waiters.flatMap(({ charges }) => charges.counters));
   const lines = counters.map((counter) => toLine(account, counter, isAsked.has(counter)));
   const call = { ...toCall(account), changes: lines, requests: waiters.map(toAsk), rateChanges: uses };
@@ -113,27 +122,15 @@ const toAsk = ({ charges, amount, minAmount, rates, isGrowth }: WaitingRequest):
   ...(isGrowth ? { isGrowth } : {}),
 });
 
-/**
- * Ended requests whose counters all fit; their batch is the one that collects. A free reply is no news to the store.
- */
-function tellEnded(account: Account, lines: CounterState[]): void {
-  if (account.unreported.length === 0) return;
-  const rest: EndedRequest[] = [];
-  for (const ended of account.unreported)
-    if (ended.row.cost === 0n || addLines(lines, ended.counters)) sendCharge(account, ended);
-    else rest.push(ended);
-  account.unreported = rest;
-}
-
 export function toLine(account: Account, counter: CounterState, isAsked: boolean): CounterChange {
   const { scopeId, window } = counter.counter;
-  const { limit, atRisk, pendingInFlight: spend } = counter;
+  const { limit, spend, risk } = counter;
   account.changed.delete(counter);
   counter.isChanged = false;
-  counter.riskInFlight = atRisk;
+  risk.inFlight = risk.live;
   const wanted = wantedOf(account, counter, isAsked);
   counter.returning = wanted.returned;
-  return { scopeId, window, limit, spend, risk: atRisk, registered: 0n, ...wanted };
+  return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...wanted };
 }
 
 /**
@@ -148,10 +145,11 @@ function wantedOf(
 ): Pick<CounterChange, 'returned' | 'ahead'> {
   const idle = idleEscrow(counter);
   const free = idle > 0n ? idle : 0n;
-  const { limit, spent, reserved, demand, lastDemand, lastAmount, lastAt, waitQueue, isWanted } = counter;
+  const { limit, spend, reserved, demand, lastDemand, lastAmount, lastAt, waitQueue, isWanted } = counter;
   const now = account.now();
   const isOver = counter.counter.window.end <= now;
   const isUnused = lastAt + UNUSED <= now || isWanted || waitQueue.size > 0;
+  const spent = spend.reported;
   if (limit === undefined || spent === undefined || isOver || isUnused || !isUsable(counter))
     return { returned: free, ahead: 0n };
   const share = (limit - spent - reserved) / (SHARE * BigInt(account.accounts));
@@ -172,17 +170,17 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
     if (told === undefined || line === undefined) return;
     const { spent, reserved, escrow, isWanted } = line;
     counter.grantedUnder = grantedUnder(counter, told, escrow);
-    counter.pending -= counter.pendingInFlight;
-    counter.unguaranteed -= counter.unguaranteedInFlight;
-    Object.assign(counter, { ...NOTHING_IN_FLIGHT, spent, reserved, escrow, isWanted, reportedRisk: told.risk });
+    confirmReport(counter);
+    counter.spend.reported = spent;
+    counter.risk.reported = told.risk;
+    Object.assign(counter, { reserved, escrow, isWanted } satisfies Partial<CounterState>);
     if (isWanted && idleEscrow(counter) > 0n) markChanged(account, counter);
   });
-  account.openBatch.push(...account.inFlight);
-  account.inFlight = [];
+  account.requests.move('inFlight', 'openBatch');
   // Grants are part of the risk that the store has.
   waiters.forEach(({ charges }, index) => {
     const answer = reply.replies[index];
-    if (answer?.outcome === 'reserved') for (const counter of charges.counters) counter.reportedRisk += answer.amount;
+    if (answer?.outcome === 'reserved') for (const counter of charges.counters) counter.risk.reported += answer.amount;
   });
 }
 
@@ -201,10 +199,9 @@ function grantedUnder(
 export function applyRefused(account: Account, { call, counters }: PendingCall): void {
   account.answered = call.number;
   for (const counter of counters) {
-    Object.assign(counter, NOTHING_IN_FLIGHT);
+    revokeReport(counter);
     markChanged(account, counter);
   }
-  account.unreported = [...account.inFlight, ...account.unreported];
-  account.inFlight = [];
+  account.requests.move('inFlight', 'unreported');
   for (const each of call.rateChanges) addRateChange(account, each);
 }

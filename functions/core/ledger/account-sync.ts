@@ -64,7 +64,7 @@ export function createSync(context: LedgerContext, waiting: WaitQueue, answers: 
   const sendWithin = (millis: Millis): void => {
     if (!isReady()) return;
     const now = clock.now();
-    const apart = account.live.length > FEW ? account.sentAt + APART : now;
+    const apart = account.requests.reserved.length > FEW ? account.sentAt + APART : now;
     const at = Math.max(now + millis, notBefore, apart);
     if (at >= due) return;
     clear();
@@ -154,7 +154,7 @@ export function createSync(context: LedgerContext, waiting: WaitQueue, answers: 
       else answers.absent(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };
-  const isTold = (): boolean => account.unreported.length === 0 && account.inFlight.length === 0;
+  const isTold = (): boolean => account.requests.isReported();
   /** Work that has come up while the call was under way. */
   const next = (): void => {
     if (isTold()) for (const { resolve } of flushing.splice(0)) resolve();
@@ -170,7 +170,7 @@ export function createSync(context: LedgerContext, waiting: WaitQueue, answers: 
     },
     /** Called every quarter of a second: idle escrow is looked at, and the lease renewed where nothing else has. */
     beat(): void {
-      let isUsed = account.live.length > 0;
+      let isUsed = account.requests.reserved.length > 0;
       for (const counter of account.counters.all()) {
         if (counter.escrow > 0n) isUsed = true;
         if (idleEscrow(counter) > 0n) markChanged(account, counter);

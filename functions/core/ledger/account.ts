@@ -3,65 +3,9 @@
 
 import type { Clock } from '../ports/clock.ts';
 import type { RateChange } from '../ports/counter-store.ts';
-import type { Reservation } from '../ports/ledger.ts';
-import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { ScopePolicy } from '../ports/policy.ts';
-import { type CounterState, type Counters, createCounters, NOTHING_REPORTED } from './counters.ts';
-
-/** A reservation in flight; its caller has the same object. */
-export interface LiveReservation extends Reservation {
-  /** Larger where it has grown. */
-  amount: Nano;
-  readonly scopes: ReadonlyArray<ScopePolicy>;
-  readonly counters: ReadonlyArray<CounterState>;
-  readonly model: string;
-  readonly identifier: string;
-  readonly reservedAt: Millis;
-  /** The cost of the reply so far, of a stream. */
-  costSoFar: (() => Nano) | undefined;
-  /** Called when others may hold its money: another process has closed the account. */
-  onAccountClosed: (() => void) | undefined;
-  /** The last `known` in the journal; undefined: none, so that a restart charges its size. */
-  writtenCost: Nano | undefined;
-  /** Its part of the risk: its size; of a stream that has been told of, what it has produced. */
-  atRisk: Nano;
-  isStream: boolean;
-  /** The rates it counts in; undefined without any. */
-  readonly rateUse: RateUse | undefined;
-  /** Set when it settles or releases: resolves when that is durable. */
-  ending: Promise<void> | undefined;
-  /** Its index among the live reservations. */
-  index: number;
-}
-
-export interface RateUse {
-  readonly limits: ReadonlyArray<TakenLimit>;
-  entry: TakenLimit | undefined;
-  /** Tokens that were asked for. */
-  readonly tokens: number;
-}
-
-/** The part of one limit that a request has taken. Absent members are not limited, and so not counted. */
-export interface TakenLimit {
-  readonly id: string;
-  readonly requests: number | undefined;
-  /** At most the limit. */
-  readonly tokens: number | undefined;
-  readonly parallel: number;
-  /** Where it was taken: a later epoch knows nothing of it. */
-  readonly minute: number;
-  readonly epoch: number;
-}
-
-/** An entry that PostgreSQL does not have yet. */
-export interface EndedRequest {
-  readonly row: LedgerRow;
-  readonly counters: ReadonlyArray<CounterState>;
-  /** The charge that the store must be able to make for it until it is told. */
-  readonly guaranteed: Nano;
-  readonly endedAt: Millis;
-}
+import { type CounterState, type Counters, createCounters, forgetReports } from './counters.ts';
+import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type Requests } from './requests.ts';
 
 /**
  * Why an account is left: another process has closed it, the store is in another epoch or has gone back in time, or our
@@ -113,18 +57,7 @@ export interface Account {
   accounts: number;
   readonly store: StoreState;
   readonly counters: Counters;
-  /**
-   * In no order. Not a `Set`: a table that has grown old keeps what its successors hold, so that whole requests outlive
-   * young garbage collections.
-   */
-  readonly live: LiveReservation[];
-  /**
-   * Ended requests: not told, in the pending call, told in the batch that collects, in the batch that is being booked.
-   */
-  unreported: EndedRequest[];
-  inFlight: EndedRequest[];
-  openBatch: EndedRequest[];
-  sealedBatch: EndedRequest[];
+  readonly requests: Requests;
   /** The number of the batch that collects, and of the last one that PostgreSQL has. */
   batch: number;
   booked: number;
@@ -155,10 +88,6 @@ const newAccount = () => ({
   isOpen: false,
   batch: 1,
   booked: 0,
-  unreported: [],
-  inFlight: [],
-  openBatch: [],
-  sealedBatch: [],
   sentAt: Number.NEGATIVE_INFINITY,
   sentAtWall: Number.NEGATIVE_INFINITY,
 });
@@ -190,7 +119,7 @@ export const createAccount = (clock: Clock, store: StoreState): Account => ({
   storeEpoch: 0,
   store,
   counters: createCounters(),
-  live: [],
+  requests: createRequests(),
   rateChanges: new Map(),
   changed: new Set(),
   previousAccounts: new Map(),
@@ -207,78 +136,77 @@ export function markChanged(account: Account, counter: CounterState): void {
 
 /** The reservation takes its part of the escrow. */
 export function addReservation(account: Account, reservation: LiveReservation): void {
-  reservation.index = account.live.push(reservation) - 1;
+  account.requests.reserve(reservation);
   for (const counter of reservation.counters) {
     counter.reservations += 1;
     counter.live += reservation.amount;
-    counter.atRisk += reservation.atRisk;
+    counter.risk.live += reservation.atRisk;
     markChanged(account, counter);
   }
 }
 
-/** The reservation takes more escrow. A stream's risk is what it has produced, whatever its size. */
+/** The reservation takes more escrow. A stream's risk is its cost so far, whatever its amount. */
 export function enlargeReservation(account: Account, reservation: LiveReservation, by: Nano): void {
   const risk = reservation.isStream ? 0n : by;
   reservation.amount += by;
   reservation.atRisk += risk;
   for (const counter of reservation.counters) {
     counter.live += by;
-    counter.atRisk += risk;
+    counter.risk.live += risk;
     markChanged(account, counter);
   }
 }
 
 /** The reservation ends: it takes nothing any more. */
-export function removeReservation(account: Account, reservation: LiveReservation): void {
-  const { live } = account;
-  if (live[reservation.index] !== reservation) return;
-  const last = live.pop();
-  if (last !== undefined && last !== reservation) {
-    live[reservation.index] = last;
-    last.index = reservation.index;
-  }
-  for (const counter of reservation.counters) {
+export function endReservation(account: Account, live: LiveReservation, to: 'unreported' | 'released'): void {
+  if (!account.requests.end(live, to)) return;
+  for (const counter of live.counters) {
     counter.reservations -= 1;
-    counter.live -= reservation.amount;
-    counter.atRisk -= reservation.atRisk;
+    counter.live -= live.amount;
+    counter.risk.live -= live.atRisk;
     markChanged(account, counter);
   }
 }
 
-/** A stream has produced more: the risk is what it cost so far, never less than before. */
-export function recordStreamCost(account: Account, reservation: LiveReservation, cost: Nano): void {
-  if (reservation.isStream && cost <= reservation.atRisk) return;
-  for (const counter of reservation.counters) {
-    counter.atRisk += cost - reservation.atRisk;
+/** A stream has cost more: that is its risk, never less than before. */
+export function recordStreamCost(account: Account, live: LiveReservation, cost: Nano): void {
+  if (live.isStream && cost <= live.atRisk) return;
+  for (const counter of live.counters) {
+    counter.risk.live += cost - live.atRisk;
     markChanged(account, counter);
   }
-  reservation.atRisk = cost;
-  reservation.isStream = true;
+  live.atRisk = cost;
+  live.isStream = true;
 }
 
-/** An entry waits to be told. */
-export function addPendingCharge(account: Account, ended: EndedRequest): void {
-  account.unreported.push(ended);
-  for (const counter of ended.counters) {
-    counter.pending += ended.row.cost;
-    counter.unguaranteed += ended.guaranteed;
+/** The cost of an ended request waits to be reported to the store. */
+export function addCharge(account: Account, charge: Omit<EndedRequest, 'state'>): void {
+  account.requests.report({ ...charge, state: 'unreported' });
+  for (const counter of charge.counters) {
+    counter.spend.unreported += charge.row.cost;
+    counter.unguaranteed.unreported += charge.guaranteed;
     markChanged(account, counter);
   }
 }
 
-/** An entry without a reservation. Its counters may have been dropped since it was made, when nothing was in them. */
+/** A charge without a reservation. Its counters may have been dropped since, when nothing was in them. */
 export const requeue = (
   account: Account,
-  { row, guaranteed = 0n, endedAt }: Partial<EndedRequest> & Pick<EndedRequest, 'row' | 'endedAt'>,
-): void => addPendingCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), guaranteed, endedAt });
+  { row, guaranteed = 0n, endedAt }: Pick<EndedRequest, 'row' | 'endedAt'> & { readonly guaranteed?: Nano },
+): void => addCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), guaranteed, endedAt });
 
-/** The next call tells it. */
-export function sendCharge(account: Account, ended: EndedRequest): void {
-  account.inFlight.push(ended);
-  for (const counter of ended.counters) {
-    counter.pendingInFlight += ended.row.cost;
-    counter.unguaranteedInFlight += ended.guaranteed;
-  }
+/** The next call reports these charges. */
+export function sendCharges(account: Account, isSent?: (request: EndedRequest) => boolean): void {
+  account.requests.move('unreported', 'inFlight', (request) => {
+    if (isSent?.(request) === false) return false;
+    for (const { spend, unguaranteed } of request.counters) {
+      spend.unreported -= request.row.cost;
+      spend.inFlight += request.row.cost;
+      unguaranteed.unreported -= request.guaranteed;
+      unguaranteed.inFlight += request.guaranteed;
+    }
+    return true;
+  });
 }
 
 export function addRateChange(account: Account, { id, minute, requests, tokens, parallel }: RateChange): void {
@@ -289,32 +217,14 @@ export function addRateChange(account: Account, { id, minute, requests, tokens, 
   account.rateChanges.set(key, { id, minute, ...sum, parallel: before.parallel + parallel });
 }
 
-/** Entries that PostgreSQL is not known to have, the oldest first. */
-export const unbookedRequests = ({
-  sealedBatch,
-  openBatch,
-  inFlight,
-  unreported,
-}: Account): ReadonlyArray<EndedRequest> => [...sealedBatch, ...openBatch, ...inFlight, ...unreported];
-
 /** The account is left: what PostgreSQL is not known to have is told again by the next one. */
 export function resetAccount(account: Account): void {
-  const unbooked = unbookedRequests(account);
+  const unbooked = account.requests.takeUnbooked();
   Object.assign(account, newAccount());
-  for (const counter of account.counters.all()) Object.assign(counter, NOTHING_REPORTED);
+  for (const counter of account.counters.all()) forgetReports(counter);
   for (const ended of unbooked) requeue(account, ended);
   account.rateChanges.clear();
   // The store counts requests in flight by account.
-  for (const { rateUse } of account.live)
+  for (const { rateUse } of account.requests.reserved)
     for (const { id, parallel } of limitsOf(rateUse)) addRateChange(account, { id, requests: 0, tokens: 0, parallel });
-}
-
-/** The ledger's own object behind a reservation. The caller has only the type of the port; every reservation is made in reservations.ts. */
-export const liveOf = (reservation: Reservation): LiveReservation | undefined =>
-  'counters' in reservation ? (reservation as LiveReservation) : undefined;
-
-/** All limits that a reservation counts in. */
-export function limitsOf(counted: RateUse | undefined): ReadonlyArray<TakenLimit> {
-  if (counted === undefined) return [];
-  return counted.entry === undefined ? counted.limits : [...counted.limits, counted.entry];
 }

@@ -2,7 +2,7 @@
 
 import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, STOPPED, unbookedRequests } from './account.ts';
+import { type Account, STOPPED } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import { createRepeated } from './failures.ts';
 import { forgetEarlier } from './previous-accounts.ts';
@@ -60,7 +60,12 @@ export function createBooking(context: LedgerContext, tell: () => Promise<void>)
    */
   const gather = (): void => {
     if (context.isolate !== undefined || cancelGather !== undefined || running !== undefined) return;
-    if (account.isOver || !account.isOpen || account.openBatch.length + account.sealedBatch.length === 0) return;
+    if (
+      account.isOver ||
+      !account.isOpen ||
+      account.requests.in('openBatch').length + account.requests.in('sealedBatch').length === 0
+    )
+      return;
     // A batch that met a pending call is sealed with its answer.
     if (isDue) due();
     else cancelGather = timer(wait, due);
@@ -79,8 +84,8 @@ export function createBooking(context: LedgerContext, tell: () => Promise<void>)
      * has stopped.
      */
     async flush(): Promise<void> {
-      const owed = new Set(unbookedRequests(account).map(({ row }) => row));
-      const isOwed = (): boolean => unbookedRequests(account).some(({ row }) => owed.has(row));
+      const owed = new Set(account.requests.unbooked().map(({ row }) => row));
+      const isOwed = (): boolean => account.requests.unbooked().some(({ row }) => owed.has(row));
       while (isOwed()) {
         if (account.isOver) throw new Error(STOPPED);
         await account.opened.promise;
@@ -104,10 +109,10 @@ export function createBooking(context: LedgerContext, tell: () => Promise<void>)
  * first.
  */
 function seal(account: Account): boolean {
-  if (account.sealedBatch.length > 0) return true;
-  if (account.openBatch.length === 0 || account.inFlight.length > 0) return false;
-  account.sealedBatch = account.openBatch;
-  account.openBatch = [];
+  const { requests } = account;
+  if (requests.in('sealedBatch').length > 0) return true;
+  if (requests.in('openBatch').length === 0 || requests.in('inFlight').length > 0) return false;
+  requests.move('openBatch', 'sealedBatch');
   account.batch += 1;
   return true;
 }
@@ -116,11 +121,11 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   const { account } = context;
   const { id, epoch, answered: number } = account;
   const batch = account.batch - 1;
-  const entries = account.sealedBatch.map(({ row }) => row);
+  const entries = account.requests.in('sealedBatch').map(({ row }) => row);
   const outcome = await book(context, { epoch, account: { id, batch, number }, rows: entries });
   if (account.id !== id) return;
   if (outcome !== 'booked') return context.leaveAccount(outcome);
-  account.sealedBatch = [];
+  account.requests.move('sealedBatch', 'booked');
   account.booked = batch;
   forgetEarlier(context);
   context.callSoon();
@@ -143,10 +148,9 @@ export async function book(context: LedgerContext, batch: Omit<Batch, 'calls'>):
 export const isOverLimit = ({ account, clock }: LedgerContext): boolean =>
   sizeOf(account) > MAX_UNBOOKED || ageOf(account, clock.now()) > MAX_UNBOOKED_AGE;
 
-export const sizeOf = ({ unreported, inFlight, openBatch, sealedBatch }: Account): number =>
-  unreported.length + inFlight.length + openBatch.length + sealedBatch.length;
+export const sizeOf = ({ requests }: Account): number => requests.unbookedCount();
 
-function ageOf({ unreported, inFlight, openBatch, sealedBatch }: Account, now: Millis): Millis {
-  const oldest = sealedBatch[0] ?? openBatch[0] ?? inFlight[0] ?? unreported[0];
+function ageOf({ requests }: Account, now: Millis): Millis {
+  const oldest = requests.oldest();
   return oldest === undefined ? 0 : Math.max(0, now - oldest.endedAt);
 }

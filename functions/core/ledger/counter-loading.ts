@@ -9,7 +9,7 @@ import type { Millis } from '../ports/money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import { markChanged } from './account.ts';
 import type { LedgerContext, StoreContext } from './context.ts';
-import type { CounterState } from './counters.ts';
+import { type CounterState, pendingSpend } from './counters.ts';
 import { createRepeated } from './failures.ts';
 import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE, withTimeout } from './timeout.ts';
 
@@ -96,8 +96,8 @@ export const createKnown =
     const { all, counters } = account.counters.charges(scopes, account.now());
     return scopes.map(({ budget }, index) => {
       const [of, counter] = [all[index], counters[index]];
-      if (budget === undefined || of === undefined || counter?.spent === undefined) return undefined;
-      return { ...of, spent: counter.spent + counter.pending };
+      if (budget === undefined || of === undefined || counter?.spend.reported === undefined) return undefined;
+      return { ...of, spent: counter.spend.reported + pendingSpend(counter) };
     });
   };
 

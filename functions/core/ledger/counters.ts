@@ -7,6 +7,15 @@ import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 
+/** An amount, by what the counter store knows of it. */
+export interface Quantity<Reported> {
+  reported: Reported;
+  /** In the pending call. */
+  inFlight: Nano;
+  /** In no call yet. */
+  unreported: Nano;
+}
+
 /** One scope in one window, as this process sees it. */
 export interface CounterState {
   readonly key: string;
@@ -22,25 +31,16 @@ export interface CounterState {
   escrow: Nano;
   /** Escrow that the pending call gives back. */
   returning: Nano;
-  /** Live reservations, and their sizes. */
+  /** Live reservations, and the sum of their amounts. */
   reservations: number;
   live: Nano;
-  /** The charge of live reservations if this process dies now: sizes; of streams, what they have produced. */
-  atRisk: Nano;
-  /** Costs of ended requests that the store is not known to have; and their part in the pending call. */
-  pending: Nano;
-  pendingInFlight: Nano;
-  /**
-   * The charge that the store must be able to make for those requests if process and disk are lost; and that of the
-   * same part.
-   */
-  unguaranteed: Nano;
-  unguaranteedInFlight: Nano;
-  /** The risk that the store has, and the one in the pending call. */
-  reportedRisk: Nano;
-  riskInFlight: Nano | undefined;
-  /** The store's figures as last answered. */
-  spent: Nano | undefined;
+  /** Costs of ended requests. `reported`: spend of all processes as the store last answered; undefined: not answered. */
+  readonly spend: Quantity<Nano | undefined>;
+  /** The charge that the store must be able to make for those requests if process and disk are lost. */
+  readonly unguaranteed: Omit<Quantity<Nano>, 'reported'>;
+  /** The charge of live reservations if this process dies: now, as last reported, and in the pending call (if any). */
+  readonly risk: { live: Nano; reported: Nano; inFlight: Nano | undefined };
+  /** Escrow of all processes, as the store last answered. */
   reserved: Nano;
   /** An ask elsewhere was refused because of escrow. */
   isWanted: boolean;
@@ -145,41 +145,56 @@ export function createCounters() {
   };
 }
 
-/** Nothing of a counter is in a pending call. */
-export const NOTHING_IN_FLIGHT = {
-  returning: 0n,
-  pendingInFlight: 0n,
-  unguaranteedInFlight: 0n,
-  riskInFlight: undefined,
-};
+/** The store has what the pending call reported. */
+export function confirmReport(counter: CounterState): void {
+  counter.spend.inFlight = 0n;
+  counter.unguaranteed.inFlight = 0n;
+  endReport(counter);
+}
+
+/** The store has taken nothing of the pending call: all of it is reported again. */
+export function revokeReport(counter: CounterState): void {
+  for (const quantity of [counter.spend, counter.unguaranteed]) {
+    quantity.unreported += quantity.inFlight;
+    quantity.inFlight = 0n;
+  }
+  endReport(counter);
+}
+
+function endReport(counter: CounterState): void {
+  counter.returning = 0n;
+  counter.risk.inFlight = undefined;
+}
 
 /** An account that has made no call has nothing in a counter. */
-export const NOTHING_REPORTED = {
-  ...NOTHING_IN_FLIGHT,
-  escrow: 0n,
-  pending: 0n,
-  unguaranteed: 0n,
-  reportedRisk: 0n,
-  spent: undefined,
-  reserved: 0n,
-  isWanted: false,
-  isLoading: false,
-};
+export function forgetReports(counter: CounterState): void {
+  Object.assign(counter.spend, { reported: undefined, inFlight: 0n, unreported: 0n });
+  Object.assign(counter.unguaranteed, { inFlight: 0n, unreported: 0n });
+  counter.risk.reported = 0n;
+  endReport(counter);
+  Object.assign(counter, { escrow: 0n, reserved: 0n, isWanted: false, isLoading: false });
+}
 
 const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
-  ...NOTHING_REPORTED,
   key,
   counter,
   limit: undefined,
   grantedUnder: undefined,
+  escrow: 0n,
+  returning: 0n,
   reservations: 0,
   live: 0n,
-  atRisk: 0n,
+  spend: { reported: undefined, inFlight: 0n, unreported: 0n },
+  unguaranteed: { inFlight: 0n, unreported: 0n },
+  risk: { live: 0n, reported: 0n, inFlight: undefined },
+  reserved: 0n,
+  isWanted: false,
   demand: 0n,
   lastDemand: 0n,
   lastAmount: 0n,
   lastAt: 0,
   waitQueue: new Set(),
+  isLoading: false,
   isChanged: false,
   isDropped: false,
   changeIndex: 0,
@@ -191,9 +206,12 @@ function isCurrent({ counters }: ChargedCounters, now: Millis): boolean {
   return true;
 }
 
-/** Escrow that no reservation and no cost needs. Below zero where replies cost more than their reservations. */
-export const idleEscrow = ({ escrow, returning, live, pending }: CounterState): Nano =>
-  escrow - returning - live - pending;
+/** Costs of ended requests that the store is not known to have. */
+export const pendingSpend = ({ spend }: CounterState): Nano => spend.inFlight + spend.unreported;
+
+/** Escrow that no reservation and no cost needs. Below zero if replies cost more than their reservations. */
+export const idleEscrow = (counter: CounterState): Nano =>
+  counter.escrow - counter.returning - counter.live - pendingSpend(counter);
 
 /** Whether escrow that becomes idle may be used again: the limit has not fallen since it was granted. */
 export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
@@ -204,10 +222,10 @@ export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
  * spend that has reached the limit.
  */
 export function fits(state: CounterState, amount: Nano): boolean {
-  const { limit, escrow, returning, pending, live } = state;
+  const { limit, escrow, returning, live } = state;
   if (limit === undefined) return true;
   if (!isUsable(state)) return false;
-  const left = escrow - returning - pending;
+  const left = escrow - returning - pendingSpend(state);
   return left > 0n && left - live >= amount;
 }
 
@@ -215,16 +233,11 @@ export function fits(state: CounterState, amount: Nano): boolean {
  * Whether the store could charge what this process has not told, if process and disk were lost now: with the pending
  * call done, and with it not done.
  */
-export const isGuaranteed = ({
-  unguaranteed,
-  unguaranteedInFlight,
-  reportedRisk,
-  riskInFlight,
-}: CounterState): boolean =>
-  unguaranteed <= reportedRisk && (riskInFlight === undefined || unguaranteed - unguaranteedInFlight <= riskInFlight);
+export const isGuaranteed = ({ unguaranteed: { inFlight, unreported }, risk }: CounterState): boolean =>
+  inFlight + unreported <= risk.reported && (risk.inFlight === undefined || unreported <= risk.inFlight);
 
-function isUsed({ reservations, isLoading, isChanged, waitQueue, riskInFlight, ...amounts }: CounterState): boolean {
-  const { escrow, returning, pending, pendingInFlight, reportedRisk } = amounts;
-  if (reservations > 0 || isLoading || isChanged || waitQueue.size > 0 || riskInFlight !== undefined) return true;
-  return [escrow, returning, pending, pendingInFlight, reportedRisk].some((amount) => amount !== 0n);
+function isUsed({ reservations, isLoading, isChanged, waitQueue, ...amounts }: CounterState): boolean {
+  const { escrow, returning, spend, risk } = amounts;
+  if (reservations > 0 || isLoading || isChanged || waitQueue.size > 0 || risk.inFlight !== undefined) return true;
+  return [escrow, returning, spend.inFlight, spend.unreported, risk.reported].some((amount) => amount !== 0n);
 }

@@ -3,7 +3,7 @@
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import { createAccount, createStoreState, STOPPED, unbookedRequests } from './account.ts';
+import { createAccount, createStoreState, STOPPED } from './account.ts';
 import { takeUses, toCall } from './account-call.ts';
 import { createSync, type Sync } from './account-sync.ts';
 import { beginCounters } from './alert-metrics.ts';
@@ -184,12 +184,12 @@ async function stop({ context, sync, booking }: ReturnType<typeof createParts>):
   const { account, journal, timer } = context;
   if (account.id === '' || account.number === 0) return;
   // Reservations that are being settled still count as live until that is on disk.
-  await Promise.allSettled(account.live.map(({ ending }) => ending));
+  await Promise.allSettled(account.requests.reserved.map(({ ending }) => ending));
   const warn = (error: unknown): void => report(context, 'stop', error);
   if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(warn);
-  if (account.live.length > 0) return booking.flush();
-  const isTold = account.unreported.length === 0 && account.inFlight.length === 0;
-  const entries = unbookedRequests(account).map(({ row }) => row);
+  if (account.requests.reserved.length > 0) return booking.flush();
+  const isTold = account.requests.isReported();
+  const entries = account.requests.unbooked().map(({ row }) => row);
   const { id, epoch, batch, answered: number } = account;
   const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, rows: entries });
   if (outcome !== 'booked') throw new Error('another process has closed the account');

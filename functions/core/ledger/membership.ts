@@ -7,7 +7,7 @@ import type { EpochState } from '../ports/epochs.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis } from '../ports/money.ts';
-import { type LeaveReason, recordCalls, requeue, resetAccount, STOPPED, sendCharge } from './account.ts';
+import { type LeaveReason, recordCalls, requeue, resetAccount, STOPPED, sendCharges } from './account.ts';
 import { applyDone, toCall, toLine } from './account-call.ts';
 import { book, sizeOf } from './booking.ts';
 import type { LedgerContext } from './context.ts';
@@ -70,7 +70,12 @@ export function createMembership(context: LedgerContext, on: { left(): void; ope
     if (loss === 'closed') {
       const message =
         'another process has closed the account: this one was silent for a lease, and takes back what it was charged';
-      log.warn(message, { instance, account: account.id, live: account.live.length, unbooked: sizeOf(account) });
+      log.warn(message, {
+        instance,
+        account: account.id,
+        live: account.requests.reserved.length,
+        unbooked: sizeOf(account),
+      });
     }
     on.left();
     // The next answers might fail like this one.
@@ -122,7 +127,7 @@ export function createMembership(context: LedgerContext, on: { left(): void; ope
 
 /** Others may have reserved the money of these requests. */
 function tellLost(context: LedgerContext): void {
-  for (const { id, onAccountClosed } of [...context.account.live])
+  for (const { id, onAccountClosed } of [...context.account.requests.reserved])
     guard(context, 'notice', () => onAccountClosed?.(), { id });
 }
 
@@ -210,20 +215,21 @@ async function enter(context: LedgerContext, { epoch, isOpen, calls }: EpochStat
  */
 async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean): Promise<boolean> {
   const { account, database, journal } = context;
-  const entries = account.unreported.map(({ row }) => row);
+  const { requests } = account;
+  const entries = requests.in('unreported').map(({ row }) => row);
   if (entries.length === 0) return true;
   if (!isOpen && (await book(context, { epoch, rows: entries })) !== 'booked') return false;
   const known = isOpen ? await database.bookedOf(entries.map(({ id }) => id)) : undefined;
   const isBooked = ({ id, kind }: LedgerRow) => known === undefined || known.get(id)?.some((one) => one.kind === kind);
   const booked = new Set(entries.filter(isBooked));
-  for (const { row, counters, guaranteed } of account.unreported) {
-    if (!booked.has(row)) continue;
-    for (const counter of counters) {
-      counter.pending -= row.cost;
-      counter.unguaranteed -= guaranteed;
+  requests.move('unreported', 'booked', ({ row, counters, guaranteed }) => {
+    if (!booked.has(row)) return false;
+    for (const { spend, unguaranteed } of counters) {
+      spend.unreported -= row.cost;
+      unguaranteed.unreported -= guaranteed;
     }
-  }
-  account.unreported = account.unreported.filter(({ row }) => !booked.has(row));
+    return true;
+  });
   journal.done([...booked].map(({ id }) => id));
   return true;
 }
@@ -235,16 +241,15 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
  */
 async function tellAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
   const { account } = context;
-  if (isOpen) for (const ended of account.unreported.splice(0)) sendCharge(account, ended);
+  if (isOpen) sendCharges(account);
   const rest = [...account.counters.all()].filter(
-    ({ reservations, pending, pendingInFlight }) =>
-      reservations > 0 || pendingInFlight !== 0n || pending > pendingInFlight,
+    ({ reservations, spend }) => reservations > 0 || spend.inFlight !== 0n || spend.unreported > 0n,
   );
   do {
     const counters = rest.splice(0, MAX_COUNTERS);
     const lines = counters.map((counter) => {
-      const { limit, live, pending, pendingInFlight } = counter;
-      const registered = limit === undefined ? 0n : live + (pending > pendingInFlight ? pending - pendingInFlight : 0n);
+      const { limit, live, spend } = counter;
+      const registered = limit === undefined ? 0n : live + (spend.unreported > 0n ? spend.unreported : 0n);
       return { ...toLine(account, counter, false), registered };
     });
     const call = { ...toCall(account), changes: lines, previousAccounts: rest.length === 0 ? ends : [] };

@@ -1,9 +1,10 @@
 // Earlier accounts of a process and of its journal: closed, charged and corrected, then forgotten (LEDGER 3).
 
-import { type Account, type EndedRequest, requeue, unbookedRequests } from './account.ts';
+import { type Account, requeue } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import { toCorrection } from './ledger-rows.ts';
 import { closeAccount } from './maintenance.ts';
+import type { EndedRequest } from './requests.ts';
 
 /**
  * Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's
@@ -48,7 +49,7 @@ export async function oweCorrections({
   const { previousAccounts } = account;
   if (previousAccounts.size === 0) return;
   const charges = await database.charges([...previousAccounts.keys()]);
-  const owed = (): EndedRequest[] => unbookedRequests(account).filter(({ row }) => row.kind === 'correction');
+  const owed = (): EndedRequest[] => account.requests.unbooked().filter(({ row }) => row.kind === 'correction');
   const known = new Set(owed().map(({ row }) => row.id));
   const charged = charges.filter(({ id }) => !known.has(id));
   for (const charge of charged) requeue(account, { row: toCorrection(charge, account.now()), endedAt: clock.now() });
@@ -64,7 +65,7 @@ export async function oweCorrections({
 /** The journal forgets earlier accounts whose corrections are booked. */
 export function forgetEarlier({ account, journal }: LedgerContext): void {
   if (account.previousAccounts.size === 0) return;
-  const unbooked = new Set(unbookedRequests(account).map(({ row }) => row));
+  const unbooked = new Set(account.requests.unbooked().map(({ row }) => row));
   for (const [id, corrections] of account.previousAccounts) {
     if (corrections === undefined || corrections.some(({ row }) => unbooked.has(row))) continue;
     account.previousAccounts.delete(id);

@@ -5,9 +5,10 @@ import type { ReservationReply } from '../ports/counter-store.ts';
 import type { RateView, Reservation, ReservationParams, ReservationRefusal } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit, RateReply, RateRequest } from '../ports/rates.ts';
-import { type Account, addRateChange, limitsOf, liveOf, type RateUse, type TakenLimit } from './account.ts';
+import { type Account, addRateChange } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import type { WaitingRequest } from './counters.ts';
+import { limitsOf, liveOf, type RateUse, type TakenLimit } from './requests.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 import type { WaitQueue } from './wait-queue.ts';
 

@@ -3,9 +3,10 @@
 import { err, ok, type Result } from '../failure/result.ts';
 import type { Reservation, ReservationRefusal } from '../ports/ledger.ts';
 import type { Nano } from '../ports/money.ts';
-import { enlargeReservation, type LiveReservation, liveOf, markChanged } from './account.ts';
+import { enlargeReservation, markChanged } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import { fits } from './counters.ts';
+import { type LiveReservation, liveOf } from './requests.ts';
 import { isFresh, record, stopReason } from './reservations.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 import type { WaitQueue } from './wait-queue.ts';

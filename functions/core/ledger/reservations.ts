@@ -7,7 +7,7 @@ import type { ReservationReply } from '../ports/counter-store.ts';
 import type { Reservation, ReservationParams, ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
-import { type Account, addReservation, type LiveReservation, markChanged, STOPPED } from './account.ts';
+import { type Account, addReservation, markChanged, STOPPED } from './account.ts';
 import type { DoneReply, PendingCall } from './account-call.ts';
 import { isOverLimit } from './booking.ts';
 import type { LedgerContext } from './context.ts';
@@ -16,11 +16,13 @@ import {
   type CounterState,
   fits,
   type GrantedReservation,
+  pendingSpend,
   type WaitingRequest,
 } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
 import { giveAllBack, ratesOf, takenOf, toLimited, toView } from './rates.ts';
+import type { LiveReservation } from './requests.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
 import { renew, type WaitQueue } from './wait-queue.ts';
 
@@ -191,6 +193,7 @@ function startReservation(
     identifier,
     reservedAt: clock.now(),
     atRisk: amount,
+    state: 'reserved',
     index: -1,
     isStream: false,
     costSoFar: undefined,
@@ -202,7 +205,9 @@ function startReservation(
   addReservation(account, live);
   void record(context, live);
   // The store learns of the risk while the provider answers, so that no reply waits for that.
-  if (counters.some(({ reportedRisk, unguaranteed }) => reportedRisk - unguaranteed < amount / 2n)) context.callNow();
+  const isRiskKnown = ({ risk, unguaranteed: { inFlight, unreported } }: CounterState): boolean =>
+    risk.reported - inFlight - unreported >= amount / 2n;
+  if (!counters.every(isRiskKnown)) context.callNow();
   else context.callSoon();
   return live;
 }
@@ -244,11 +249,12 @@ function toRefusal(
 
 /** Spend leaves those in this line too little now, so that waiting is of no use. */
 function refuseSpent(counter: CounterState, answer: (waiter: WaitingRequest, reply: ReservationReply) => void): void {
-  const { limit, spent, pending, waitQueue } = counter;
-  if (limit === undefined || spent === undefined) return;
+  const { limit, spend, waitQueue } = counter;
+  if (limit === undefined || spend.reported === undefined) return;
+  const spent = spend.reported + pendingSpend(counter);
   for (const waiter of [...waitQueue]) {
     const index = waiter.charges.counters.indexOf(counter);
-    if (waiter.isAsking || index < 0 || spent + pending + waiter.minAmount <= limit) continue;
-    answer(waiter, { outcome: 'exceeded', counter: index, spent: spent + pending });
+    if (waiter.isAsking || index < 0 || spent + waiter.minAmount <= limit) continue;
+    answer(waiter, { outcome: 'exceeded', counter: index, spent });
   }
 }

@@ -4,14 +4,7 @@
 import type { Reservation, Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import {
-  addPendingCharge,
-  type LiveReservation,
-  limitsOf,
-  liveOf,
-  recordStreamCost,
-  removeReservation,
-} from './account.ts';
+import { addCharge, endReservation, recordStreamCost } from './account.ts';
 import type { Booking } from './booking.ts';
 import type { LedgerContext } from './context.ts';
 import { type CounterState, isGuaranteed } from './counters.ts';
@@ -19,6 +12,7 @@ import { report } from './failures.ts';
 import { append } from './journal-records.ts';
 import { toUnsettled } from './ledger-rows.ts';
 import { giveBack, type RatesUsed } from './rates.ts';
+import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 
 /** The longest request (upstream.ts enforces this): a reservation that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
@@ -50,7 +44,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
 
   /** The reservation takes nothing any more: its escrow is idle, its place in rates is free. */
   const over = (live: LiveReservation, kind: keyof typeof KINDS, used: RatesUsed): void => {
-    removeReservation(account, live);
+    endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
     for (const taken of limitsOf(live.rateUse)) giveBack(account, taken, used);
     for (const counter of live.counters) if (counter.waitQueue.size > 0) freed(counter);
     context.callSoon();
@@ -81,7 +75,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
     const isWritten = await append(context, { type: 'settle', row: entry });
     // A stream is covered by what it was told to have produced.
     const cover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
-    addPendingCharge(account, { row: entry, counters, guaranteed: cover, endedAt: clock.now() });
+    addCharge(account, { row: entry, counters, guaranteed: cover, endedAt: clock.now() });
     over(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
     await (isWritten ? covered(counters) : booking.flush());
   };
@@ -128,7 +122,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
      */
     beat(): void {
       const now = clock.now();
-      for (const live of [...account.live]) {
+      for (const live of [...account.requests.reserved]) {
         const known = knownOf(context, live);
         if (now - live.reservedAt < MAX_REQUEST) {
           if (known !== undefined) writeProgress(context, live, known);
@@ -143,7 +137,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
     /** Resolves when what still lives is charged like the requests of a process that died. */
     async chargeLive(): Promise<void> {
       const now = account.now();
-      const charged = account.live.map((live) => {
+      const charged = account.requests.reserved.map((live) => {
         if (live.ending === undefined) log.warn('a request had not ended at the stop, and is charged', { id: live.id });
         return ends.settle(live, toUnsettled(live, knownOf(context, live) ?? live.amount, now));
       });

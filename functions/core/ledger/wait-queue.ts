@@ -88,8 +88,8 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
   };
   /** Those whom money that spend and escrow leave suffices for, with what is idle here, ask. */
   const found = (counter: CounterState): void => {
-    const { limit = 0n, spent = 0n, reserved, waitQueue } = counter;
-    let left = limit - spent - reserved + idleEscrow(counter);
+    const { limit = 0n, spend, reserved, waitQueue } = counter;
+    let left = limit - (spend.reported ?? 0n) - reserved + idleEscrow(counter);
     for (const waiter of waitQueue) {
       left -= waiter.amount;
       if (left < 0n) break;

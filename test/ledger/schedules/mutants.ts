@@ -117,8 +117,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/counters.ts`,
-        line: 'const left = escrow - returning - pending;',
-        becomes: 'const left = escrow - pending;',
+        line: 'const left = escrow - returning - pendingSpend(state);',
+        becomes: 'const left = escrow - pendingSpend(state);',
       },
     ],
   },
@@ -145,8 +145,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account.ts`,
-        line: 'Object.assign(counter, NOTHING_REPORTED);',
-        becomes: 'Object.assign(counter, { ...NOTHING_REPORTED, escrow: counter.escrow });',
+        line: 'for (const counter of account.counters.all()) forgetReports(counter);',
+        becomes:
+          'for (const counter of account.counters.all()) {\n const { escrow } = counter;\n forgetReports(counter);\n counter.escrow = escrow;\n}',
       },
     ],
   },
@@ -178,8 +179,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'account.unreported = [...account.inFlight, ...account.unreported];',
-        becomes: 'account.untold = [...account.sent, ...account.sent, ...account.untold];',
+        line: "account.requests.move('inFlight', 'unreported');",
+        becomes:
+          "for (const ended of account.requests.in('inFlight')) account.requests.report({ ...ended, state: 'unreported' });\n  account.requests.move('inFlight', 'unreported');",
       },
     ],
   },
@@ -188,8 +190,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/booking.ts`,
-        line: 'account.sealedBatch = account.openBatch;',
-        becomes: 'account.sealed = [...account.collecting, ...account.untold.splice(0)];',
+        line: "requests.move('openBatch', 'sealedBatch');",
+        becomes:
+          "requests.move('unreported', 'inFlight');\n  requests.move('inFlight', 'openBatch');\n  requests.move('openBatch', 'sealedBatch');",
       },
     ],
   },
@@ -200,8 +203,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/booking.ts`,
-        line: 'if (account.openBatch.length === 0 || account.inFlight.length > 0) return false;',
-        becomes: 'if (account.collecting.length === 0) return false;',
+        line: "if (requests.in('openBatch').length === 0 || requests.in('inFlight').length > 0) return false;",
+        becomes: "if (requests.in('openBatch').length === 0) return false;",
       },
     ],
   },
@@ -223,8 +226,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'return { scopeId, window, limit, spend, risk: atRisk, registered: 0n, ...wanted };',
-        becomes: 'return { scopeId, window, limit, spend, risk: 0n, registered: 0n, ...wanted };',
+        line: 'return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...wanted };',
+        becomes: 'return { scopeId, window, limit, spend: spend.inFlight, risk: 0n, registered: 0n, ...wanted };',
       },
     ],
   },
@@ -242,7 +245,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         file: `${CORE}/settlement.ts`,
         line: "over(live, 'released', { requests: called ? 1 : 0, tokens: 0 });",
         becomes:
-          "for (const counter of live.counters) counter.owed += live.amount;\n    over(live, 'released', { requests: 0, tokens: 0 });",
+          "for (const counter of live.counters) counter.spend.unreported += live.amount;\n    over(live, 'released', { requests: 0, tokens: 0 });",
       },
     ],
   },
@@ -278,7 +281,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/membership.ts`,
-        line: 'const registered = limit === undefined ? 0n : live + (pending > pendingInFlight ? pending - pendingInFlight : 0n);',
+        line: 'const registered = limit === undefined ? 0n : live + (spend.unreported > 0n ? spend.unreported : 0n);',
         becomes: 'const registered = 0n;',
       },
     ],
@@ -290,8 +293,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/membership.ts`,
-        line: 'account.unreported = account.unreported.filter(({ row }) => !booked.has(row));',
-        becomes: 'account.untold = [];',
+        line: 'if (!booked.has(row)) return false;',
+        becomes: '',
       },
     ],
   },
@@ -302,7 +305,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
       {
         file: `${CORE}/counter-loading.ts`,
         line: 'counterStore.load(epoch, sums)',
-        becomes: 'accounts.load(epoch, sums.map((sum) => ({ ...sum, spent: 0n })))',
+        becomes: 'counterStore.load(epoch, sums.map((sum) => ({ ...sum, spent: 0n })))',
       },
     ],
   },
