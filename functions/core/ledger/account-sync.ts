@@ -4,12 +4,11 @@ import { reasonAndCausesOf } from '../failure/error-text.ts';
 import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { Millis } from '../ports/money.ts';
 import { markChanged, recordCalls, STOPPED } from './account.ts';
-import { applyDone, applyRefused, compose, type DoneReply, type PendingCall } from './account-call.ts';
-import type { LedgerContext } from './context.ts';
-import { type CounterState, idleEscrow } from './counters.ts';
+import { applyDone, applyRefused, compose, type PendingCall } from './account-call.ts';
+import type { AccountSync, LedgerContext } from './context.ts';
+import { idleEscrow } from './counters.ts';
 import { report } from './failures.ts';
 import { FIRST_PAUSE, longer } from './timeout.ts';
-import type { WaitQueue } from './wait-queue.ts';
 
 /**
  * With more requests than these in flight, calls that somebody waits for are this far apart: few ask immediately, many
@@ -26,15 +25,7 @@ const VISIT: Millis = 5000;
 
 const afterPromises = (callback: () => void): void => void Promise.resolve().then(callback);
 
-export type Sync = ReturnType<typeof createSync>;
-
-/** Calls that were done, and counters that are not loaded. */
-interface Answers {
-  done(pending: PendingCall, reply: DoneReply): void;
-  absent(counters: ReadonlyArray<CounterState>): void;
-}
-
-export function createSync(context: LedgerContext, waiting: WaitQueue, answers: Answers) {
+export function createSync(context: LedgerContext): AccountSync {
   const {
     account,
     counterStore,
@@ -76,7 +67,7 @@ export function createSync(context: LedgerContext, waiting: WaitQueue, answers: 
     if (!isReady()) return;
     clear();
     leaveOnError(() => {
-      pending ??= compose(account, waiting.asks(), isRenewal);
+      pending ??= compose(account, context.waitQueue.asks(), isRenewal);
       isRenewal = false;
       if (pending !== undefined) void send(pending);
     });
@@ -115,7 +106,7 @@ export function createSync(context: LedgerContext, waiting: WaitQueue, answers: 
       work();
     } catch (error) {
       report(context, 'answer', error);
-      context.leaveAccount('error');
+      context.membership.leave('error');
     }
   };
   /** One call. `calls`: the store's count when it was first sent. */
@@ -138,33 +129,36 @@ export function createSync(context: LedgerContext, waiting: WaitQueue, answers: 
   const answered = (sent: PendingCall, reply: AccountReply): void => {
     if (reply.outcome === 'done') {
       applyDone(account, sent, reply);
-      answers.done(sent, reply);
+      context.reservations.onReply(sent, reply);
+      context.settlement.onReported();
+      context.booking.gather();
+      context.closing.close(reply);
       return;
     }
     for (const waiter of sent.waiters) {
       waiter.isAsking = false;
-      waiting.again(waiter);
+      context.waitQueue.again(waiter);
     }
-    if (reply.outcome === 'epoch') context.leaveAccount('epoch');
-    else if (reply.outcome === 'stale') context.leaveAccount(reply.why);
+    if (reply.outcome === 'epoch') context.membership.leave('epoch');
+    else if (reply.outcome === 'stale') context.membership.leave(reply.why);
     else {
       applyRefused(account, sent);
       // Two clocks may disagree about an edge for a moment.
       if (reply.outcome === 'window') notBefore = clock.now() + APART;
-      else answers.absent(reply.absent.flatMap((index) => sent.counters[index] ?? []));
+      else context.loading.load(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };
   const isTold = (): boolean => account.requests.isReported();
   /** Work that has come up while the call was under way. */
   const next = (): void => {
     if (isTold()) for (const { resolve } of flushing.splice(0)) resolve();
-    if (waiting.hasAsks() || flushing.length > 0 || account.changed.size > MAX_COUNTERS) sendWithin(0);
-    else if (account.changed.size > 0 || account.rateChanges.size > 0) sync.news();
+    if (context.waitQueue.hasAsks() || flushing.length > 0 || account.changed.size > MAX_COUNTERS) sendWithin(0);
+    else if (account.changed.size > 0 || account.rateChanges.size > 0) sync.callSoon();
   };
 
-  const sync = {
-    urgent: () => sendWithin(0),
-    news(): void {
+  const sync: AccountSync = {
+    callNow: () => sendWithin(0),
+    callSoon(): void {
       // A visit tells what it did when its request has ended.
       if (context.isolate === undefined) sendWithin(NEWS_AFTER);
     },
@@ -190,10 +184,10 @@ export function createSync(context: LedgerContext, waiting: WaitQueue, answers: 
       sendWithin(0);
       await told.promise;
     },
-    ask,
+    call: ask,
     /** The account was left: the pending call is void, and its requests ask again. */
     reset(): void {
-      waiting.askAll();
+      context.waitQueue.askAll();
       pending = undefined;
       isSending = false;
       notBefore = Number.NEGATIVE_INFINITY;

@@ -3,7 +3,7 @@
 import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, STOPPED } from './account.ts';
-import type { LedgerContext } from './context.ts';
+import type { Booking, LedgerContext } from './context.ts';
 import { createRepeated } from './failures.ts';
 import { forgetEarlier } from './previous-accounts.ts';
 import { longer, pause } from './timeout.ts';
@@ -14,10 +14,7 @@ const GATHER: Millis = 100;
 const MAX_UNBOOKED = 100_000;
 export const MAX_UNBOOKED_AGE: Millis = 30_000;
 
-export type Booking = ReturnType<typeof createBooking>;
-
-/** `tell` tells everything that is not told. */
-export function createBooking(context: LedgerContext, tell: () => Promise<void>) {
+export function createBooking(context: LedgerContext): Booking {
   const { account, clock, timer, metrics } = context;
   const bookings = createRepeated(context, 'booking');
   let cancelGather: (() => void) | undefined;
@@ -89,7 +86,7 @@ export function createBooking(context: LedgerContext, tell: () => Promise<void>)
       while (isOwed()) {
         if (account.isOver) throw new Error(STOPPED);
         await account.opened.promise;
-        await tell();
+        await context.sync.flush();
         if (isOwed()) await run();
         // A call is under way that may add to the batch.
         if (running === undefined && isOwed()) await pause(timer, 1);
@@ -124,11 +121,11 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   const entries = account.requests.in('sealedBatch').map(({ row }) => row);
   const outcome = await book(context, { epoch, account: { id, batch, number }, rows: entries });
   if (account.id !== id) return;
-  if (outcome !== 'booked') return context.leaveAccount(outcome);
+  if (outcome !== 'booked') return context.membership.leave(outcome);
   account.requests.move('sealedBatch', 'booked');
   account.booked = batch;
   forgetEarlier(context);
-  context.callSoon();
+  context.sync.callSoon();
 }
 
 /** Books these entries; the journal forgets them. */

@@ -8,8 +8,8 @@ import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import { markChanged } from './account.ts';
-import type { LedgerContext, StoreContext } from './context.ts';
-import { type CounterState, pendingSpend } from './counters.ts';
+import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
+import { pendingSpend } from './counters.ts';
 import { createRepeated } from './failures.ts';
 import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE, withTimeout } from './timeout.ts';
 
@@ -24,8 +24,8 @@ export async function load(
 }
 
 /** Loads the counters that a call found absent; no call names them meanwhile. */
-export function createLoads(context: LedgerContext) {
-  const { account, timer, callNow } = context;
+export function createLoading(context: LedgerContext): CounterLoading {
+  const { account, timer } = context;
   const loads = createRepeated(context, 'sums');
   let isRunning = false;
 
@@ -59,31 +59,33 @@ export function createLoads(context: LedgerContext) {
       counter.isLoading = false;
       markChanged(account, counter);
     }
-    callNow();
+    context.sync.callNow();
     return true;
   };
 
-  return (absent: ReadonlyArray<CounterState>): void => {
-    for (const counter of absent) {
-      account.changed.delete(counter);
-      Object.assign(counter, { isLoading: true, isChanged: false });
-    }
-    if (!isRunning) void run();
+  return {
+    load(absent): void {
+      for (const counter of absent) {
+        account.changed.delete(counter);
+        counter.isLoading = true;
+        counter.isChanged = false;
+      }
+      if (!isRunning) void run();
+    },
   };
 }
 
 type Spends = ReadonlyArray<ScopeSpend | undefined>;
 
 /**
- * Spend of scopes in their current windows, reservations left out. Undefined for a scope without a budget. `flush` tells
- * everything that is not told.
+ * Spend of scopes in their current windows, reservations left out. Undefined for a scope without a budget.
  */
 export const createSpend =
-  (context: LedgerContext, flush: () => Promise<void>) =>
+  (context: LedgerContext) =>
   async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, ReservationRefusal>> => {
     try {
       const left = Math.max(REQUEST_DEADLINE - waited, MIN_WAIT);
-      return ok(await withTimeout(context.timer, left, 'store or database', read(context, flush, scopes)));
+      return ok(await withTimeout(context.timer, left, 'store or database', read(context, scopes)));
     } catch (error) {
       return err({ reason: 'unavailable', why: reasonOf(error) });
     }
@@ -101,15 +103,11 @@ export const createKnown =
     });
   };
 
-async function read(
-  context: LedgerContext,
-  flush: () => Promise<void>,
-  scopes: ReadonlyArray<ScopePolicy>,
-): Promise<Spends> {
+async function read(context: LedgerContext, scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> {
   const { account, counterStore } = context;
   await account.opened.promise;
   // Settlements that wait for the next call count too.
-  await flush();
+  await context.sync.flush();
   const now = account.now();
   const counters = scopes
     .filter(({ budget }) => budget !== undefined)

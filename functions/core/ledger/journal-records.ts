@@ -1,17 +1,29 @@
 // Records of requests and accounts in the journal, whose disk may refuse them.
 import type { Journal, JournalRecord } from '../ports/journal.ts';
 import type { LedgerContext } from './context.ts';
-import { guard, type Reporter } from './failures.ts';
+import { guard, type Reporter, report } from './failures.ts';
 
-/** Appends a record; false: the disk refuses it, and is given up. Never throws. */
-export async function append({ journal, journalFailed }: LedgerContext, record: JournalRecord): Promise<boolean> {
+/** Appends a record; false: the disk refuses it, and the journal is discarded. Never throws. */
+export async function append(context: LedgerContext, record: JournalRecord): Promise<boolean> {
   try {
-    await journal.append(record);
+    await context.journal.append(record);
     return true;
   } catch (cause) {
-    journalFailed(cause);
+    discard(context, cause);
     return false;
   }
+}
+
+/**
+ * The process continues as one without a disk: the store knows what its requests have at risk, and a reply ends when
+ * PostgreSQL has it. A journal that lacks records would take back the charges for them.
+ */
+function discard(context: LedgerContext, cause: unknown): void {
+  const { account, journal } = context;
+  if (account.hasNoJournal || account.isOver) return;
+  account.hasNoJournal = true;
+  journal.discard();
+  report(context, 'disk', cause);
 }
 
 /**

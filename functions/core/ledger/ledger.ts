@@ -5,20 +5,20 @@ import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { createAccount, createStoreState, STOPPED } from './account.ts';
 import { takeUses, toCall } from './account-call.ts';
-import { createSync, type Sync } from './account-sync.ts';
+import { createSync } from './account-sync.ts';
 import { beginCounters } from './alert-metrics.ts';
 import { book, createBooking, sizeOf } from './booking.ts';
 import type { LedgerContext, LedgerDependencies } from './context.ts';
-import { createKnown, createLoads, createSpend } from './counter-loading.ts';
+import { createKnown, createLoading, createSpend } from './counter-loading.ts';
 import { guarded, report } from './failures.ts';
 import { withoutErrors } from './journal-records.ts';
 import { createClosing, maintain } from './maintenance.ts';
-import { createMembership, type Membership } from './membership.ts';
+import { createMembership } from './membership.ts';
 import { createMove } from './rates.ts';
 import { createGrow } from './reservation-growth.ts';
 import { createReservations } from './reservations.ts';
-import { createSettlement } from './settlement.ts';
-import { inTime, TIMEOUT, withTimeout } from './timeout.ts';
+import { createSettlements } from './settlement.ts';
+import { TIMEOUT, withTimeout } from './timeout.ts';
 import { createWaitQueue } from './wait-queue.ts';
 
 /** The time limit of a flush and of a stop. */
@@ -51,21 +51,21 @@ export interface StartableLedger extends Ledger {
 }
 
 export function createLedger(deps: LedgerDependencies): StartableLedger {
-  const parts = createParts(deps);
-  const { context, membership, reservations, ends, booking, waiting, move, grow, spend } = parts;
-  const { account, timer, log } = context;
+  const context = createParts(deps);
+  const { account, timer, log, booking, settlement } = context;
+  const cancelBeats = startBeats(context);
   return {
-    start: membership.start,
-    reserve: reservations.reservation,
-    move,
-    grow,
-    spend,
+    start: context.membership.start,
+    reserve: context.reservations.reserve,
+    move: createMove(context),
+    grow: createGrow(context),
+    spend: createSpend(context),
     knownSpend: createKnown(context),
-    trackStream: ends.progress,
-    settle: ends.settle,
-    release: ends.release,
+    trackStream: settlement.trackStream,
+    settle: settlement.settle,
+    release: settlement.release,
     flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
-    chargeLive: () => withTimeout(timer, CHARGE, 'store or database', ends.chargeLive()),
+    chargeLive: () => withTimeout(timer, CHARGE, 'store or database', settlement.chargeLive()),
     async maintain() {
       if (!account.isOpen) throw new Error('the store is being rebuilt');
       await maintain(context, account.epoch);
@@ -74,21 +74,21 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       if (account.isStopping) return;
       account.isStopping = true;
       // None may be admitted after the account has ended.
-      waiting.refuseAll();
-      await withTimeout(timer, within, 'store or database', stop(parts)).catch((error) =>
+      context.waitQueue.refuseAll();
+      await withTimeout(timer, within, 'store or database', stop(context)).catch((error) =>
         log.warn('stopped with unbooked entries; the next start books them', {
           unbooked: sizeOf(account),
           error: reasonAndCausesOf(error),
         }),
       );
-      await parts.close();
+      cancelBeats();
+      await closeParts(context);
     },
   };
 }
 
-function createParts(deps: LedgerDependencies) {
+function createParts(deps: LedgerDependencies): LedgerContext {
   const { clock: wall, monotonic: clock = wall, process = deps.ids.next() } = deps;
-  const timer = guarded(deps, deps.timer);
   beginCounters(deps.metrics);
   // The wall clock is the best guess at the store's.
   const account = createAccount(clock, deps.isolate ?? createStoreState(wall.now() - clock.now()));
@@ -96,92 +96,83 @@ function createParts(deps: LedgerDependencies) {
     ...deps,
     clock,
     wall,
-    timer,
+    timer: guarded(deps, deps.timer),
     process,
     journal: withoutErrors(deps, deps.journal),
     account,
     store: account.store,
     now: account.now,
-    counterStore: inTime(timer, 'the store', deps.counterStore),
-    database: inTime(timer, 'PostgreSQL', deps.database),
-    epochs: inTime(timer, 'PostgreSQL', deps.epochs),
-    callNow: () => sync.urgent(),
-    callSoon: () => sync.news(),
-    leaveAccount: (loss) => membership.leave(loss),
-    journalFailed: (cause) => discard(context, cause),
-    callStore: (call) => sync.ask(call),
+    get waitQueue() {
+      return waitQueue;
+    },
+    get sync() {
+      return sync;
+    },
+    get loading() {
+      return loading;
+    },
+    get reservations() {
+      return reservations;
+    },
+    get settlement() {
+      return settlement;
+    },
+    get booking() {
+      return booking;
+    },
+    get membership() {
+      return membership;
+    },
+    get closing() {
+      return closing;
+    },
   };
-  const waiting = createWaitQueue(context);
+  const waitQueue = createWaitQueue(context);
+  const sync = createSync(context);
+  const loading = createLoading(context);
+  const reservations = createReservations(context);
+  const settlement = createSettlements(context);
+  const booking = createBooking(context);
+  const membership = createMembership(context);
   const closing = createClosing(context);
-  const sync: Sync = createSync(context, waiting, {
-    done(pending, reply) {
-      reservations.answered(pending, reply);
-      ends.answered();
-      booking.gather();
-      closing.close(reply);
-    },
-    absent: createLoads(context),
-  });
-  const booking = createBooking(context, sync.flush);
-  const membership: Membership = createMembership(context, {
-    left: sync.reset,
-    open() {
-      ends.answered();
-      booking.gather();
-      sync.urgent();
-    },
-  });
-  const reservations = createReservations(context, waiting);
-  const ends = createSettlement(context, booking, reservations.freed);
+  return context;
+}
+
+/** Begins the work that is done every quarter of a second, second, and two seconds. Returns its end. */
+function startBeats({ timer, account, sync, settlement, membership, booking }: LedgerContext): () => void {
   let beats = 0;
   // The next beat is certain whatever fails in this one, and the lease is renewed first.
   const beat = (): void => {
-    cancelBeat = timer(BEAT, beat);
+    cancel = timer(BEAT, beat);
     beats += 1;
     sync.beat();
     if (beats % BEATS_PER_SECOND === 0) {
-      ends.beat();
+      settlement.beat();
       account.counters.rotate();
     }
     if (beats % (2 * BEATS_PER_SECOND) === 0) membership.beat();
     booking.report();
   };
-  let cancelBeat = timer(BEAT, beat);
-  const close = async (): Promise<void> => {
-    account.isOver = true;
-    cancelBeat();
-    for (const part of [sync, booking, waiting]) part.close();
-    account.opened.promise.catch(() => undefined);
-    account.opened.reject(new Error(STOPPED));
-    const closed = withTimeout(timer, TIMEOUT, 'store or database', closing.stop());
-    await Promise.all([closed.catch((error) => report(context, 'stop', error)), membership.close()]);
-  };
-  const [move, grow, spend] = [
-    createMove(context, waiting),
-    createGrow(context, waiting),
-    createSpend(context, sync.flush),
-  ];
-  return { context, membership, reservations, ends, booking, waiting, sync, move, grow, spend, close };
+  let cancel = timer(BEAT, beat);
+  return () => cancel();
 }
 
-/**
- * The process goes on as one without a disk: the store knows what its requests have at risk, and a reply ends when
- * PostgreSQL has it. A journal that lacks records would take back the charges for them.
- */
-function discard(context: LedgerContext, cause: unknown): void {
-  const { account, journal } = context;
-  if (account.hasNoJournal || account.isOver) return;
-  account.hasNoJournal = true;
-  journal.discard();
-  report(context, 'disk', cause);
+async function closeParts(context: LedgerContext): Promise<void> {
+  const { account, timer, sync, booking, waitQueue, membership, closing } = context;
+  account.isOver = true;
+  for (const part of [sync, booking, waitQueue]) part.close();
+  account.opened.promise.catch(() => undefined);
+  account.opened.reject(new Error(STOPPED));
+  const closed = withTimeout(timer, TIMEOUT, 'store or database', closing.stop());
+  await Promise.all([closed.catch((error) => report(context, 'stop', error)), membership.close()]);
 }
 
 /**
  * The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live reservations, and what PostgreSQL does
  * not take, are left to the next start.
  */
-async function stop({ context, sync, booking }: ReturnType<typeof createParts>): Promise<void> {
-  const { account, journal, timer } = context;
+async function stop(context: LedgerContext): Promise<void> {
+  const { account, journal, timer, sync, booking } = context;
   if (account.id === '' || account.number === 0) return;
   // Reservations that are being settled still count as live until that is on disk.
   await Promise.allSettled(account.requests.reserved.map(({ ending }) => ending));
@@ -199,5 +190,5 @@ async function stop({ context, sync, booking }: ReturnType<typeof createParts>):
   // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without
   // a charge.
   const last = { ...toCall(account), batch: batch + 1, booked: batch, isLast: true, rateChanges: takeUses(account) };
-  await context.callStore(last).catch(warn);
+  await sync.call(last).catch(warn);
 }

@@ -7,11 +7,10 @@ import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
 import { recordCalls } from './account.ts';
-import type { DoneReply } from './account-call.ts';
-import type { LedgerContext, StoreContext } from './context.ts';
+import type { Closing, LedgerContext, StoreContext } from './context.ts';
 import { load } from './counter-loading.ts';
 import { report } from './failures.ts';
-import { inTime, pause } from './timeout.ts';
+import { pause } from './timeout.ts';
 
 /** Settlements are told within one tick and booked within a few. */
 const BOOKED_WITHIN: Millis = 1000;
@@ -40,18 +39,14 @@ export async function maintain(context: StoreContext, epoch: number): Promise<vo
 export async function maintainAlone(
   deps: Omit<StoreContext, 'now' | 'store'> & { readonly epochs: Epochs; readonly clock: Clock },
 ): Promise<void> {
-  const { timer, clock } = deps;
-  const [accounts, books] = [inTime(timer, 'the store', deps.counterStore), inTime(timer, 'PostgreSQL', deps.database)];
-  const { epoch, isOpen, calls } = await inTime(timer, 'PostgreSQL', deps.epochs).state();
+  const { counterStore, epochs, clock } = deps;
+  const { epoch, isOpen, calls } = await epochs.state();
   if (!isOpen) return;
-  // An empty audit tells the store's clock.
-  const told = await accounts.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
-  if (told.outcome === 'epoch') return;
-  const ahead = told.now - clock.now();
-  await maintain(
-    { ...deps, counterStore: accounts, database: books, store: { epoch, calls }, now: () => clock.now() + ahead },
-    epoch,
-  );
+  // An empty audit shows the store's clock.
+  const audited = await counterStore.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
+  if (audited.outcome === 'epoch') return;
+  const ahead = audited.now - clock.now();
+  await maintain({ ...deps, store: { epoch, calls }, now: () => clock.now() + ahead }, epoch);
 }
 
 /**
@@ -124,7 +119,7 @@ async function closeEnded(context: StoreContext, epoch: number, account: string)
 }
 
 /** Closes accounts that calls told of, one after the other. */
-export function createClosing(context: LedgerContext) {
+export function createClosing(context: LedgerContext): Closing {
   const { account: own, isolate } = context;
   const ended = new Set<string>();
   let running: Promise<void> | undefined;
@@ -135,7 +130,7 @@ export function createClosing(context: LedgerContext) {
       // One that could not be closed is told of again by the next call.
       ended.delete(account);
       try {
-        if ((await closeEnded(context, own.epoch, account)) === 'gone back') context.leaveAccount('behind');
+        if ((await closeEnded(context, own.epoch, account)) === 'gone back') context.membership.leave('behind');
       } catch (error) {
         report(context, 'close', error, { account });
       }
@@ -144,7 +139,7 @@ export function createClosing(context: LedgerContext) {
   };
 
   return {
-    close({ ended: told, calls }: DoneReply): void {
+    close({ ended: told, calls }): void {
       if (told.length === 0 || own.isOver) return;
       // Requests on Workers learn of the same accounts at once: each call closes one, by the number that the store has
       // given it.

@@ -10,7 +10,7 @@ import type { Millis } from '../ports/money.ts';
 import { type LeaveReason, recordCalls, requeue, resetAccount, STOPPED, sendCharges } from './account.ts';
 import { applyDone, toCall, toLine } from './account-call.ts';
 import { book, sizeOf } from './booking.ts';
-import type { LedgerContext } from './context.ts';
+import type { LedgerContext, Membership } from './context.ts';
 import { load } from './counter-loading.ts';
 import { createRepeated, guard, report } from './failures.ts';
 import { append } from './journal-records.ts';
@@ -23,9 +23,7 @@ const JOIN_TIMEOUT: Millis = 1000;
 const LOOK_AGAIN: Millis = 25;
 const TRY_AGAIN: Millis = 200;
 
-export type Membership = ReturnType<typeof createMembership>;
-
-export function createMembership(context: LedgerContext, on: { left(): void; open(): void }) {
+export function createMembership(context: LedgerContext): Membership {
   const { account, journal, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
   const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
   let isRead = false;
@@ -41,7 +39,9 @@ export function createMembership(context: LedgerContext, on: { left(): void; ope
       account.closedReason = '';
       account.opened.resolve();
       forgetEarlier(context);
-      on.open();
+      context.settlement.onReported();
+      context.booking.gather();
+      context.sync.callNow();
       joins.succeeded();
     } catch (cause) {
       if (!account.isOver) joins.failed(cause);
@@ -77,7 +77,7 @@ export function createMembership(context: LedgerContext, on: { left(): void; ope
         unbooked: sizeOf(account),
       });
     }
-    on.left();
+    context.sync.reset();
     // The next answers might fail like this one.
     if (loss === 'error') tryAgain();
     else rejoin();
@@ -253,7 +253,7 @@ async function tellAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyAr
       return { ...toLine(account, counter, false), registered };
     });
     const call = { ...toCall(account), changes: lines, previousAccounts: rest.length === 0 ? ends : [] };
-    const reply = await context.callStore(call);
+    const reply = await context.sync.call(call);
     if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);
     else if (reply.outcome === 'absent') {
       const absent = reply.absent.flatMap((index) => counters[index]?.counter ?? []);

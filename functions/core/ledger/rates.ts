@@ -10,7 +10,6 @@ import type { LedgerContext } from './context.ts';
 import type { WaitingRequest } from './counters.ts';
 import { limitsOf, liveOf, type RateUse, type TakenLimit } from './requests.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
-import type { WaitQueue } from './wait-queue.ts';
 
 /**
  * Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the reservation may move to
@@ -115,7 +114,7 @@ const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
  * limit.
  */
 export const createMove =
-  ({ account, clock }: LedgerContext, waiting: WaitQueue) =>
+  ({ account, clock, waitQueue }: LedgerContext) =>
   (reservation: Reservation, to: RateLimit | undefined): Promise<Moved> => {
     const live = liveOf(reservation);
     if (live?.rateUse === undefined) return Promise.resolve(MOVED);
@@ -123,7 +122,7 @@ export const createMove =
     const { rateUse } = live;
     const rates = { tokens: rateUse.tokens, limits: [], entries: [to] };
     return new Promise((resolve) =>
-      waiting.enter({
+      waitQueue.enter({
         charges: NO_CHARGES,
         amount: 0n,
         minAmount: 0n,

@@ -9,7 +9,6 @@ import { fits } from './counters.ts';
 import { type LiveReservation, liveOf } from './requests.ts';
 import { isFresh, record, stopReason } from './reservations.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
-import type { WaitQueue } from './wait-queue.ts';
 
 type Grown = Result<void, ReservationRefusal>;
 
@@ -18,7 +17,7 @@ const ENDED: Grown = err({ reason: 'unavailable', why: 'the reservation has ende
 
 /** Takes idle escrow where that suffices, else asks the store, in the windows of the reservation. */
 export const createGrow =
-  (context: LedgerContext, waiting: WaitQueue) =>
+  (context: LedgerContext) =>
   (reservation: Reservation, by: Nano): Promise<Grown> => {
     const live = liveOf(reservation);
     if (live === undefined) return Promise.resolve(ENDED);
@@ -29,7 +28,7 @@ export const createGrow =
     if (by === 0n || isAtHand) return add(context, live, by);
     const charges = { scopes, all, counters, limits: counters.map(({ limit }) => limit) };
     return new Promise((resolve) =>
-      waiting.enter({
+      context.waitQueue.enter({
         charges,
         amount: by,
         minAmount: by,

@@ -8,9 +8,8 @@ import type { Reservation, ReservationParams, ReservationRefusal } from '../port
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 import { type Account, addReservation, markChanged, STOPPED } from './account.ts';
-import type { DoneReply, PendingCall } from './account-call.ts';
 import { isOverLimit } from './booking.ts';
-import type { LedgerContext } from './context.ts';
+import type { LedgerContext, Reservations } from './context.ts';
 import {
   type ChargedCounters,
   type CounterState,
@@ -24,7 +23,7 @@ import { append } from './journal-records.ts';
 import { giveAllBack, ratesOf, takenOf, toLimited, toView } from './rates.ts';
 import type { LiveReservation } from './requests.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
-import { renew, type WaitQueue } from './wait-queue.ts';
+import { renew } from './wait-queue.ts';
 
 type ReservationResult = Result<Reservation, ReservationRefusal>;
 
@@ -41,9 +40,7 @@ const OUTCOMES = {
   unavailable: { outcome: 'unavailable' },
 };
 
-export type Reservations = ReturnType<typeof createReservations>;
-
-export function createReservations(context: LedgerContext, waiting: WaitQueue) {
+export function createReservations(context: LedgerContext): Reservations {
   const { account, clock, metrics } = context;
 
   const count = (result: ReservationResult): ReservationResult => {
@@ -55,24 +52,24 @@ export function createReservations(context: LedgerContext, waiting: WaitQueue) {
     try {
       apply(waiter, reply);
     } catch (error) {
-      waiting.refuse(waiter, toError(context, error));
+      context.waitQueue.refuse(waiter, toError(context, error));
     }
   };
   const apply = (waiter: WaitingRequest, reply: ReservationReply): void => {
     const { charges, rates } = waiter;
     if (reply.outcome === 'reserved') {
-      waiting.remove(waiter);
+      context.waitQueue.remove(waiter);
       waiter.onReserved({ charges, amount: reply.amount, rates, reply: reply.rates });
-    } else if (reply.outcome === 'late') waiting.again(waiter);
-    else if (reply.outcome !== 'busy' || waiter.isGrowth) waiting.refuse(waiter, toRefusal(waiter, reply));
+    } else if (reply.outcome === 'late') context.waitQueue.again(waiter);
+    else if (reply.outcome !== 'busy' || waiter.isGrowth) context.waitQueue.refuse(waiter, toRefusal(waiter, reply));
     else {
       const counter = charges.counters[reply.counter];
       waiter.rateView = toView(rates, reply.rates);
-      if (counter !== undefined) waiting.queue(waiter, counter);
+      if (counter !== undefined) context.waitQueue.queue(waiter, counter);
     }
   };
 
-  const reservation = (request: ReservationParams): ReservationResult | Promise<ReservationResult> => {
+  const reserve = (request: ReservationParams): ReservationResult | Promise<ReservationResult> => {
     const why = stopReason(context);
     if (why !== undefined) return err({ reason: 'unavailable', why });
     const { amount, minAmount, waited = 0 } = request;
@@ -85,7 +82,7 @@ export function createReservations(context: LedgerContext, waiting: WaitQueue) {
     if (rates === undefined && isFresh(context) && fitsIdleEscrow(charges, amount))
       return ok(startReservation(context, request, { charges, amount }));
     return new Promise((resolve) => {
-      waiting.enter({
+      context.waitQueue.enter({
         charges,
         amount,
         minAmount: minAmount < amount ? minAmount : amount,
@@ -100,16 +97,16 @@ export function createReservations(context: LedgerContext, waiting: WaitQueue) {
 
   return {
     /** Always resolves: an error becomes a refusal. */
-    async reservation(request: ReservationParams): Promise<ReservationResult> {
+    async reserve(request): Promise<ReservationResult> {
       try {
-        return count(await reservation(request));
+        return count(await reserve(request));
       } catch (error) {
         return count(err(toError(context, error)));
       }
     },
 
     /** The answers to the asks of a call; those who wait elsewhere in a line learn that spend has taken the rest. */
-    answered({ counters, waiters, call }: PendingCall, reply: DoneReply): void {
+    onReply({ counters, waiters, call }, reply): void {
       waiters.forEach((waiter, index) => {
         const one = reply.replies[index];
         const asked = waiter.charges.counters;
@@ -120,26 +117,26 @@ export function createReservations(context: LedgerContext, waiting: WaitQueue) {
         if (one.outcome === 'reserved' && (waiter.isOver || isLower)) {
           for (const counter of asked) markChanged(account, counter);
           giveAllBack(account, waiter, one.rates);
-          waiting.again(waiter);
+          context.waitQueue.again(waiter);
         } else if (!waiter.isOver) answer(waiter, one);
       });
       for (const counter of counters) {
         if (counter.waitQueue.size === 0) continue;
         refuseSpent(counter, answer);
-        waiting.found(counter);
+        context.waitQueue.wakeAffordable(counter);
       }
     },
 
     /** Escrow became idle in this counter: those who fit are admitted in order of arrival, the front asks for more. */
-    freed({ waitQueue }: CounterState): void {
+    onEscrowFreed({ waitQueue }): void {
       for (const waiter of isFresh(context) ? [...waitQueue] : []) {
         if (waiter.isAsking || waiter.rates !== undefined) break;
         renew(account, waiter);
         if (!waiter.charges.counters.every((counter) => fits(counter, waiter.amount))) break;
         answer(waiter, { outcome: 'reserved', amount: waiter.amount });
       }
-      waiting.wakeFront(waitQueue);
-      context.callNow();
+      context.waitQueue.wakeFront(waitQueue);
+      context.sync.callNow();
     },
   };
 }
@@ -207,8 +204,8 @@ function startReservation(
   // The store learns of the risk while the provider answers, so that no reply waits for that.
   const isRiskKnown = ({ risk, unguaranteed: { inFlight, unreported } }: CounterState): boolean =>
     risk.reported - inFlight - unreported >= amount / 2n;
-  if (!counters.every(isRiskKnown)) context.callNow();
-  else context.callSoon();
+  if (!counters.every(isRiskKnown)) context.sync.callNow();
+  else context.sync.callSoon();
   return live;
 }
 

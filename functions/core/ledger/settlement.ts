@@ -1,12 +1,11 @@
 // Ends of reservations: settled or released, once in the journal, the store and PostgreSQL; and what streams have produced so
 // far (LEDGER 1, 3, 6).
 
-import type { Reservation, Settlement } from '../ports/ledger.ts';
+import type { Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { addCharge, endReservation, recordStreamCost } from './account.ts';
-import type { Booking } from './booking.ts';
-import type { LedgerContext } from './context.ts';
+import type { LedgerContext, Settlements } from './context.ts';
 import { type CounterState, isGuaranteed } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
@@ -21,8 +20,7 @@ const SILENT: Millis = 2000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
-/** `freed`: escrow became idle in a counter for which requests wait. */
-export function createSettlement(context: LedgerContext, booking: Booking, freed: (counter: CounterState) => void) {
+export function createSettlements(context: LedgerContext): Settlements {
   const { account, journal, clock, timer, metrics, log } = context;
   const uncovered = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly over: () => void }>();
 
@@ -38,7 +36,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
       const reply = { counters, over };
       const cancel = timer(SILENT, over);
       uncovered.add(reply);
-      context.callNow();
+      context.sync.callNow();
     });
   };
 
@@ -46,8 +44,8 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
   const over = (live: LiveReservation, kind: keyof typeof KINDS, used: RatesUsed): void => {
     endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
     for (const taken of limitsOf(live.rateUse)) giveBack(account, taken, used);
-    for (const counter of live.counters) if (counter.waitQueue.size > 0) freed(counter);
-    context.callSoon();
+    for (const counter of live.counters) if (counter.waitQueue.size > 0) context.reservations.onEscrowFreed(counter);
+    context.sync.callSoon();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
 
@@ -77,7 +75,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
     const cover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
     addCharge(account, { row: entry, counters, guaranteed: cover, endedAt: clock.now() });
     over(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
-    await (isWritten ? covered(counters) : booking.flush());
+    await (isWritten ? covered(counters) : context.booking.flush());
   };
 
   const release = async (live: LiveReservation, called: boolean): Promise<void> => {
@@ -85,18 +83,18 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
     over(live, 'released', { requests: called ? 1 : 0, tokens: 0 });
   };
 
-  const ends = {
+  const settlements: Settlements = {
     /** An answer came: replies whose counters are covered now go on. */
-    answered(): void {
+    onReported(): void {
       for (const { counters, over } of uncovered) if (counters.every(isGuaranteed)) over();
     },
-    progress(reservation: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void {
+    trackStream(reservation, costSoFar, onAccountClosed): void {
       const live = liveOf(reservation);
       if (live === undefined || live.ending !== undefined) return;
       live.costSoFar = costSoFar;
       live.onAccountClosed = onAccountClosed;
     },
-    settle(reservation: Reservation, settlement: Settlement): Promise<void> {
+    settle(reservation, settlement): Promise<void> {
       const live = liveOf(reservation);
       if (live === undefined || live.ending !== undefined) return live?.ending ?? Promise.resolve();
       const { cost } = settlement;
@@ -109,7 +107,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
       live.ending = settleOnce(live, settlement);
       return live.ending;
     },
-    async release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void> {
+    async release(reservation, how): Promise<void> {
       const live = liveOf(reservation);
       if (live === undefined || live.ending !== undefined) return live?.ending;
       live.costSoFar = undefined;
@@ -131,7 +129,7 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
         if (live.ending !== undefined) continue;
         const entry = toUnsettled(live, known ?? live.amount, account.now());
         log.warn('a reservation was not ended within an hour, and is charged', { id: live.id, cost: `${entry.cost}` });
-        ends.settle(live, entry).catch((error) => report(context, 'charge', error, { id: live.id }));
+        settlements.settle(live, entry).catch((error) => report(context, 'charge', error, { id: live.id }));
       }
     },
     /** Resolves when what still lives is charged like the requests of a process that died. */
@@ -139,12 +137,12 @@ export function createSettlement(context: LedgerContext, booking: Booking, freed
       const now = account.now();
       const charged = account.requests.reserved.map((live) => {
         if (live.ending === undefined) log.warn('a request had not ended at the stop, and is charged', { id: live.id });
-        return ends.settle(live, toUnsettled(live, knownOf(context, live) ?? live.amount, now));
+        return settlements.settle(live, toUnsettled(live, knownOf(context, live) ?? live.amount, now));
       });
       await Promise.allSettled(charged);
     },
   };
-  return ends;
+  return settlements;
 }
 
 /** The reply's cost so far. A request that cannot tell it counts with its whole reservation from then on. */

@@ -6,9 +6,8 @@ import type { Timer } from '../ports/platform.ts';
 export const REQUEST_DEADLINE: Millis = 900;
 /** A request that has waited for the database already has this long at least. */
 export const MIN_WAIT: Millis = 500;
-/** The timeout of store and PostgreSQL where no request waits; and that of a booking. */
+/** The timeout of store and PostgreSQL while no request waits. */
 export const TIMEOUT: Millis = 2000;
-const BOOKING_TIMEOUT: Millis = 5000;
 
 /**
  * After the timer fires, answers that have already arrived are read for this long: a process that was paused finds its
@@ -23,19 +22,6 @@ export function withTimeout<T>(timer: Timer, millis: Millis, whom: string, promi
       cancel = timer(TIMER_SKEW, () => reject(new Error(`${whom} did not answer in ${millis} ms`)));
     });
     promise.then(resolve, reject).finally(() => cancel());
-  });
-}
-
-/** The part with a timeout on every answer. Its methods never throw: what they throw is the answer. */
-export function inTime<Part extends object>(timer: Timer, whom: string, part: Part): Part {
-  return new Proxy(part, {
-    get(_, name) {
-      const method: unknown = Reflect.get(part, name);
-      if (typeof method !== 'function') return method;
-      const millis = name === 'bookBatch' ? BOOKING_TIMEOUT : TIMEOUT;
-      const answer = async (args: unknown[]): Promise<unknown> => Reflect.apply(method, part, args);
-      return (...args: unknown[]) => withTimeout(timer, millis, whom, answer(args));
-    },
   });
 }
 

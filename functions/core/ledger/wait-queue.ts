@@ -4,7 +4,7 @@
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, STOPPED } from './account.ts';
-import type { LedgerContext } from './context.ts';
+import type { LedgerContext, WaitQueue } from './context.ts';
 import { type CounterState, idleEscrow, type WaitingRequest } from './counters.ts';
 
 /** Requests are refused so much later while a rebuild is known. */
@@ -20,9 +20,8 @@ const ASK_AGAIN: Millis = 50;
 const APART: Millis = 10;
 const LATE: Millis = 20;
 
-export type WaitQueue = ReturnType<typeof createWaitQueue>;
-
-export function createWaitQueue({ account, clock, timer, callNow }: LedgerContext) {
+export function createWaitQueue(context: LedgerContext): WaitQueue {
+  const { account, clock, timer } = context;
   /** All requests that wait, in order of arrival; and those of them that have not been answered. */
   const waiters = new Set<WaitingRequest>();
   const asking = new Set<WaitingRequest>();
@@ -68,7 +67,7 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
     for (const { waitQueue, counter } of new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn)))
       if (counter.window.end <= account.now()) for (const waiter of waitQueue) again(waiter);
       else wakeFront(waitQueue);
-    if (asking.size > 0) callNow();
+    if (asking.size > 0) context.sync.callNow();
     if (waiters.size > 0) wakeBy(Math.max(next, now + APART));
   };
   /** The request asks with the next call. */
@@ -87,7 +86,7 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
     }
   };
   /** Those whom money that spend and escrow leave suffices for, with what is idle here, ask. */
-  const found = (counter: CounterState): void => {
+  const wakeAffordable = (counter: CounterState): void => {
     const { limit = 0n, spend, reserved, waitQueue } = counter;
     let left = limit - (spend.reported ?? 0n) - reserved + idleEscrow(counter);
     for (const waiter of waitQueue) {
@@ -121,8 +120,8 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
     remove,
     refuse,
     wakeFront,
-    found,
-    enter(request: Omit<WaitingRequest, 'rateView' | 'busyIn' | 'isAsking' | 'isOver'>): void {
+    wakeAffordable,
+    enter(request): void {
       if (account.isOver) {
         request.onRefused({ reason: 'unavailable', why: STOPPED });
         return;
@@ -131,7 +130,7 @@ export function createWaitQueue({ account, clock, timer, callNow }: LedgerContex
       waiters.add(waiter);
       wakeBy(Math.min(waiter.deadline, clock.now() + ASK_AGAIN));
       asking.add(waiter);
-      callNow();
+      context.sync.callNow();
     },
     /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
     *asks(): Iterable<WaitingRequest> {

@@ -231,9 +231,9 @@ export interface AuditReport extends StoreReply {
 /**
  * Memory, Redis over TCP, Upstash over HTTPS: one promise suite (accounts.promises.ts). Throws when the store is away
  * or its answer is lost: then it is unknown whether the work was done, and all of it may be repeated. Every method is
- * one atomic step.
+ * one atomic step, and rejects within 2 s if no answer comes.
  *
- * A counter is { spent, held }; held is the sum of the accounts' escrow. An absent counter is not zero: it is loaded
+ * A counter is { spent, reserved }; `reserved` is the sum of the accounts' escrow. An absent counter is not zero: it is loaded
  * before anything is told, asked or charged in it. It leaves the store when its window is over and no account has
  * anything in it.
  */

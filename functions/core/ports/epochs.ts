@@ -17,7 +17,7 @@ export interface EpochState {
   readonly calls: number;
 }
 
-/** One instance's epoch. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away. */
+/** One instance's epoch. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away, within 2 s. */
 export interface Epochs {
   /**
    * The heartbeat of a process whose holds are in the store in the epoch `joined` (0: not yet). Returns the current

@@ -6,6 +6,7 @@ import type { Metrics } from '#core/ports/clock.ts';
 import type { AccountCall, CounterStore } from '#core/ports/counter-store.ts';
 import type { JournalRecord } from '#core/ports/journal.ts';
 import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
+import { withTimeouts } from '../../doubles/answer-timeouts.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';
 import type { Process, Stage, Whom } from './stage.ts';
@@ -62,15 +63,19 @@ export function startGateway(shared: Shared, name: string, folder: MemoryFolder)
     metrics: countIn(shared.counted),
     ids: { next: nextId },
     process: name,
-    counterStore: failing(
-      process,
-      through(stage, process, { whom: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
+    counterStore: withTimeouts(
+      timer,
+      'the store',
+      failing(
+        process,
+        through(stage, process, { whom: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
+      ),
     ),
-    epochs: through(stage, process, { whom: 'database', part: database.epochs }),
-    database: {
+    epochs: withTimeouts(timer, 'PostgreSQL', through(stage, process, { whom: 'database', part: database.epochs })),
+    database: withTimeouts(timer, 'PostgreSQL', {
       ...through(stage, process, { whom: 'database', part: database.books, labelOf: labelOfBooks }),
-      scopesOfOtherInstances: async () => new Set(),
-    },
+      scopesOfOtherInstances: async () => new Set<string>(),
+    }),
     journal: diskOf(stage, process, folder),
   });
   const start = (): void => void ledger.start().catch(() => timer(START_AGAIN, start));

@@ -268,12 +268,12 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a journal that lacks records and stays',
     scenario: { wishes: WITH_STREAMS.wishes, faults: { full: 1 } },
-    edits: [{ file: `${CORE}/ledger.ts`, line: '  journal.discard();', becomes: '' }],
+    edits: [{ file: `${CORE}/journal-records.ts`, line: '  journal.discard();', becomes: '' }],
   },
   {
     name: 'a request that waits over the stop and is admitted',
     scenario: { faults: { stop: 1 } },
-    edits: [{ file: `${CORE}/ledger.ts`, line: 'waiting.refuseAll();', becomes: ';' }],
+    edits: [{ file: `${CORE}/ledger.ts`, line: 'context.waitQueue.refuseAll();', becomes: ';' }],
   },
   {
     name: 'a rebuild that forgets live reservations',
@@ -408,11 +408,11 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'an account that our own error leaves half changed goes on',
     scenario: { faults: { error: 1 } },
-    edits: [{ file: `${CORE}/account-sync.ts`, line: "context.leaveAccount('error');", becomes: ';' }],
+    edits: [{ file: `${CORE}/account-sync.ts`, line: "context.membership.leave('error');", becomes: ';' }],
   },
   {
     name: 'accounts of the dead that nobody closes',
     scenario: { faults: { vanish: 1 } },
-    edits: [{ file: `${CORE}/ledger.ts`, line: 'closing.close(reply);', becomes: ';' }],
+    edits: [{ file: `${CORE}/account-sync.ts`, line: 'context.closing.close(reply);', becomes: ';' }],
   },
 ];

@@ -3,6 +3,7 @@
 import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
 import { createMemoryAccountBooks, type MemoryAccountBooks } from '../../../../test/doubles/account-books.ts';
+import { withTimeouts } from '../../../../test/doubles/answer-timeouts.ts';
 import { createMemoryBooks, type MemoryBooks } from '../../../../test/doubles/books.ts';
 import { createMemoryEpochs, type MemoryEpochs } from '../../../../test/doubles/epochs.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
@@ -12,6 +13,7 @@ import type { Ids } from '../../ports/clock.ts';
 import type { AccountCall, CounterStore } from '../../ports/counter-store.ts';
 import type { Reservation, ReservationParams, ReservationRefusal, Settlement } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
+import type { Timer } from '../../ports/platform.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StoreState } from '../account.ts';
 import { createLedger, type StartableLedger } from '../ledger.ts';
@@ -115,6 +117,7 @@ export function createScenario() {
           return scenario.journal.behaviour;
         },
       };
+      const timer: Timer = (millis, callback) => time.timer(millis, whileItLives(process, time, callback));
       return createLedger({
         instanceUid: 'instance-1',
         isolate: process.isolate,
@@ -122,16 +125,20 @@ export function createScenario() {
         log: scenario.log,
         clock: { now: () => time.clock.now() + scenario.wallAhead },
         monotonic: time.clock,
-        counterStore: new Proxy(accounts, {
-          get(_, name) {
-            if (name === 'call') return (call: AccountCall) => calls.push(call) && accounts.call(call);
-            return Reflect.get(accounts, name);
-          },
-        }),
-        database: withBehaviour(scenario.books, process, time),
-        epochs: withBehaviour(scenario.epochs, process, time),
+        counterStore: withTimeouts(
+          timer,
+          'the store',
+          new Proxy(accounts, {
+            get(_, name) {
+              if (name === 'call') return (call: AccountCall) => calls.push(call) && accounts.call(call);
+              return Reflect.get(accounts, name);
+            },
+          }),
+        ),
+        database: withTimeouts(timer, 'PostgreSQL', withBehaviour(scenario.books, process, time)),
+        epochs: withTimeouts(timer, 'PostgreSQL', withBehaviour(scenario.epochs, process, time)),
         journal: withBehaviour(journal, process, time),
-        timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
+        timer,
         metrics: {
           add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
           set(name, value) {
