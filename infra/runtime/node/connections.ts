@@ -1,6 +1,6 @@
-// Connections of a server: open ones, and a bound at which a connection without a request gives way to a new one.
+// Connections of a server: open ones, and bounds on their number and on what each asks before it is answered.
 
-import type { Server, ServerResponse } from 'node:http';
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
@@ -10,48 +10,85 @@ import type { Socket } from 'node:net';
 interface Connection {
   readonly network: Socket;
   socket: Socket;
-  /** The last request: a client may send some before the first is answered. */
-  last?: ServerResponse;
+  /** Requests whose answers have not gone out, and bytes of the heads of those that wait for others. */
+  requests: number;
+  waiting: number;
 }
+
+/** Requests that a client may send before the first is answered, and bytes of the heads of those that wait. */
+const MAX_REQUESTS = 16;
+const MAX_WAITING = 32 * 1024;
+/** Bytes that a name or a value takes beside its text. */
+const TEXT = 32;
+
+export type Connections = ReturnType<typeof createConnections>;
 
 /**
  * Connections that are open. Where there are `max`, the one that has been without a request for longest is closed for
  * each new one: kept for the next request, silent, with half a head, or with half a TLS handshake. Where all have
- * requests, the new one is closed.
+ * requests, the new one is closed. So is one that asks for too much before it is answered.
  */
-export function connectionsOf(server: Server, max = Number.POSITIVE_INFINITY): ReadonlySet<Pick<Connection, 'socket'>> {
+export function createConnections(max = Number.POSITIVE_INFINITY) {
   const open = new Set<Connection>();
   /** Those without a request, for the longest time first. */
   const idle = new Set<Connection>();
+  const bySocket = new WeakMap<Socket, Connection>();
   /** Nothing else that Node shows is the same for both sockets of a connection. */
   const byPeer = new Map<string, Connection>();
-  server.on('connection', (network: Socket) => {
+
+  /** The answer to a request, counted where Node makes it: some requests are answered by Node itself. */
+  class CountedResponse extends ServerResponse<IncomingMessage> {
+    constructor(...of: ConstructorParameters<typeof ServerResponse<IncomingMessage>>) {
+      super(...of);
+      const [{ socket }] = of;
+      const connection = bySocket.get(socket);
+      if (connection !== undefined) count(connection, this);
+    }
+  }
+
+  return {
+    open: open as ReadonlySet<Pick<Connection, 'socket'>>,
+    /** For the server's options. */
+    ServerResponse: CountedResponse,
+    /** Counts the connections of this server from now on. */
+    watch(server: Server): void {
+      server.on('connection', enter);
+      server.on('secureConnection', (socket: Socket) => {
+        const connection = byPeer.get(peerOf(socket));
+        if (connection === undefined) return;
+        connection.socket = socket;
+        bySocket.set(socket, connection);
+      });
+    },
+  };
+
+  function enter(network: Socket): void {
     if (open.size >= max) {
       const [longest] = idle;
       if (longest === undefined) return void network.destroy();
       forget(longest);
       longest.network.destroy();
     }
-    const connection = { network, socket: network };
+    const connection = { network, socket: network, requests: 0, waiting: 0 };
     open.add(connection);
     idle.add(connection);
     byPeer.set(peerOf(network), connection);
+    bySocket.set(network, connection);
     network.on('close', () => forget(connection));
-  });
-  server.on('secureConnection', (socket: Socket) => {
-    const connection = byPeer.get(peerOf(socket));
-    if (connection !== undefined) connection.socket = socket;
-  });
-  server.prependListener('request', ({ socket }, outgoing) => {
-    const connection = byPeer.get(peerOf(socket));
-    if (connection === undefined) return;
+  }
+
+  function count(connection: Connection, response: ServerResponse<IncomingMessage>): void {
     idle.delete(connection);
-    connection.last = outgoing;
-    outgoing.on('close', () => {
-      if (open.has(connection) && connection.last === outgoing) idle.add(connection);
+    const size = connection.requests === 0 ? 0 : sizeOf(response.req);
+    connection.requests += 1;
+    connection.waiting += size;
+    if (connection.requests > MAX_REQUESTS || connection.waiting > MAX_WAITING) return void cut(connection);
+    response.on('close', () => {
+      connection.requests -= 1;
+      connection.waiting -= size;
+      if (connection.requests === 0 && open.has(connection)) idle.add(connection);
     });
-  });
-  return open;
+  }
 
   function forget(connection: Connection): void {
     open.delete(connection);
@@ -63,4 +100,27 @@ export function connectionsOf(server: Server, max = Number.POSITIVE_INFINITY): R
 
 function peerOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
+}
+
+function sizeOf({ url = '', rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((bytes, text) => bytes + text.length + TEXT, url.length);
+}
+
+/** The parser of a socket, which Node's types do not name. */
+interface Parsed {
+  readonly parser?: { onIncoming: (request: { upgrade: boolean }) => number } | null;
+}
+
+/** Node's parser skips the body of such a request, and everything behind it. */
+const UPGRADE = 2;
+
+function cut({ network, socket }: Connection): void {
+  network.destroy();
+  const { parser } = socket as Parsed;
+  if (!parser) return;
+  // Thousands of requests may be in the bytes that are being parsed. They end at the next one, as at an upgrade.
+  parser.onIncoming = (request) => {
+    request.upgrade = true;
+    return UPGRADE;
+  };
 }

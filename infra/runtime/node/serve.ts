@@ -4,7 +4,7 @@ import { Server as NetServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createOneATurn, createTurn } from '#adapters/process/event-loop-batch.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
-import { connectionsOf } from './connections.ts';
+import { type Connections, createConnections } from './connections.ts';
 import { NodeExchange } from './http-exchange.ts';
 import { type ListenOptions, listen } from './listen.ts';
 import type { Traces } from './otel.ts';
@@ -60,13 +60,20 @@ export async function serve(options: Handler & Listening) {
   const turn = createTurn();
   let closing: Promise<void> | undefined;
   const listener: RequestListener = (incoming, outgoing) => {
-    if (closing !== undefined) outgoing.shouldKeepAlive = false;
-    // The bodies of most requests arrive in the same turn.
-    turn(() => traced(incoming, outgoing));
+    const begin = () => {
+      if (closing !== undefined) outgoing.shouldKeepAlive = false;
+      // The bodies of most requests arrive in the same turn.
+      turn(() => traced(incoming, outgoing));
+    };
+    // An answer gets the socket when the client has taken all before it: until then, none is made.
+    if (outgoing.socket === null) outgoing.once('socket', begin);
+    else begin();
   };
   // TLS ends at the ingress, where there is one: a cold start does without the module.
   const https = tls === undefined ? undefined : await import('node:https');
+  const connections = createConnections(maxConnections);
   const limits = {
+    ServerResponse: connections.ServerResponse,
     headersTimeout: headWithin,
     connectionsCheckingInterval: headWithin / 10,
     handshakeTimeout: headWithin,
@@ -77,7 +84,8 @@ export async function serve(options: Handler & Listening) {
       : https.createServer({ ...limits, ...tls }, listener);
   server.keepAliveTimeout = KEEP_ALIVE;
   cutStalled(server, stalled);
-  const connections = connectionsOf(server, maxConnections);
+  connections.watch(server);
+  const { open } = connections;
   const { at, port: taken } = await listen(server, { port, host });
   return {
     /** The address with the port that was really taken, without a slash at its end. */
@@ -96,7 +104,7 @@ export async function serve(options: Handler & Listening) {
      * for the first.
      */
     close: (graceMs: number, drainMs = 0) => {
-      closing ??= drain(connections, drainMs).then(() => close(server, connections, graceMs));
+      closing ??= drain(open, drainMs).then(() => close(server, open, graceMs));
       return closing;
     },
   };
@@ -114,17 +122,15 @@ function exchangeListener(handle: HttpHandler): RequestListener {
   return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing, large));
 }
 
-type Connections = ReturnType<typeof connectionsOf>;
-
 /** A connection that is closed while its client sends a request loses that request: clients close theirs first. */
-async function drain(connections: Connections, drainMs: number): Promise<void> {
+async function drain(connections: Connections['open'], drainMs: number): Promise<void> {
   const end = performance.now() + drainMs;
   while (connections.size > 0 && performance.now() < end) await pause(Math.min(50, drainMs));
   // A process that was starved reads requests that have arrived meanwhile.
   if (drainMs > 0) await new Promise(setImmediate);
 }
 
-function close(server: Server, connections: Connections, graceMs: number): Promise<void> {
+function close(server: Server, connections: Connections['open'], graceMs: number): Promise<void> {
   // Idle connections can be closed immediately. Node calls one idle whose reply was ended, whether its client took it
   // or not.
   const closeIdle = (): void => {
