@@ -3,7 +3,7 @@
 import type { Millis, Window } from '../ports/money.ts';
 import type { Budget, ScopePolicy } from '../ports/policy.ts';
 import { DURATION_PATTERN, MAX_DURATION, parseDuration } from './duration.ts';
-import { instantOf, offsetAt } from './time-zone.ts';
+import { instantOf, offsetsOf } from './time-zone.ts';
 
 /** `anchor`: the creation of the scope's claim, where Rolling windows are counted from. */
 export type WindowSpec = Pick<Budget, 'duration' | 'alignment' | 'since'> & Pick<ScopePolicy, 'anchor'>;
@@ -36,8 +36,9 @@ function datesAt(spec: WindowSpec, now: Millis): Window {
   const zone = spec.alignment.slice(ZONED.length);
   // Shorter windows do not depend on midnight.
   if (zone === '' || !['d', 'w', 'mo'].includes(unit)) return onCalendar(now);
-  const { start, end } = onCalendar(now + offsetAt(zone, now));
-  return { start: instantOf(zone, start), end: instantOf(zone, end) };
+  const offsetAt = offsetsOf(zone);
+  const { start, end } = onCalendar(now + offsetAt(now));
+  return { start: instantOf(offsetAt, start), end: instantOf(offsetAt, end) };
 }
 
 const ZONED = 'Calendar ';

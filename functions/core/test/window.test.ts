@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { MAX_DURATION } from '../money/duration.ts';
 import { spendWindow, type WindowSpec, windowAt } from '../money/window.ts';
 
@@ -98,6 +98,19 @@ describe('for every duration, alignment and instant', () => {
       }),
     );
   });
+});
+
+test('a zone has one formatter for all windows, in whatever case its name is, and an offset is no zone', () => {
+  const now = at('2026-05-01T00:00');
+  const inTokyo = windowAt(calendar('1d', 'Asia/Tokyo'), now);
+  const made = vi.spyOn(Intl, 'DateTimeFormat');
+  const names = Array.from({ length: 512 }, (_, n) =>
+    [...'asia/tokyo'].map((letter, place) => ((n >> place) & 1 ? letter.toUpperCase() : letter)).join(''),
+  );
+  for (const name of names) expect(windowAt(calendar('1d', name), now)).toEqual(inTokyo);
+  expect(made).not.toHaveBeenCalled();
+  made.mockRestore();
+  expect(windowAt(calendar('1d', '+09:00'), now)).toEqual(windowAt(calendar('1d'), now));
 });
 
 test('a malformed duration is a bug and throws', () => {
