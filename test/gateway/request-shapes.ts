@@ -161,11 +161,13 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, Grown>>>> = {
 const ANYWHERE: Readonly<Record<string, Grown>> = {
   members: of((size) => Object.fromEntries(list(size, (at) => [`m${at}`, at]))),
   'one member many times': (size) => list(size, (at) => `"model":"gpt","temperature":0.${at}`).join(),
+  'one member alone, many times': (size) => list(size * 10, () => `"model":"gpt"`).join(),
   'a member in other spellings': (size) => list(size, () => `"Model":"other","MODEL":"other"`).join(),
   'a member with escapes in its name': (size) => list(size, () => `"mod\\u0065l":"gpt"`).join(),
   'members behind letters of two bytes': (size) => list(size, (at) => `"é${at}":"é","model":"gpt"`).join(),
   'one long name': (size) => `"${'m'.repeat(size * 20)}":1`,
   'a text of escapes': (size) => `"m":"${'\\u00e9\\"\\\\'.repeat(size)}"`,
+  'a text of escaped letters': (size) => `"m":"${'\\u0074'.repeat(size * 10)}"`,
   'a text of backslashes': (size) => `"m":"${'\\\\'.repeat(size * 10)}"`,
   'a text of quotes': (size) => `"m":"${'\\"'.repeat(size * 10)}"`,
   'numbers with exponents': (size) => `"m":[${list(size, () => '1e20').join()}]`,

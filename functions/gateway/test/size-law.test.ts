@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_VALUES } from '#core/json/json-limits.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import { piecesOf } from '../../../infra/adapters/upstream/body.ts';
 import { FRAMED, frame } from '../../../test/gateway/aws-event-stream.ts';
 import { growthOf, MAX_GROWTH, type Prepare, ratioOf } from '../../../test/gateway/growth.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
@@ -74,7 +75,10 @@ function open(
     keys: { [KEY]: keyRecord({ limit: '1000000000' }) },
     deps: {
       credentials: { read: (_, one) => (one === 'apiBase' ? 'https://provider.test' : `value-of-${one}`) },
-      upstream: async () => ({ status: 200, headers, body: body() }),
+      upstream: async (request) => {
+        for (const _ of piecesOf(request.body));
+        return { status: 200, headers, body: body() };
+      },
     },
   });
   return async (sent) => {
@@ -235,6 +239,8 @@ describe.each(IS_ALL ? DIALECTS : [])('$label', (pair) => {
 
 /** Bodies of up to 1 MiB count for no rate of bytes: none may take many times the work of a plain one. */
 const MAX_TIMES = 8;
+/** Texts are read by the engine, whatever is in them. */
+const MAX_OF_LETTERS = 4;
 
 test.each([
   { type: 'image_url', image_url: 'data:,' },
@@ -249,6 +255,18 @@ test.each([
   };
   expect(await ratioOf(reading(part), reading({ type: 'text', text: 'x' }), MAX_TIMES)).toBeLessThan(MAX_TIMES);
 });
+
+test.each(['\\u0074', '\\"', 'é'])(
+  'a request with a long text of %s takes few times the work of a plain one',
+  async (letter) => {
+    const reading = (letters: string) => {
+      const bytes = encoder.encode(`{"model":"m","messages":[],"x":"${letters}"}`);
+      return async () => void toChat(bytes);
+    };
+    const [escaped, plain] = [letter.repeat(1_000_000), 't'.repeat(1_000_000 * encoder.encode(letter).length)];
+    expect(await ratioOf(reading(escaped), reading(plain), MAX_OF_LETTERS)).toBeLessThan(MAX_OF_LETTERS);
+  },
+);
 
 /** A request that is answered by a stream of so many events. */
 function streamOf(

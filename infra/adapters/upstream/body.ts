@@ -27,22 +27,26 @@ export function joinBody(parts: Parts, length = lengthOf(parts)): Buffer<ArrayBu
 }
 
 /**
- * The parts in pieces, none of which is kept when it was taken. Texts, which are short, go together with what follows.
+ * The parts in pieces, none of which is kept when it was taken. Short parts, of which there may be very many, go
+ * together with what follows.
  */
 export function* piecesOf(parts: Parts): Generator<Uint8Array> {
-  const left = [...parts];
-  let texts = '';
-  for (let part = left.shift(); part !== undefined; part = left.shift()) {
-    if (typeof part === 'string') {
-      texts += part;
-      continue;
+  const left = parts.toReversed();
+  let short: Uint8Array[] = [];
+  let length = 0;
+  for (let part = left.pop(); part !== undefined; part = left.pop()) {
+    const bytes = typeof part === 'string' ? Buffer.from(part) : part;
+    const begin = bytes.subarray(0, length > 0 || bytes.length < PIECE ? PIECE : 0);
+    short.push(begin);
+    length += begin.length;
+    if (length >= PIECE) {
+      yield Buffer.concat(short, length);
+      short = [];
+      length = 0;
     }
-    const rest = texts === '' ? part : part.subarray(Math.min(part.length, PIECE));
-    if (texts !== '') yield joinBody([texts, part.subarray(0, PIECE)]);
-    texts = '';
-    for (let at = 0; at < rest.length; at += PIECE) yield rest.subarray(at, at + PIECE);
+    for (let at = begin.length; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
   }
-  if (texts !== '') yield Buffer.from(texts);
+  if (length > 0) yield Buffer.concat(short, length);
 }
 
 const encoder = new TextEncoder();

@@ -98,7 +98,8 @@ export function spliceBytes(sent: Sent, object: ObjectText, changes: Changes): R
   for (const { start, end, by } of editsOf(object, changes)) {
     const from = known.bytes;
     known = offsetAt(start, known, sent);
-    parts.push(bytes.subarray(from, known.bytes), by);
+    if (known.bytes > from) parts.push(bytes.subarray(from, known.bytes));
+    if (by !== '') parts.push(by);
     known = offsetAt(end, known, sent);
   }
   parts.push(bytes.subarray(known.bytes));
