@@ -3,7 +3,7 @@
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import type { Measure } from './prompt.ts';
-import { foldName, unescaped } from './unmetered-features.ts';
+import { foldName, spellingsOf } from './unmetered-features.ts';
 
 export interface HigherRates {
   /** A part of the prompt is to stay in the cache for an hour. */
@@ -14,13 +14,11 @@ export interface HigherRates {
   readonly input: Pick<Measure, 'media'>;
 }
 
-const HOUR = /"ttl"\s*:\s*"1h"/;
-/** An escape of one of the letters of `ttl` and `1h`. */
-const ESCAPED_HOUR = /\\u00(?:74|6c|31|68)/i;
+const HOUR = new RegExp(String.raw`"${spellingsOf('ttl')}"\s*:\s*"${spellingsOf('1h')}"`, 'i');
 
 /** Whether a body asks for an hour in the cache. The text is searched: the mark may be on any part of it. */
 export function asksForHour(text: string): boolean {
-  return HOUR.test(ESCAPED_HOUR.test(text) ? unescaped(text) : text);
+  return HOUR.test(text);
 }
 
 /** Members that reservation sound, and types of their parts. */

@@ -133,6 +133,8 @@ export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested
   return undefined;
 }
 
+const COMPACT = new RegExp(spellingsOf('compact'), 'i');
+
 /**
  * A summary of the context is another answer, which no limit bounds. The text is searched, not the object: neither a
  * member that stands twice nor another spelling hides it.
@@ -140,16 +142,20 @@ export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested
 export function compactionIn(text: string, members: ReadonlyArray<Member>): Failure | undefined {
   const asks = members.some(({ name, valueStart, end }) => {
     if (name !== 'context_management') return false;
-    return /compact/i.test(unescaped(text.slice(valueStart, end)));
+    return COMPACT.test(text.slice(valueStart, end));
   });
   return asks
     ? refusal('context_management', 'must hold no compaction: no reservation covers what it costs.')
     : undefined;
 }
 
-/** A text of JSON with the letters that escapes stand for. */
-export function unescaped(json: string): string {
-  return json.replace(/\\u([0-9a-f]{4})/gi, (_, unit) => String.fromCharCode(Number.parseInt(unit, 16)));
+/**
+ * The pattern of a word in JSON, each of its letters small, capital (flag `i`) or escaped: a text without its escapes
+ * would take many times the memory.
+ */
+export function spellingsOf(word: string): string {
+  const codeOf = (letter: string) => letter.charCodeAt(0).toString(16);
+  return word.replace(/./g, (letter) => `(?:${letter}|\\\\u00(?:${codeOf(letter)}|${codeOf(letter.toUpperCase())}))`);
 }
 
 /** A deciding list of the same name inside (the tools of a namespace) is read too; nothing deeper decides. */
