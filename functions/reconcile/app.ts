@@ -13,6 +13,10 @@ import { toScope } from './scope.ts';
 
 export type { ReconcileDeps } from './deps.ts';
 
+/** Requests that wait for a run: each has a connection of the 512 that a process has. */
+const MAX_WAITING = 128;
+const TOO_MANY = 'too many requests wait, of this namespace or in all: the next resync looks at the object';
+
 /**
  * Runs of triggers may overlap: each observes for itself, and writes of the slower are refused by what the faster
  * wrote.
@@ -21,7 +25,7 @@ export function createReconcile(deps: ReconcileDeps): Hono {
   const memory = createMemory();
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
   const { triggers, resyncs } = deps.limits ?? PROCESS_LIMITS;
-  const [triggersInTurn, resyncsInTurn] = [createQueue(triggers), createQueue(resyncs)];
+  const [triggerQueue, resyncQueue] = [createQueue(triggers, MAX_WAITING), createQueue(resyncs, MAX_WAITING)];
   const app = new Hono();
   app.post('/', async (context) => {
     const { req } = context;
@@ -33,9 +37,12 @@ export function createReconcile(deps: ReconcileDeps): Hono {
     if (dry !== undefined && dry !== 'true' && dry !== 'false') {
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
-    const act = () => run(deps, memory, scope.value);
-    const inTurn = scope.value.look === 'everywhere' ? resyncsInTurn : triggersInTurn;
-    if (dry !== 'true') return context.json(await inTurn(act));
+    const queue = scope.value.look === 'everywhere' ? resyncQueue : triggerQueue;
+    const owner = scope.value.look === 'at' ? scope.value.namespace : '';
+    if (dry !== 'true') {
+      if (queue.isFull(owner)) return context.json({ error: TOO_MANY }, 429);
+      return context.json(await queue.run(owner, () => run(deps, memory, scope.value)));
+    }
     const plan = await dryRun(deps, memory, scope.value);
     if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));
     return context.json({ plan: plan.map(({ sign: _, ...row }) => row) });

@@ -17,22 +17,59 @@ export async function mapConcurrent<T, R>(
   return results;
 }
 
-/** Starts works in the order of their arrival, with at most `width` under way; answers what each answers. */
-export function createQueue(width: number): <T>(work: () => Promise<T>) => Promise<T> {
-  let underWay = 0;
-  const waiting: Array<() => void> = [];
-  return async (work) => {
-    if (underWay === width) await new Promise<void>((resolve) => waiting.push(resolve));
-    else underWay += 1;
+/** The part of the places, and of the waiting works, that one owner may have. */
+const SHARE = 1 / 4;
+
+/**
+ * Does works for their owners, with at most `places` under way. A free place goes to the owner with the fewest, and by
+ * turns. `isFull`: `maxWaiting` works wait, or a share of them for this owner.
+ */
+export function createQueue(places: number, maxWaiting = Number.POSITIVE_INFINITY) {
+  const underWay = new Map<string, number>();
+  const waiting = new Map<string, Array<() => void>>();
+  let [free, waits] = [places, 0];
+  const placesOf = (owner: string): number => underWay.get(owner) ?? 0;
+  const change = (owner: string, by: 1 | -1): void => {
+    free -= by;
+    const count = placesOf(owner) + by;
+    if (count === 0) underWay.delete(owner);
+    else underWay.set(owner, count);
+  };
+  const startNext = (): void => {
+    if (free === 0) return;
+    let next: string | undefined;
+    for (const owner of waiting.keys()) {
+      const count = placesOf(owner);
+      if (count < places * SHARE && (next === undefined || count < placesOf(next))) next = owner;
+      if (count === 0) break;
+    }
+    if (next === undefined) return;
+    const own = waiting.get(next) ?? [];
+    const start = own.shift();
+    waiting.delete(next);
+    if (own.length > 0) waiting.set(next, own);
+    waits -= 1;
+    change(next, 1);
+    start?.();
+  };
+  const isFull = (owner: string): boolean =>
+    waits >= maxWaiting || (waiting.get(owner)?.length ?? 0) >= maxWaiting * SHARE;
+  const run = async <T>(owner: string, work: () => Promise<T>): Promise<T> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const own = waiting.get(owner) ?? [];
+    own.push(resolve);
+    waiting.set(owner, own);
+    waits += 1;
+    startNext();
+    await promise;
     try {
       return await work();
     } finally {
-      const next = waiting.shift();
-      // The place passes on to it.
-      if (next === undefined) underWay -= 1;
-      else next();
+      change(owner, -1);
+      startNext();
     }
   };
+  return { isFull, run };
 }
 
 /** The answer of `work`, or an error when the time is over. */

@@ -349,7 +349,7 @@ describe('the Node bundles', () => {
     const answer = await fetch(started.metrics);
     expect(`${answer.status} ${answer.headers.get('content-type')}`).toBe('200 text/plain; version=0.0.4');
     expect((await fetch(`${started.url}/metrics`)).status).toBe(404);
-    expect((await fetch(new URL('/healthz', started.metrics))).status).toBe(404);
+    expect((await fetch(new URL('/healthz', started.metrics))).status).toBe(200);
     expect(await started.stop()).toBe(0);
   });
 

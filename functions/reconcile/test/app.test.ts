@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { createTime } from '../../../test/gateway/time.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 
 let harness: Harness;
@@ -69,7 +70,7 @@ test('an event with a scope reconciles that object and what it needs', async () 
   expect(await harness.trigger('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
 });
 
-test('of many triggers at once a few are followed at the same time, in order; a resync does not wait for them', async () => {
+test('of many triggers at once a few are followed at the same time, and of one namespace a quarter; a resync does not wait for them', async () => {
   const { promise: go, resolve } = Promise.withResolvers<void>();
   const begun: Array<string | undefined> = [];
   harness.cluster.inject(async ({ verb, resource, name }) => {
@@ -81,10 +82,37 @@ test('of many triggers at once a few are followed at the same time, in order; a 
   const names = Array.from({ length: 40 }, (_, index) => `absent-${index}`);
   const triggers = names.map((name) => harness.trigger('VirtualKey', name));
   await harness.resync();
-  expect(begun).toEqual(names.slice(0, PROCESS_LIMITS.triggers));
+  const share = PROCESS_LIMITS.triggers / 4;
+  expect(begun).toEqual(names.slice(0, share));
+  triggers.push(harness.trigger('VirtualKey', 'of-another', 'other'));
+  await eventually(
+    () => begun.at(-1),
+    (last) => last === 'of-another',
+  );
+  expect(begun).toHaveLength(share + 1);
   resolve();
   for (const report of await Promise.all(triggers)) expect(report.underWay).toBe(1);
-  expect(begun).toEqual(names);
+  expect(begun.toSorted()).toEqual([...names, 'of-another'].toSorted());
+});
+
+test('triggers of a namespace that are too many are refused with 429; those of another are followed', async () => {
+  const { promise: go, resolve } = Promise.withResolvers<void>();
+  harness.cluster.inject(async ({ verb, namespace }) => {
+    if (verb === 'get' && namespace === 'greedy') await go;
+    return undefined;
+  });
+  const send = (namespace: string) =>
+    post('/', {
+      headers: { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/t', 'ce-type': 'dev.gateway-operator.trigger' },
+      body: JSON.stringify({ kind: 'VirtualKey', namespace, name: 'absent' }),
+    });
+  const sent = Array.from({ length: 600 }, () => send('greedy'));
+  expect((await send('default')).status).toBe(200);
+  resolve();
+  const answers = await Promise.all(sent);
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(40);
+  const refused = answers.find(({ status }) => status === 429);
+  expect(await refused?.json()).toEqual({ error: expect.stringMatching(/^too many requests wait/) });
 });
 
 test('one resync runs at a time, so that memory is that of one; triggers do not wait for it', async () => {

@@ -3,7 +3,8 @@
 import { withLabels } from '#adapters/telemetry/metrics.ts';
 import type { InstanceIdentity } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
-import type { HttpHandler } from '#core/ports/http-exchange.ts';
+import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
+import type { Handler } from './serve.ts';
 
 type Rendered = Pick<Metrics, 'render'>;
 type Fetch<Rest extends readonly unknown[]> = (request: Request, ...rest: Rest) => Response | Promise<Response>;
@@ -30,12 +31,19 @@ const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
  * The handler of a port for metrics, and for the probes of a function whose clients may take all connections of its own
  * port.
  */
-export function metricsOnly(metrics: Rendered, probed?: HttpHandler): HttpHandler {
+export function metricsOnly(metrics: Rendered, probed?: Handler): HttpHandler {
   return async (client) => {
     const { method, path } = client;
-    if (probed !== undefined && PROBES.has(path)) return probed(client);
+    if (probed !== undefined && PROBES.has(path)) return answerProbe(client, probed);
     const isAsked = method === 'GET' && path === '/metrics';
     client.begin(isAsked ? 200 : 404, { 'content-type': TEXT });
     client.end(isAsked ? metrics.render() : 'GET /metrics is all there is here\n');
   };
+}
+
+async function answerProbe(client: HttpExchange, probed: Handler): Promise<void> {
+  if ('handle' in probed) return probed.handle(client);
+  const answer = await probed.fetch(new Request(`http://probe${client.path}`));
+  client.begin(answer.status, { 'content-type': TEXT });
+  client.end(await answer.text());
 }

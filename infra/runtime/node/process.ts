@@ -47,8 +47,8 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
 
   /**
    * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal, or a stop that
-   * takes too long, ends it immediately with 1. `close` gets the milliseconds that it has. Metrics, and the probes of a
-   * gateway, are served on a port that no Service has.
+   * takes too long, ends it immediately with 1. `close` gets the milliseconds that it has. Metrics and probes are served on
+   * a port that no Service has.
    */
   async function run(
     handler: Handler & Pick<Listening, 'tls' | 'maxConnections'>,
@@ -56,8 +56,12 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
     { drain, requests, all } = STOP,
   ): Promise<Served> {
     const served = await serve({ ...handler, port, host, traces });
-    const besides = metricsOnly(metrics, 'handle' in handler ? handler.handle : undefined);
-    const scraped = await serve({ handle: besides, port: METRICS_PORT, host, maxConnections: SCRAPING });
+    const scraped = await serve({
+      handle: metricsOnly(metrics, handler),
+      port: METRICS_PORT,
+      host,
+      maxConnections: SCRAPING,
+    });
     log.info('listening', { metrics: scraped.url, url: served.url });
     let stopping = false;
     const stop = async () => {

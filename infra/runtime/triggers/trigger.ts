@@ -1,11 +1,19 @@
 // Triggers of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while
 // something is under way.
 import type { Trigger } from '../../../functions/admission/app.ts';
+import { createQueue } from '../../../functions/reconcile/concurrent.ts';
 
-/** Milliseconds: the API server stores the object only after our answer, and after that of other webhooks. */
-const FIRST = 250;
-/** Milliseconds after the first trigger (DESIGN 5). */
-const REPEATS = [2_000, 5_000, 10_000, 20_000];
+/**
+ * Milliseconds before each look. The API server stores the object only after our answer, and after that of other
+ * webhooks. The others are 2, 5, 10 and 20 s after the first (DESIGN 5).
+ */
+const PAUSES = [250, 2_000, 3_000, 5_000, 10_000];
+/** Milliseconds that reconcile has for an answer: what takes longer is left to the next resync. */
+const MAX_ANSWER = 30_000;
+/** Requests under way: as many triggers as reconcile follows at the same time. */
+const MAX_SENT = 32;
+/** Objects with a trigger that is not over, in all, and of one namespace. */
+const MAX_PENDING = { all: 2000, namespace: 500 };
 
 export interface TriggerDependencies {
   readonly address: string;
@@ -14,36 +22,67 @@ export interface TriggerDependencies {
   readonly token?: string | undefined;
 }
 
-/** Posts triggers to reconcile; rejects when it does not take one, which costs nothing but time. */
+/** The trigger of one object that is not over. */
+interface Pending {
+  readonly namespace: string;
+  /** The place of the next look in `PAUSES`. */
+  step: number;
+  traceparent: string | undefined;
+  /** Ends the pause before a repeated look. */
+  wake(): void;
+}
+
+/**
+ * Posts triggers to reconcile; rejects when it does not take one, which costs nothing but time. A trigger about an
+ * object that has one already begins that one anew.
+ */
 export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, traceparent?: string) => Promise<void> {
-  const ask = async (trigger: Trigger, traceparent: string | undefined): Promise<string> => {
-    const answer = await deps.send(toEvent(deps, trigger, traceparent));
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
-    return text;
-  };
-  /** The newest trigger about each object, which repeats for the earlier ones too. */
-  const newest = new Map<string, symbol>();
+  const queue = createQueue(MAX_SENT);
+  const ask = (trigger: Trigger, { namespace, traceparent }: Pending) =>
+    queue.run(namespace, async () => {
+      const answer = await deps.send(toEvent(deps, trigger, traceparent));
+      const text = await answer.text();
+      if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
+      return text;
+    });
+  const pending = new Map<string, Pending>();
   return async (trigger, traceparent) => {
-    const [id, own] = [`${trigger.kind} ${trigger.namespace}/${trigger.name}`, Symbol()];
-    newest.set(id, own);
+    const { namespace } = trigger;
+    const id = `${trigger.kind} ${namespace}/${trigger.name}`;
+    const earlier = pending.get(id);
+    if (earlier !== undefined) {
+      Object.assign(earlier, { step: 0, traceparent });
+      return earlier.wake();
+    }
+    const ofNamespace = [...pending.values()].filter((one) => one.namespace === namespace).length;
+    if (pending.size >= MAX_PENDING.all || ofNamespace >= MAX_PENDING.namespace)
+      throw new Error('too many objects have triggers: the next resync looks at this one');
+    const own: Pending = { namespace, step: 0, traceparent, wake: () => undefined };
+    pending.set(id, own);
     try {
-      await pause(FIRST);
-      const { acted, underWay } = readReport(await ask(trigger, traceparent));
-      let isLast = acted && !underWay;
-      for (const [index, after] of REPEATS.entries()) {
-        if (isLast) return;
-        await pause(after - (REPEATS[index - 1] ?? 0));
-        if (newest.get(id) !== own) return;
-        isLast = !readReport(await ask(trigger, traceparent)).underWay;
+      while (own.step < PAUSES.length) {
+        const step = own.step++;
+        await pause(PAUSES[step] ?? 0, step === 0 ? undefined : own);
+        // A later write begins it anew; the first look at that comes a moment after it, whatever follows.
+        if (step > 0 && own.step === 0) continue;
+        const { acted, underWay } = readReport(await ask(trigger, own));
+        if (own.step > 0 && !underWay && (acted || step > 0)) return;
       }
     } finally {
-      if (newest.get(id) === own) newest.delete(id);
+      pending.delete(id);
     }
   };
 }
-
-const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
+function pause(millis: number, woken: Pick<Pending, 'wake'> | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, millis);
+    if (woken === undefined) return;
+    woken.wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
+}
 
 /**
  * The effect of a trigger by its report; not `acted`: nothing was to be done, or nothing was stored yet. A text that is
@@ -75,5 +114,6 @@ function toEvent({ address, token }: TriggerDependencies, trigger: Trigger, trac
       ...(traceparent === undefined ? {} : { traceparent }),
     },
     body: JSON.stringify(trigger),
+    signal: AbortSignal.timeout(MAX_ANSWER),
   });
 }

@@ -21,8 +21,8 @@ test('a stop ends the process when its time is over, whatever does not end', asy
   expect(stdout).toContain('the stop did not end within 400 ms');
 });
 
-/** A gateway for one connection, which answers probes alone. */
-const busy = `
+/** A function for one connection, which answers probes alone. */
+const busy = (handler: string) => `
 const { openFunction } = await import(${JSON.stringify(join(import.meta.dirname, '../process.ts'))});
 const environment = { PORT: 0, HOST: '127.0.0.1', METRICS_PORT: 0, LOG_LEVEL: 'info' };
 const { run } = await openFunction('gateway', environment);
@@ -31,20 +31,31 @@ const handle = async (client) => {
   client.begin(client.path === '/healthz' ? 200 : 503, {});
   client.end(client.path);
 };
-await run({ handle, maxConnections: 1 }, async () => {}, { drain: 1, requests: 1, all: 5000 });
+const answer = async ({ url }) => {
+  const { pathname } = new URL(url);
+  if (pathname === '/') return new Promise(() => console.log('a request waits'));
+  return new Response(pathname, { status: pathname === '/healthz' ? 200 : 503 });
+};
+await run({ ${handler}, maxConnections: 1 }, async () => {}, { drain: 1, requests: 1, all: 5000 });
 `;
 
-test('the port of metrics answers the probes of a gateway, also while clients have all connections of its own port', async () => {
-  const child = startChild(process.execPath, ['--input-type=module', '-e', busy]);
-  const url = await child.prints(/"url":"(http[^"]+)"/);
-  const metrics = await child.prints(/"metrics":"(http[^"]+)"/);
-  const asked = fetch(url).catch(() => 'cut');
-  await child.prints(/(a request waits)/);
-  await expect(fetch(`${url}/healthz`)).rejects.toThrow();
-  const probe = async (path: string) => {
-    const answer = await fetch(`${metrics}${path}`);
-    return `${answer.status} ${await answer.text()}`;
-  };
-  expect([await probe('/healthz'), await probe('/readyz')]).toEqual(['200 /healthz', '503 /readyz']);
-  expect([(await child.end()).code, await asked]).toEqual([0, 'cut']);
-});
+test.each([
+  ['a gateway', 'handle'],
+  ['the admission webhook and the reconciler', 'fetch: answer'],
+])(
+  'the port of metrics answers the probes of %s, also while clients have all connections of its own port',
+  async (_, handler) => {
+    const child = startChild(process.execPath, ['--input-type=module', '-e', busy(handler)]);
+    const url = await child.prints(/"url":"(http[^"]+)"/);
+    const metrics = await child.prints(/"metrics":"(http[^"]+)"/);
+    const asked = fetch(url).catch(() => 'cut');
+    await child.prints(/(a request waits)/);
+    await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+    const probe = async (path: string) => {
+      const answer = await fetch(`${metrics}${path}`);
+      return `${answer.status} ${await answer.text()}`;
+    };
+    expect([await probe('/healthz'), await probe('/readyz')]).toEqual(['200 /healthz', '503 /readyz']);
+    expect([(await child.end()).code, await asked]).toEqual([0, 'cut']);
+  },
+);

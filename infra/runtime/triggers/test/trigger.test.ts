@@ -82,3 +82,52 @@ test('an object that is written again and again is looked at once a write; only 
   expect(timesOf('chat')).toEqual([250, 1250, 2250, 3250, 5250, 8250, 13_250, 23_250]);
   expect(timesOf('other')).toEqual([250, 2250, 5250, 10_250, 20_250]);
 });
+
+test('an object that is written all the time has one request under way, and one after it', async () => {
+  const { promise: silence, resolve } = Promise.withResolvers<Response>();
+  let asked = 0;
+  const trigger = createTrigger({
+    address: 'http://reconcile/',
+    send: () => (++asked === 1 ? silence : Promise.resolve(report(ACTED))),
+  });
+  const first = trigger(TRIGGER);
+  for (let write = 0; write < 100; write += 1) {
+    await vi.advanceTimersByTimeAsync(25);
+    await trigger(TRIGGER);
+  }
+  expect(asked).toBe(1);
+  resolve(report(ACTED));
+  await vi.runAllTimersAsync();
+  await first;
+  expect(asked).toBe(2);
+});
+
+test('of a namespace whose triggers reconcile is slow to answer few requests are open; those of others are sent', async () => {
+  const silence = new Promise<Response>(() => {});
+  const asked: string[] = [];
+  const send = async (event: Request) => {
+    const { namespace } = (await event.json()) as typeof TRIGGER;
+    asked.push(namespace);
+    return namespace === 'greedy' ? silence : report(ACTED);
+  };
+  const trigger = createTrigger({ address: 'http://reconcile/', send });
+  const lost: string[] = [];
+  for (let object = 0; object < 600; object += 1)
+    void trigger({ ...TRIGGER, namespace: 'greedy', name: `chat-${object}` }).catch((error) =>
+      lost.push(error.message),
+    );
+  const other = trigger(TRIGGER);
+  await vi.advanceTimersByTimeAsync(250);
+  await other;
+  expect([asked.length, asked.at(-1)]).toEqual([9, 'default']);
+  expect([lost.length, lost[0]]).toEqual([100, 'too many objects have triggers: the next resync looks at this one']);
+});
+
+test('reconcile has half a minute for an answer', async () => {
+  vi.useRealTimers();
+  const timeout = vi.spyOn(AbortSignal, 'timeout');
+  answers = [report(ACTED)];
+  await create()(TRIGGER);
+  expect(timeout.mock.calls).toEqual([[30_000]]);
+  expect(sent[0]?.event.signal.aborted).toBe(false);
+});
