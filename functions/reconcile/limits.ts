@@ -8,6 +8,8 @@ export interface Limits {
   readonly changedKeys: number;
   /** Secrets of keys that have not changed: up to so many keys a run reads all of them. */
   readonly secrets: number;
+  /** Objects that databases alone name: those of all instances together, in each look at them. */
+  readonly suspects: number;
   /** Triggers that are followed at the same time. */
   readonly triggers: number;
   /** Resyncs that run at the same time. */
@@ -23,6 +25,7 @@ export const PROCESS_LIMITS: Limits = {
   parts: Number.POSITIVE_INFINITY,
   changedKeys: 5000,
   secrets: 500,
+  suspects: 5000,
   triggers: 32,
   resyncs: 1,
 };
@@ -35,6 +38,7 @@ export const limitsFor = (requests: number): Limits => ({
   parts: Math.max(1, Math.floor(requests / 100)),
   changedKeys: Math.max(1, Math.floor(requests / 40)),
   secrets: Math.max(1, Math.floor(requests / 5)),
+  suspects: Math.max(1, Math.floor(requests / 20)),
   triggers: Number.POSITIVE_INFINITY,
   resyncs: Number.POSITIVE_INFINITY,
 });

@@ -15,7 +15,17 @@ import { readKeys, selectKeys, unreadKey } from './observe/keys.ts';
 import { type Collection, collect, emptyCollection } from './observe/objects.ts';
 import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
 import type { Part } from './observe/parts.ts';
-import { aliasOf, idOf, instancePathOf, membersOf, type ObjectId, objectIn, type Path, pathOf } from './world.ts';
+import {
+  aliasOf,
+  idOf,
+  instancePathOf,
+  type Member,
+  membersOf,
+  type ObjectId,
+  objectIn,
+  type Path,
+  pathOf,
+} from './world.ts';
 
 /** Plans of one run, this one included; a run that never ends is a bug that must not continue for ever. */
 export const MAX_ROUNDS = 8;
@@ -145,10 +155,8 @@ async function observeInstances(
     const path: Path = pathOf(object.metadata);
     const own = members.get(path) ?? [];
     try {
-      const { view, link } = await withTimeout(deps.timer, LONGEST, observeInstance(context, object, own));
-      const orphanedClaims = await findOrphanedClaims(context, view, own);
-      const orphans = await findOrphanedInstances(context, view, link);
-      world.instances.set(path, { ...view, orphanedClaims, orphans });
+      const { view, link } = await withTimeout(deps.timer, LONGEST, observeWithOrphans(context, object, own));
+      world.instances.set(path, view);
       if (link === undefined) links.delete(path);
       else links.set(path, link);
     } catch (error) {
@@ -157,6 +165,13 @@ async function observeInstances(
       world.instances.delete(path);
     }
   });
+}
+
+async function observeWithOrphans(context: ObserveContext, object: GatewayInstance, members: ReadonlyArray<Member>) {
+  const { view, link } = await observeInstance(context, object, members);
+  const claims = await findOrphanedClaims(context, view, members);
+  const orphans = await findOrphanedInstances(context, view, link);
+  return { view: { ...view, ...claims, orphans }, link };
 }
 
 /** Labels of the namespaces whose members an instance selects by label. */

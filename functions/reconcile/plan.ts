@@ -88,11 +88,13 @@ function guardDeletions(actions: ReadonlyArray<Action>, { world, keysOf }: PlanC
     (group): Guarded[] => {
       const [{ action, instance } = { action: 'RetireScope', instance: '' } as const] = group;
       const view = world.instances.get(instance);
-      const of = action === 'RetireScope' ? (view?.claims.size ?? 0) : keysOf(instance).length;
+      const isRetire = action === 'RetireScope';
+      const of = isRetire ? (view?.claims.size ?? 0) : keysOf(instance).length;
       const share = parseShare(view?.object.metadata.annotations?.[DELETION_SHARE_ANNOTATION] ?? '') ?? DEFAULT_SHARE;
-      const count = group.length;
+      // Those that were not asked for yet may be gone as well: in batches nothing would ever be too many.
+      const count = group.length + (isRetire ? (view?.unsearchedClaims ?? 0) : 0);
       if (count <= Math.max(ALWAYS, (of * share) / 100)) return [];
-      const what = action === 'RetireScope' ? 'claims whose objects are gone' : 'keys of users';
+      const what = isRetire ? 'claims whose objects are gone' : 'keys of users';
       const message =
         `a run would remove ${count} of ${of} ${what}, which is more than is plausible: nothing was removed; if it is meant, ` +
         `annotate the instance with ${DELETION_SHARE_ANNOTATION}=${Math.ceil((count * 100) / of)}%, until they are removed`;

@@ -105,8 +105,12 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
     objects: (resource) => store.all(resource).map(({ object }) => object),
     collectGarbage: store.collectGarbage,
 
-    get: (resource, namespace, name) =>
-      read({ verb: 'get', resource, namespace, name }, () => store.find(resource, namespace, name)?.object),
+    get: (resource, namespace, name, how) =>
+      read({ verb: 'get', resource, namespace, name, body: how }, () => {
+        const { apiVersion, kind, metadata, ...rest } = store.find(resource, namespace, name)?.object ?? {};
+        if (metadata === undefined) return undefined;
+        return { apiVersion, kind, metadata, ...(how?.metadataOnly ? {} : rest) } as KubeObject;
+      }),
 
     list,
     visit: async (resource, selection, onPage) => onPage(await list(resource, selection)),

@@ -66,7 +66,12 @@ export class ClusterError extends Error {
  */
 export interface Cluster {
   /** Undefined on 404. */
-  get(resource: Resource, namespace: string | undefined, name: string): Promise<KubeObject | undefined>;
+  get(
+    resource: Resource,
+    namespace: string | undefined,
+    name: string,
+    how?: Pick<Selection, 'metadataOnly'>,
+  ): Promise<KubeObject | undefined>;
   list(resource: Resource, selection?: Selection): Promise<ReadonlyArray<KubeObject>>;
   /**
    * The same, page by page as they arrive, so that they are never all in memory. A list that must start again repeats

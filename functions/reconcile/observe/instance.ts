@@ -46,7 +46,7 @@ import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
 /** All but what is looked for in other objects. */
-export type ObservedInstance = Omit<InstanceView, 'orphans' | 'orphanedClaims'>;
+export type ObservedInstance = Omit<InstanceView, 'orphans' | 'orphanedClaims' | 'unsearchedClaims'>;
 
 export async function observeInstance(
   context: ObserveContext,

@@ -1,28 +1,48 @@
 // Rows whose objects are gone. Nothing counts as gone before a GET by name has said so: a list may be older than a row.
 
 import { reasonOf } from '#core/failure/error-text.ts';
-import { RESOURCES } from '#core/ports/cluster.ts';
-import type { ScopeId } from '#core/ports/policy.ts';
+import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { Claim, InstanceRow } from '#core/ports/registry.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds/kinds.ts';
+import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { clusterOf, type Link } from '../memory.ts';
-import { aliasOf, instancePathOf, KIND_OF, type Member, pathOf, retainedSecret } from '../world.ts';
+import {
+  aliasOf,
+  type InstanceView,
+  idOf,
+  instancePathOf,
+  KIND_OF,
+  type Member,
+  type ObjectId,
+  type Path,
+  pathOf,
+  retainedSecret,
+} from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
 import { toOwn, whereServed } from './objects.ts';
 
+/** What is compared of an object that a claim names. Whoever owns a database may name objects of a megabyte. */
+interface Found {
+  readonly uid: string | undefined;
+  /** Absent where it is malformed, or no member of an instance. */
+  readonly claims?: { readonly instance: Path; readonly key: string; readonly uid: string };
+}
+
 /**
  * Claims whose holder is gone: among all of a complete instance, else among those whose aliases the members here want.
+ * Of very many some are looked for now, first those that are wanted.
  */
 export async function findOrphanedClaims(
-  { deps: { cluster } }: ObserveContext,
+  context: ObserveContext,
   view: ObservedInstance,
   members: ReadonlyArray<Member>,
-): Promise<ReadonlySet<ScopeId>> {
+): Promise<Pick<InstanceView, 'orphanedClaims' | 'unsearchedClaims'>> {
   const instance = pathOf(view.object.metadata);
   const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
-  const wanted = view.isComplete ? undefined : new Set(listed.values());
+  const lookUp = createLookUp(context.deps.cluster);
   /**
    * Whether nothing of the holder's uid claims this any more. A claim stays while its object is malformed, or the kind
    * is not served.
@@ -30,25 +50,68 @@ export async function findOrphanedClaims(
   const isGone = async (key: string, claim: Claim): Promise<boolean> => {
     const { namespace, name, uid } = claim.holder;
     const secret = retainedSecret(claim);
-    if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
-    const kind = kindOf[KIND_OF[claim.kind]];
-    const found = await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
+    const found = await (secret === undefined
+      ? lookUp(kindOf[KIND_OF[claim.kind]], namespace, name)
+      : lookUp(RESOURCES.secrets, namespace, secret));
     if (found === undefined || found === 'not served') return found === undefined;
-    const isSame = found.metadata.uid === uid;
-    const own = toOwn(found)?.object;
-    if (own === undefined || own.kind === 'GatewayInstance') return !isSame;
-    if (instancePathOf(own) !== instance || aliasOf(own).key !== key) return true;
+    if (secret !== undefined) return false;
+    const isSame = found.uid === uid;
+    if (found.claims === undefined) return !isSame;
+    if (found.claims.instance !== instance || found.claims.key !== key) return true;
     // Another of its name that the list does not show: it may bring along what proves that the claim is its own.
-    return !isSame && listed.has(own.metadata.uid);
+    return !isSame && listed.has(found.claims.uid);
   };
-  const suspects = [...view.claims].filter(
-    ([key, { holder }]) => listed.get(holder.uid) !== key && (wanted === undefined || wanted.has(key)),
+  const wanted = new Set(listed.values());
+  const { true: first = [], false: others = [] } = Object.groupBy(
+    [...view.claims].filter(([key, { holder }]) => listed.get(holder.uid) !== key),
+    ([key]) => `${wanted.has(key)}` as const,
   );
-  const gone = await mapConcurrent(suspects, async ([key, claim]) =>
+  const rest = view.isComplete ? others : [];
+  const searched = new Set([
+    ...takeTurn(first, context.limits.changedKeys, context.now),
+    ...takeTurn(rest, suspectsOf(context), context.now),
+  ]);
+  const gone = await mapConcurrent(searched, async ([key, claim]) =>
     (await isGone(key, claim)) ? [claim.scopeId] : [],
   );
-  return new Set(gone.flat());
+  const unsearched = rest.filter((one) => !searched.has(one) && retainedSecret(one[1]) === undefined);
+  return { orphanedClaims: new Set(gone.flat()), unsearchedClaims: unsearched.length };
 }
+
+/** Looks up each object once. A Secret without our label keeps no claim: nobody learns that it is there. */
+function createLookUp(cluster: Cluster) {
+  const found = new Map<ObjectId, Promise<Found | 'not served' | undefined>>();
+  const ask = async (kind: Resource, namespace: string, name: string): Promise<Found | 'not served' | undefined> => {
+    if (kind === RESOURCES.secrets) {
+      const secret = await cluster.get(kind, namespace, name, { metadataOnly: true });
+      return secret?.metadata.labels?.[OWNED_LABEL] === OWNED ? { uid: secret.metadata.uid } : undefined;
+    }
+    const object = await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
+    if (object === undefined || object === 'not served') return object;
+    const own = toOwn(object)?.object;
+    if (own === undefined || own.kind === 'GatewayInstance') return { uid: object.metadata.uid };
+    const claims = { instance: instancePathOf(own), key: aliasOf(own).key, uid: own.metadata.uid };
+    return { uid: object.metadata.uid, claims };
+  };
+  return (kind: Resource, namespace: string, name: string) => {
+    const id = idOf(kind.kind, { namespace, name });
+    const asked = found.get(id) ?? ask(kind, namespace, name);
+    found.set(id, asked);
+    return asked;
+  };
+}
+
+/** Objects that the database of one instance may have looked for. */
+const suspectsOf = ({ all, limits }: ObserveContext) => Math.ceil(limits.suspects / Math.max(1, all.instances.size));
+
+/** So many of all, in turn: the clock is the cursor. */
+function takeTurn<T>(rows: ReadonlyArray<T>, limit: number, now: Millis): ReadonlyArray<T> {
+  if (rows.length <= limit) return rows;
+  const from = (Math.floor(now / MINUTE) * limit) % rows.length;
+  return [...rows.slice(from), ...rows].slice(0, limit);
+}
+
+const MINUTE: Millis = 60_000;
 
 /** Instances of this cluster that the database still counts as open, though they are gone. */
 export async function findOrphanedInstances(
@@ -64,7 +127,7 @@ export async function findOrphanedInstances(
   const known = new Set([...all.instances.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
   try {
     const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
-    const gone = await mapConcurrent(suspects, async (row) => {
+    const gone = await mapConcurrent(takeTurn(suspects, suspectsOf(context), context.now), async (row) => {
       const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];
     });

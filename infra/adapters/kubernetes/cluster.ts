@@ -54,6 +54,7 @@ const AS_US = `fieldManager=${FIELD_MANAGER}`;
 const JSON_TYPE = 'application/json';
 /** A server that knows no such list answers with whole objects. */
 const METADATA_LIST = `${JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${JSON_TYPE}`;
+const METADATA = METADATA_LIST.replace('List;', ';');
 
 /** A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
 export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterDeps): Cluster {
@@ -91,9 +92,11 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
   }
 
   return {
-    get: async (resource, namespace, name) => {
-      if (!isNameable(name)) return undefined;
-      const answer = await call({ method: 'GET', path: objectPath(resource, namespace, name) });
+    get: async (resource, namespace, name, { metadataOnly } = {}) => {
+      if (!isNameable(name) || !isNameable(namespace ?? name)) return undefined;
+      const how = { method: 'GET', ...(metadataOnly && { accept: METADATA }) } as const;
+      const answer = await call({ ...how, path: objectPath(resource, namespace, name) });
+      if (answer.status === 200 && metadataOnly) return { ...typeOf(resource), metadata: toObject(answer).metadata };
       if (answer.status === 200) return toObject(answer);
       if (answer.status === 404 && readStatus(answer.text)?.reason === 'NotFound') return undefined;
       throw toError(`reading ${resource.plural} ${namespace ?? ''}/${name}`, answer);
@@ -194,7 +197,7 @@ function innermostReasonOf(error: unknown): string {
   return error.cause instanceof Error ? innermostReasonOf(error.cause) : reasonOf(error) || error.name;
 }
 
-/** Whether an object could have this name at all. `''` would turn a GET into a LIST, `..` into another address. */
+/** Whether an object or a namespace could have this name at all. `''` would turn a GET into a LIST, `..` into another address. */
 const isNameable = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !/[/%]/.test(name);
 
 const versionPath = ({ group, version }: Resource): string =>

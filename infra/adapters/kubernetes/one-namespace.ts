@@ -9,7 +9,8 @@ export function withinNamespace(cluster: Cluster, namespace: string): Cluster {
   const isInside = (selection: Selection) => selection.namespace === undefined || selection.namespace === namespace;
   return {
     ...cluster,
-    get: async (resource, asked, name) => (asked === namespace ? cluster.get(resource, asked, name) : undefined),
+    get: async (resource, asked, name, how) =>
+      asked === namespace ? cluster.get(resource, asked, name, how) : undefined,
     list: async (resource, selection = {}) =>
       isInside(selection) ? cluster.list(resource, { ...selection, namespace }) : [],
     visit: async (resource, selection, onPage) =>

@@ -90,6 +90,15 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
       );
     });
 
+    test('of an object only its metadata may be read', async () => {
+      const object = await made(RESOURCES.configMaps, configMap(fresh('map'), {}, { a: '1' }));
+      const { apiVersion, kind, metadata } = object;
+      const how = { metadataOnly: true } as const;
+      const found = await subject.cluster.get(RESOURCES.configMaps, subject.namespace, metadata.name, how);
+      expect(found).toEqual({ apiVersion, kind, metadata });
+      expect(await subject.cluster.get(RESOURCES.configMaps, subject.namespace, 'nobody', how)).toBeUndefined();
+    });
+
     test('a Secret written with stringData is read back as base64 data', async () => {
       const object = await made(RESOURCES.secrets, {
         apiVersion: 'v1',

@@ -105,7 +105,9 @@ test('each reason whose cause is outside the Secret of a VirtualKey has a scenar
 });
 
 test.each(scenarios)('keys that are not ready for the reason %s', async (reason, prepare) => {
-  const harness = createHarness({ limits: { parts: 1000, changedKeys: 100, secrets: 5, triggers: 1, resyncs: 1 } });
+  const harness = createHarness({
+    limits: { parts: 1000, changedKeys: 100, secrets: 5, suspects: 5, triggers: 1, resyncs: 1 },
+  });
   await harness.apply(...makeSecrets(), makeInstance(), makeInstance({}, 'other'));
   await harness.resync();
   await prepare(harness);

@@ -110,6 +110,7 @@ describe('a name that is none', () => {
   test.each(['', '.', '..', 'a/b', '../secrets', '%2e%2e'])('%j never reaches the API server', async (name) => {
     replies = [json(200, map('x'))];
     expect(await get(name)).toBeUndefined();
+    expect(await cluster().get(RESOURCES.configMaps, name, 'x')).toBeUndefined();
     expect(await cluster().delete(RESOURCES.configMaps, 'a', name, 'u')).toMatchObject({ refusal: 'invalid' });
     expect(await cluster().patch(RESOURCES.configMaps, 'a', name, {})).toMatchObject({ refusal: 'invalid' });
     expect(await cluster().apply(RESOURCES.configMaps, map(name))).toMatchObject({ refusal: 'invalid' });
