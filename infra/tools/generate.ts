@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { stringify } from 'yaml';
+import { RATE_KINDS, WINDOWED_RATES } from '#core/ports/rates.ts';
 import { toManifest } from '#crds/generators/crd.ts';
 import { toReference } from '#crds/generators/reference-page.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
@@ -14,6 +15,7 @@ import { withSourceSize } from './source-size.ts';
 const MANIFESTS = 'crds/manifests';
 const PRICES = 'functions/core/money/price-table.json';
 const SCRIPT = 'infra/adapters/redis/account.json';
+const LUA = 'infra/adapters/redis/account.lua';
 const KINDS = 'infra/platforms/kubernetes/crds.yaml';
 const ALERTS = 'infra/platforms/kubernetes/alerts.yaml';
 const MEASUREMENTS = 'docs/bench.md';
@@ -35,6 +37,7 @@ export function generated(): ReadonlyMap<string, string> {
     ['docs/reference.md', toReference()],
     ['docs/conditions.md', toConditionsPage()],
     [PRICES, toPriceTable()],
+    [LUA, toLua()],
     [SCRIPT, toScript()],
     [KINDS, manifests.map(([, text]) => text).join('---\n')],
     ...manifests.map(([path, text]) => [`${CHART}/files/crds/${basename(path)}`, text] as const),
@@ -84,8 +87,16 @@ function isSizeStale(root: string): boolean {
  * without the script are sent it.
  */
 function toScript(): string {
-  const text = readFileSync(join(import.meta.dirname, '../adapters/redis/account.lua'), 'utf8');
+  const text = toLua();
   return `${JSON.stringify(text.replaceAll(/^\s*(?:--.*)?\n|^ +/gm, ''))}\n`;
+}
+
+/** The script, with the windows of the table of rates. */
+function toLua(): string {
+  const text = readFileSync(join(import.meta.dirname, '../../', LUA), 'utf8');
+  const kinds = WINDOWED_RATES.map((kind) => `'${kind}'`).join(', ');
+  const windows = WINDOWED_RATES.map((kind) => `${kind} = ${RATE_KINDS[kind].window}`).join(', ');
+  return text.replace(/^local KINDS, WINDOWS = .*$/m, `local KINDS, WINDOWS = { ${kinds} }, { ${windows} }`);
 }
 
 /** A copy: of a link in a chart Helm prints a line at each installation. */

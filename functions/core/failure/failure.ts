@@ -3,7 +3,7 @@ import { rowOf } from '../conditions/reasons.ts';
 import { formatMoney } from '../money/money.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopeKind, ScopePolicy } from '../ports/policy.ts';
-import type { RateKind } from '../ports/rates.ts';
+import { RATE_KINDS, type RateKind } from '../ports/rates.ts';
 
 export type Failure =
   | { readonly code: 'invalid_api_key' }
@@ -275,7 +275,7 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   const again = `Try again in ${seconds(retryIn)} s.`;
   // The rate of an entry is between the gateway and its provider.
   if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
-  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? ONE[rate] : ONE[rate].replace(' ', 's ')}.`;
+  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? RATE_KINDS[rate].one : RATE_KINDS[rate].one.replace(' ', 's ')}.`;
   if (needs === undefined) return `${reached} ${again}`;
   return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
 }
@@ -286,12 +286,6 @@ function keyBlocked({ kind, missingOwner }: FailureOf<'key_blocked'>): string {
     ? `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`
     : `${why}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;
 }
-
-const ONE: Readonly<Record<RateKind, string>> = {
-  requests: 'request per minute',
-  tokens: 'token per minute',
-  parallel: 'request at the same time',
-};
 
 /** Whole seconds, never early, never zero. */
 function seconds(millis: Millis): number {

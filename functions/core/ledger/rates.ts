@@ -4,7 +4,7 @@ import { err, ok, type Result } from '../failure/result.ts';
 import type { ReservationReply } from '../ports/counter-store.ts';
 import type { RateView, Reservation, ReservationParams, ReservationRefusal } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
-import type { RateLimit, RateReply, RateRequest } from '../ports/rates.ts';
+import { RATE_KINDS, type RateLimit, type RateReply, type RateRequest, WINDOWED_RATES } from '../ports/rates.ts';
 import { type Account, addRateChange } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import type { WaitingRequest } from './counters.ts';
@@ -24,8 +24,8 @@ const NO_ENTRIES: NonNullable<ReservationParams['entries']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 
 function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
-  const { rpmLimit: requests, tpmLimit: tokens, maxParallelRequests: parallel } = limits;
-  return { id: `scope ${scopeId}`, requests, tokens, ...(parallel === undefined ? {} : { parallel }) };
+  const of = Object.entries(RATE_KINDS).map(([kind, { limit }]) => [kind, limits[limit]]);
+  return { id: `scope ${scopeId}`, ...Object.fromEntries(of.filter(([, limit]) => limit !== undefined)) };
 }
 
 /** The refusal that the gateway gets when a rate refuses. */
@@ -44,10 +44,8 @@ export function toLimited(
 /** The scope that leaves the least, the first of equals. Rates of model entries are not shown to clients. */
 export function toView(asked: RateRequest | undefined, reply: RateReply | undefined): { readonly rates?: RateView } {
   if (asked === undefined || reply === undefined) return {};
-  const requests = tightest('requests', asked, reply);
-  const tokens = tightest('tokens', asked, reply);
-  const rates = { ...(requests === undefined ? {} : { requests }), ...(tokens === undefined ? {} : { tokens }) };
-  return { rates };
+  const tight = WINDOWED_RATES.map((kind) => [kind, tightest(kind, asked, reply)] as const);
+  return { rates: Object.fromEntries(tight.filter(([, left]) => left !== undefined)) };
 }
 
 function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateReply): RateView['requests'] {

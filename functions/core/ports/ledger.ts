@@ -3,7 +3,7 @@ import type { Result } from '../failure/result.ts';
 import type { LedgerRow } from './ledger-rows.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
-import type { RateKind, RateLeft, RateLimit } from './rates.ts';
+import type { RateKind, RateLeft, RateLimit, WindowedRate } from './rates.ts';
 
 export interface ReservationParams {
   /** The request's own UUIDv7, the id of its reservation, entry, log line and trace. Absent: the ledger makes one. */
@@ -29,10 +29,7 @@ export interface ReservationParams {
 }
 
 /** The tightest limit of requests and of tokens per minute, and what is left of it. */
-export interface RateView {
-  readonly requests?: RateLeft & { readonly limit: number };
-  readonly tokens?: RateLeft & { readonly limit: number };
-}
+export type RateView = { readonly [Kind in WindowedRate]?: RateLeft & { readonly limit: number } };
 
 /** Money held for a request. Only the ledger makes one. */
 export interface Reservation {

@@ -1,5 +1,8 @@
 // Rates: requests and tokens per minute, concurrent requests, and what is left of each (decision 0012).
 import type { Millis } from './money.ts';
+import type { RateLimits } from './policy.ts';
+
+const MINUTE: Millis = 60_000;
 
 /** The limits of one scope or one model entry. An absent member is not limited. */
 export interface RateLimit {
@@ -13,7 +16,33 @@ export interface RateLimit {
   readonly parallel?: number;
 }
 
-export type RateKind = 'requests' | 'tokens' | 'parallel';
+/**
+ * The kinds of rates. `limit`: the member of a spec that limits the kind. `window`: use counts in windows of the clock
+ * of this length, which is whole minutes; absent: requests in flight count. `one`: one of its units, in messages.
+ * `account.lua` has the windows of this table by `npm run generate`.
+ */
+export const RATE_KINDS = {
+  requests: { limit: 'rpmLimit', window: MINUTE, one: 'request per minute' },
+  tokens: { limit: 'tpmLimit', window: MINUTE, one: 'token per minute' },
+  parallel: { limit: 'maxParallelRequests', window: undefined, one: 'request at the same time' },
+} as const satisfies Readonly<Record<string, RateKindRow>>;
+
+interface RateKindRow {
+  readonly limit: keyof RateLimits;
+  readonly window: Millis | undefined;
+  readonly one: string;
+}
+
+export type RateKind = keyof typeof RATE_KINDS;
+
+/** The kinds that count in windows. */
+export type WindowedRate = {
+  [Kind in RateKind]: (typeof RATE_KINDS)[Kind]['window'] extends Millis ? Kind : never;
+}[RateKind];
+
+const isWindowed = (kind: RateKind): kind is WindowedRate => RATE_KINDS[kind].window !== undefined;
+
+export const WINDOWED_RATES: ReadonlyArray<WindowedRate> = (Object.keys(RATE_KINDS) as RateKind[]).filter(isWindowed);
 
 /** The rates that a reservation takes beside its money. */
 export interface RateRequest {
@@ -32,10 +61,7 @@ export interface RateLeft {
   readonly resetIn: Millis;
 }
 
-export interface RatesLeft {
-  readonly requests?: RateLeft;
-  readonly tokens?: RateLeft;
-}
+export type RatesLeft = { readonly [Kind in WindowedRate]?: RateLeft };
 
 /** Rates as of the answer, this request included. */
 export interface RateReply {

@@ -5,6 +5,7 @@ import type { Ids } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { WINDOWED_RATES } from '#core/ports/rates.ts';
 import type { Paid } from '../caller/budget-left.ts';
 import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
 
@@ -127,7 +128,7 @@ function ownHeaders({ requestId, clientRequestId, rates, budget }: RequestContex
  */
 export function rateHeaders(rates: RateView | undefined): HeaderRecord {
   const headers: Record<string, string> = {};
-  for (const what of RATES) {
+  for (const what of WINDOWED_RATES) {
     const rate = rates?.[what];
     if (rate === undefined) continue;
     headers[`x-ratelimit-limit-${what}`] = String(rate.limit);
@@ -136,8 +137,6 @@ export function rateHeaders(rates: RateView | undefined): HeaderRecord {
   }
   return headers;
 }
-
-const RATES = ['requests', 'tokens'] as const;
 
 /** A duration such as `1m0s`, `59s`, `350ms`, `0s`, rounded up. */
 export function toSpan(millis: Millis): string {

@@ -1,14 +1,27 @@
 // Rates of accounts: requests and tokens of this minute and the one before, and requests in flight (LEDGER 3).
 import type { RateChange } from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { RateLeft, RateLimit, RateRefusal, RateReply, RateRequest } from '#core/ports/rates.ts';
+import {
+  RATE_KINDS,
+  type RateLeft,
+  type RateLimit,
+  type RateRefusal,
+  type RateReply,
+  type RateRequest,
+  WINDOWED_RATES,
+  type WindowedRate,
+} from '#core/ports/rates.ts';
 
-type Countable = 'requests' | 'tokens';
+/** Use of one kind in the window that has begun last, and in the one before. */
+interface WindowUse {
+  /** The number of that window since 1970. */
+  number: number;
+  current: number;
+  before: number;
+}
 
 interface Use {
-  minute: number;
-  current: Record<Countable, number>;
-  before: Record<Countable, number>;
+  readonly windows: Readonly<Record<WindowedRate, WindowUse>>;
   /** Requests in flight, by account. */
   readonly inFlight: Map<string, number>;
 }
@@ -29,20 +42,26 @@ export function createAccountRates() {
   const uses = new Map<string, Use>();
 
   const useOf = (id: string, now: Millis): Use => {
-    const minute = Math.floor(now / MINUTE);
-    const found = uses.get(id) ?? { minute, current: nothing(), before: nothing(), inFlight: new Map() };
+    const found = uses.get(id) ?? { windows: { requests: nothing(), tokens: nothing() }, inFlight: new Map() };
     uses.set(id, found);
-    if (found.minute === minute) return found;
-    const before = found.minute === minute - 1 ? found.current : nothing();
-    return Object.assign(found, { minute, before, current: nothing() });
+    for (const kind of WINDOWED_RATES) {
+      const use = found.windows[kind];
+      const number = Math.floor(now / RATE_KINDS[kind].window);
+      if (use.number === number) continue;
+      Object.assign(use, { number, before: use.number === number - 1 ? use.current : 0, current: 0 });
+    }
+    return found;
   };
 
   const refusalOf = (limit: RateLimit, asked: number, now: Millis): Omit<RateRefusal, 'limit'> | undefined => {
-    const { requests, tokens, parallel } = limit;
+    const { parallel } = limit;
     const use = useOf(limit.id, now);
+    const waits = WINDOWED_RATES.flatMap((kind) => {
+      const max = limit[kind];
+      return max === undefined ? [] : [waitOf(use, kind, max - wanted(kind, asked, max), now)];
+    });
     return longest([
-      ...(requests === undefined ? [] : [waitOf(use, 'requests', requests - 1, now)]),
-      ...(tokens === undefined ? [] : [waitOf(use, 'tokens', tokens - Math.min(asked, tokens), now)]),
+      ...waits,
       ...(parallel === undefined || inFlightOf(use) < parallel ? [] : [{ rate: 'parallel' as const, retryIn: SOON }]),
     ]);
   };
@@ -66,10 +85,11 @@ export function createAccountRates() {
       const chosen = entries.findIndex((entry) => entry === undefined || refusalOf(entry, asked, now) === undefined);
       for (const limit of [...limits, entries[chosen]]) {
         if (limit === undefined) continue;
-        const { current, inFlight } = useOf(limit.id, now);
-        if (limit.requests !== undefined) current.requests += 1;
-        // A request for more than the limit has the whole of it to itself, once it is free.
-        if (limit.tokens !== undefined) current.tokens += Math.min(asked, limit.tokens);
+        const { windows, inFlight } = useOf(limit.id, now);
+        for (const kind of WINDOWED_RATES) {
+          const max = limit[kind];
+          if (max !== undefined) windows[kind].current += wanted(kind, asked, max);
+        }
         if (limit.parallel !== undefined) inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
       }
       return chosen < 0 ? undefined : chosen;
@@ -79,16 +99,15 @@ export function createAccountRates() {
       minute: Math.floor(now / MINUTE),
       left: limits.map((limit) => {
         const use = useOf(limit.id, now);
-        return { ...leftBelow(limit, use, 'requests', now), ...leftBelow(limit, use, 'tokens', now) };
+        return Object.assign({}, ...WINDOWED_RATES.map((kind) => leftBelow(limit, use, kind, now)));
       }),
     }),
 
-    use({ id, minute, requests, tokens, parallel }: RateChange, account: string, now: Millis): void {
+    use(change: RateChange, account: string, now: Millis): void {
+      const { id, minute = Math.floor(now / MINUTE) } = change;
       const use = useOf(id, now);
-      const counts = countsOf(use, minute);
-      counts.requests = Math.max(0, counts.requests + requests);
-      counts.tokens = Math.max(0, counts.tokens + tokens);
-      const inFlight = (use.inFlight.get(account) ?? 0) + parallel;
+      for (const kind of WINDOWED_RATES) addUse(use.windows[kind], kind, change[kind], minute);
+      const inFlight = (use.inFlight.get(account) ?? 0) + change.parallel;
       if (inFlight > 0) use.inFlight.set(account, inFlight);
       else use.inFlight.delete(account);
     },
@@ -99,13 +118,19 @@ export function createAccountRates() {
     },
 
     sweep(now: Millis): void {
-      const last = Math.floor(now / MINUTE) - 1;
-      for (const [id, { inFlight, minute }] of uses) if (inFlight.size === 0 && minute < last) uses.delete(id);
+      for (const [id, { inFlight, windows }] of uses) {
+        const isOver = (kind: WindowedRate) => windows[kind].number < Math.floor(now / RATE_KINDS[kind].window) - 1;
+        if (inFlight.size === 0 && WINDOWED_RATES.every(isOver)) uses.delete(id);
+      }
     },
   };
 }
 
-const nothing = (): Record<Countable, number> => ({ requests: 0, tokens: 0 });
+const nothing = (): WindowUse => ({ number: 0, current: 0, before: 0 });
+
+/** A request for more tokens than the limit has the whole of it to itself, once it is free. */
+const wanted = (kind: WindowedRate, tokens: number, limit: number): number =>
+  kind === 'requests' ? 1 : Math.min(tokens, limit);
 
 const inFlightOf = ({ inFlight }: Use): number => [...inFlight.values()].reduce((all, one) => all + one, 0);
 
@@ -119,34 +144,44 @@ const byWait = (one: Wait, other: Wait): number => one.retryIn - other.retryIn;
 const longest = <T extends Wait>(waits: ReadonlyArray<T>): T | undefined =>
   waits.filter((wait) => wait.retryIn > 0).sort((one, other) => byWait(other, one))[0];
 
-/** The counts of this minute, of the one before, or of one that no longer matters. */
-function countsOf({ minute, current, before }: Use, of = minute): Record<Countable, number> {
-  if (of === minute) return current;
-  return of === minute - 1 ? before : nothing();
+/** A use changes the window of the minute that it names; one that no longer counts stays as it is. */
+function addUse(use: WindowUse, kind: WindowedRate, by: number, minute: number): void {
+  const number = Math.floor((minute * MINUTE) / RATE_KINDS[kind].window);
+  if (number === use.number) use.current = Math.max(0, use.current + by);
+  else if (number === use.number - 1) use.before = Math.max(0, use.before + by);
 }
 
-const usedOf = ({ current, before }: Use, what: Countable, now: Millis): number =>
-  current[what] + before[what] - Math.ceil((before[what] * (now % MINUTE)) / MINUTE);
+const usedOf = ({ windows }: Use, kind: WindowedRate, now: Millis): number => {
+  const { current, before } = windows[kind];
+  const { window } = RATE_KINDS[kind];
+  return current + before - Math.ceil((before * (now % window)) / window);
+};
 
 /**
  * The wait until no more than `most` is used; 0: now. Never told above a minute: clients ignore longer waits. A limit
  * of 0 never has room.
  */
-const waitOf = (use: Use, rate: Countable, most: number, now: Millis) => {
+const waitOf = (use: Use, rate: WindowedRate, most: number, now: Millis) => {
   const retryIn = most < 0 ? MINUTE : Math.min(MINUTE, untilUsed(use, rate, most, now));
   return { rate, retryIn };
 };
 
-function untilUsed(use: Use, what: Countable, most: number, now: Millis): Millis {
+function untilUsed(use: Use, what: WindowedRate, most: number, now: Millis): Millis {
   if (usedOf(use, what, now) <= most) return 0;
-  const current = use.current[what];
-  /** The place in a minute from which on the one before counts no more than `rest`. */
-  const from = (before: number, rest: number): Millis => Math.floor((MINUTE * (before - rest - 1)) / before) + 1;
-  const inMinute = now % MINUTE;
-  return current > most ? MINUTE - inMinute + from(current, most) : from(use.before[what], most - current) - inMinute;
+  const { window } = RATE_KINDS[what];
+  const { current, before } = use.windows[what];
+  /** The place in a window from which on the one before counts no more than `rest`. */
+  const from = (count: number, rest: number): Millis => Math.floor((window * (count - rest - 1)) / count) + 1;
+  const inWindow = now % window;
+  return current > most ? window - inWindow + from(current, most) : from(before, most - current) - inWindow;
 }
 
-function leftBelow(limit: RateLimit, use: Use, what: Countable, now: Millis): Partial<Record<Countable, RateLeft>> {
+function leftBelow(
+  limit: RateLimit,
+  use: Use,
+  what: WindowedRate,
+  now: Millis,
+): Partial<Record<WindowedRate, RateLeft>> {
   const most = limit[what];
   if (most === undefined) return {};
   return { [what]: { remaining: Math.max(0, most - usedOf(use, what, now)), resetIn: untilUsed(use, what, 0, now) } };

@@ -3,18 +3,24 @@
 -- By hand: redis-cli --eval infra/adapters/redis/account.lua '{instance}:meta' , accounts '{"isEnded":true,"max":10}'
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
---   meta          hash: layout, epoch, calls, now (the latest clock seen: a failover never turns it back), swept;
--- account > `number state lease booked told`: its last call, end of lease and batches, then the outcome of that call in
--- JSON   c             hash: counter > `spent held`, then the last accounts that were refused here, each with the
--- instant;                 spent is `-` while the counter is absent and registered holds are in it   e            
--- sorted set: loaded counter > until when it stays, used or not   l             sorted set: account > the end of its
--- lease   f             sorted set: finished account > until when it is remembered   a:<account>   hash: counter >
--- `escrow risk left`, then each unbooked batch with its spend; left: the last batch that was booked   r:<minute>   
--- hash: rate > requests and tokens in JSON; the only keys that expire   p             hash: rate > requests in flight
--- by account, in JSON A counter is named `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments
--- in JSON; the reply is JSON, too; amounts are strings (account-text.ts). A step reads, decides, and writes last: one
--- that fails at a wrong argument has written nothing.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD = 'accounts 2', 60000, 1000, 60000, 100
+--   meta            hash: layout, epoch, calls, now (the latest clock seen: a failover never turns it back), swept;
+--                   account > `number state lease booked told`: its last call, end of lease and batches, then the
+--                   outcome of that call in JSON
+--   c               hash: counter > `spent held`, then the last accounts that were refused here, each with the instant;
+--                   spent is `-` while the counter is absent and registered reservations are in it
+--   e               sorted set: loaded counter > until when it stays, used or not
+--   l               sorted set: account > the end of its lease
+--   f               sorted set: finished account > until when it is remembered
+--   a:<account>     hash: counter > `escrow risk left`, then each unbooked batch with its spend; left: the last batch
+--                   that was booked
+--   r:<length>:<n>  hash: rate > use of each kind in the n-th window of this length, in JSON; the only keys that expire
+--   p               hash: rate > requests in flight by account, in JSON
+-- A counter is named `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON; the reply is
+-- JSON, too; amounts are strings (account-text.ts). A step reads, decides, and writes last: one that fails at a wrong
+-- argument has written nothing.
+local LAYOUT, MINUTE, SECOND, KEEP, OLD = 'accounts 3', 60000, 1000, 60000, 100
+-- Kinds of rates that count in windows, and the lengths of these: `npm run generate` from functions/core/ports/rates.ts.
+local KINDS, WINDOWS = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }
 local MAX_ENDED, MAX_SWEPT, MAX_FORGOTTEN, MAX_FIELDS = 16, 100, 5000, 1000
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, given = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
@@ -34,7 +40,13 @@ local COUNTERS, KEPT, LEASES, FINISHED, IN_FLIGHT = prefix .. 'c', prefix .. 'e'
 local function int(number) return format('%d', number) end
 local function figuresKey(id) return prefix .. 'a:' .. id end
 local nowText, minute = int(now), math.floor(now / MINUTE)
-local PRESENT, BEFORE = prefix .. 'r:' .. int(minute), prefix .. 'r:' .. int(minute - 1)
+-- Use of rates in the window of this length that has begun last, and in the one before.
+local uses = {}
+for _, length in pairs(WINDOWS) do
+  local number = math.floor(now / length)
+  local function key(n) return prefix .. 'r:' .. int(length) .. ':' .. int(n) end
+  uses[length] = { number = number, present = key(number), before = key(number - 1) }
+end
 
 -- Money is never a rounded number. Doubles are exact while amounts stay below ten thousand dollars and sums below three
 -- million: a step changes a sum by some hundred amounts. Else the step starts over with two parts of nine digits,
@@ -193,8 +205,10 @@ local function write()
   end
   for id, rate in pairs(rates) do
     if rate.isChanged then
-      later('HSET', PRESENT, id, cjson.encode(rate.current))
-      later('HSET', BEFORE, id, cjson.encode(rate.before))
+      for length, use in pairs(uses) do
+        later('HSET', use.present, id, cjson.encode(rate.current[length]))
+        later('HSET', use.before, id, cjson.encode(rate.before[length]))
+      end
       save(IN_FLIGHT, id, cjson.encode(rate.inFlight), '{}')
     end
   end
@@ -203,7 +217,11 @@ local function write()
   for command, keys in pairs(lists) do
     for key, list in pairs(keys) do
       for i = 1, #list, MAX_FIELDS do redisCall(command, key, unpack(list, i, math.min(i + MAX_FIELDS - 1, #list))) end
-      if key == PRESENT or key == BEFORE then redisCall('PEXPIRE', key, int(2 * MINUTE)) end
+    end
+  end
+  for length, use in pairs(uses) do
+    for _, key in ipairs({ use.present, use.before }) do
+      if lists.HSET[key] then redisCall('PEXPIRE', key, int(2 * length)) end
     end
   end
 end
@@ -245,23 +263,33 @@ local function close(id, isCharged, state)
   account.state, account.lease, account.isChanged = state, 0, true
 end
 
--- Rates: the use of this minute, and of the one before by the share of it that lies in the last 60 s, rounded down.
+-- Rates: the use of this window, and of the one before by the share of it that lies in the last length, rounded down.
 local function rateOf(id)
   if rates[id] == nil then
-    local function read(hash, nothing) return cjson.decode(redisCall('HGET', hash, id) or nothing) end
-    local nothing = '{"requests":0,"tokens":0}'
-    rates[id] = { current = read(PRESENT, nothing), before = read(BEFORE, nothing), inFlight = read(IN_FLIGHT, '{}') }
+    local function read(hash) return cjson.decode(redisCall('HGET', hash, id) or '{}') end
+    local rate = { current = {}, before = {}, inFlight = read(IN_FLIGHT) }
+    for length, use in pairs(uses) do rate.current[length], rate.before[length] = read(use.present), read(use.before) end
+    rates[id] = rate
   end
   return rates[id]
 end
-local KINDS = { 'requests', 'tokens' }
+-- Use of a kind in the window that has begun last, and in the one before.
+local function countsOf(rate, kind)
+  local length = WINDOWS[kind]
+  return rate.current[length][kind] or 0, rate.before[length][kind] or 0, length
+end
 -- A request for more tokens than the limit has the whole of it to itself, once it is free.
 local function wanted(limit, kind, tokens) return kind == 'requests' and 1 or math.min(tokens, limit.tokens) end
-local function usedOf(rate, kind) return rate.current[kind] + rate.before[kind] - math.ceil(rate.before[kind] * (now % MINUTE) / MINUTE) end
--- A use changes the minute that it names; one that no longer counts stays as it is.
+local function usedOf(rate, kind)
+  local current, before, length = countsOf(rate, kind)
+  return current + before - math.ceil(before * (now % length) / length)
+end
+-- A use changes the window of the minute that it names; one that no longer counts stays as it is.
 local function addUse(rate, kind, by, at)
-  local uses = at == minute and rate.current or at == minute - 1 and rate.before
-  if uses then uses[kind], rate.isChanged = math.max(0, uses[kind] + by), true end
+  local length = WINDOWS[kind]
+  local number, last = math.floor(at * MINUTE / length), uses[length].number
+  local counts = number == last and rate.current[length] or number == last - 1 and rate.before[length]
+  if counts then counts[kind], rate.isChanged = math.max(0, (counts[kind] or 0) + by), true end
 end
 local function fly(rate, by)
   local own = (rate.inFlight[given.account] or 0) + by
@@ -279,9 +307,9 @@ end
 -- The time until no more than `most` is used.
 local function untilUsed(rate, kind, most)
   if usedOf(rate, kind) <= most then return 0 end
-  local function from(count, rest) return math.floor(MINUTE * (count - rest - 1) / count) + 1 end
-  local current, before = rate.current[kind], rate.before[kind]
-  return (current > most and MINUTE + from(current, most) or from(before, most - current)) - now % MINUTE
+  local current, before, length = countsOf(rate, kind)
+  local function from(count, rest) return math.floor(length * (count - rest - 1) / count) + 1 end
+  return (current > most and length + from(current, most) or from(before, most - current)) - now % length
 end
 -- The rate of a limit that keeps a request waiting longest. Clients ignore waits of more than a minute, and a limit of
 -- 0 never has room.
@@ -616,7 +644,8 @@ end
 
 local function wipe()
   for _, id in ipairs(redisCall('HKEYS', KEYS[1])) do redisCall('UNLINK', figuresKey(id)) end
-  for _, name in ipairs({ COUNTERS, KEPT, LEASES, FINISHED, IN_FLIGHT, PRESENT, BEFORE, KEYS[1] }) do redisCall('UNLINK', name) end
+  for _, name in ipairs({ COUNTERS, KEPT, LEASES, FINISHED, IN_FLIGHT, KEYS[1] }) do redisCall('UNLINK', name) end
+  for _, use in pairs(uses) do redisCall('UNLINK', use.present, use.before) end
 end
 function operations.begin()
   if given.epoch <= epoch then return { epoch = epoch } end
