@@ -51,7 +51,7 @@ export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> 
     {
       name: ROTATE_ANNOTATION,
       value: '1 to 256 visible characters',
-      meaning: 'Each new text asks for a new value at once; the old one works during `rotation.overlap`.',
+      meaning: 'Each new text asks for a new value immediately; the old one works during `rotation.overlap`.',
       rule: {
         reservations: isFreeText,
         message: 'must be 1 to 256 visible characters; write a text that it did not say before, e.g. the date',

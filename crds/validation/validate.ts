@@ -1,4 +1,4 @@
-// Validation of one object of ours without looking at others: the same verdict as the CRD's schema and CEL, with better
+// Validation of one of our objects without looking at others: the same verdict as the CRD's schema and CEL, with better
 // messages.
 import type * as z from 'zod';
 import type { KindName, Schemas } from '../kinds/kinds.ts';
@@ -65,7 +65,7 @@ function ofChanges({ spec: { shape } }: Validatable, spec: unknown, old: unknown
   });
 }
 
-/** More entries than any list or map of ours allows, and a greater depth than any of our fields has. */
+/** More entries than any list or of our maps allows, and a greater depth than any of our fields has. */
 const MAX_ENTRIES = 1024;
 const MAX_DEPTH = 32;
 

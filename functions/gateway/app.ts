@@ -88,7 +88,7 @@ const LONG_QUERY: Failure = {
   message: `The query of the address is longer than ${MAX_QUERY} characters. Send a shorter one.`,
 };
 
-/** Clients that open a WebSocket first go on by POST after 426 only. */
+/** Clients that open a WebSocket first continue by POST after 426 only. */
 function methodFailure(client: HttpExchange, { method }: Route): Failure {
   const isUpgrade = method === 'POST' && client.header('upgrade')?.toLowerCase() === 'websocket';
   return isUpgrade ? { code: 'upgrade_not_supported' } : { code: 'method_not_allowed', allow: method };

@@ -17,9 +17,9 @@ export interface Limits {
 }
 
 /**
- * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at once, the first
- * are ready while the last wait, and memory stays small. A database that hangs keeps a place for the time limit of its
- * calls. One resync runs at a time: the memory of a process is that of one. It waits for no trigger.
+ * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at the same time,
+ * the first are ready while the last wait, and memory stays small. A database that hangs keeps a place for the time
+ * limit of its calls. One resync runs at a time: the memory of a process is that of one. It waits for no trigger.
  */
 export const PROCESS_LIMITS: Limits = {
   parts: Number.POSITIVE_INFINITY,

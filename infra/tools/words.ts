@@ -37,7 +37,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     pattern: /\bbooks\b/i,
     places: EVERYWHERE,
     use: 'ledger, ledger rows',
-    pending: 376,
+    pending: 375,
     allowed: /runbooks|(that|and|it|process|gateway) books/i,
   },
   { pattern: /\bholds?\b/i, places: NAMES, use: 'reservation, reserve', pending: 3 },
@@ -56,7 +56,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     pattern: /^(told|said|silence|signs|lives|lent|visit|hands|gone|put aside)$/i,
     places: NAMES,
     use: 'the noun that STYLE.md lists for it',
-    pending: 594,
+    pending: 591,
   },
   {
     pattern:
@@ -73,14 +73,15 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     allowed: /\b(Booking|Finding|Closing|Signing)\b/,
   },
   // Prose (LANGUAGE 1.5).
-  { pattern: /\bof ours\b/i, places: TEXT, use: 'our …', pending: 34 },
+  { pattern: /\bof ours\b/i, places: TEXT, use: 'our …', pending: 1 },
   {
     pattern: /\b(stands?|standing|stood) (in(?! for| the way| its way)|beside|at|there)\b/i,
+    allowed: /stand-in/,
     places: TEXT,
     use: 'is in, is beside',
-    pending: 25,
+    pending: 1,
   },
-  { pattern: /\b(go|goes|going|went) on\b/i, places: EVERYWHERE, use: 'continue', pending: 49 },
+  { pattern: /\b(go|goes|going|went) on\b/i, places: EVERYWHERE, use: 'continue', allowed: /'Go on\.'/ },
   {
     pattern: /\b(works?|serves?|served|counts?|exists?|may be|is|are|writes there) no more\b(?! than)/i,
     places: TEXT,
@@ -88,8 +89,8 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     pending: 6,
   },
   { pattern: /\bbesides\b/i, places: TEXT, use: 'also', pending: 1 },
-  { pattern: /\bthe (one|ones) before\b/i, places: TEXT, use: 'the previous …', pending: 10 },
-  { pattern: /\bat once\b/i, places: TEXT, use: 'immediately, concurrently', pending: 72 },
+  { pattern: /\bthe (one|ones) before\b/i, places: TEXT, use: 'the previous …' },
+  { pattern: /\bat once\b/i, places: TEXT, use: 'immediately, concurrently', allowed: /looked at once/ },
   { pattern: /\bmend(s|ed|ing)?\b/i, places: EVERYWHERE, use: 'fix, repair' },
   {
     pattern: /\b(away with|met by|so long as|ere)\b/i,

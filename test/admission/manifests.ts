@@ -274,7 +274,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   [of('GatewayInstance', { workload: { type: 'External' } }), 'spec.workload.url: '],
 ];
 
-/** Secrets that stand in the way of keys. */
+/** Secrets that is in the way of keys. */
 export const IN_THE_WAY: ReadonlyArray<KubeObject> = [
   secretOf('theirs', {}, 'team-a'),
   secretOf('taken-key', {}, 'team-a'),

@@ -1,4 +1,4 @@
-// Bodies of any size and any content, many at once, in the memory that a Pod of admission has.
+// Bodies of any size and any content, many at the same time, in the memory that a Pod of admission has.
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -87,7 +87,7 @@ test.each(BODIES)('%s, from nobody who knows the segment: not read', async (_, b
 });
 
 test.each(BODIES)(
-  '%s, many at once: each is answered, and so is a small review beside them',
+  '%s, many at the same time: each is answered, and so is a small review beside them',
   async (_, body, answers) => {
     const [large, small] = await Promise.all([
       sendAll(`${admission.base}/mutate`, body),

@@ -135,7 +135,7 @@ test('kill -9 loses no confirmed write', async () => {
   await server.stop();
 });
 
-test('a second server on the same file is refused with one sentence, and the first goes on', async () => {
+test('a second server on the same file is refused with one sentence, and the first continues', async () => {
   const server = await open();
   await expect(startEmbedded({ file: server.file })).rejects.toThrow(
     `another API server runs on ${server.file}; stop it first`,
@@ -175,7 +175,7 @@ test('patches without a version never lose each other', async () => {
   await server.stop();
 });
 
-test('who follows a watch knows what a list would show, whatever many writers do at once', async () => {
+test('who follows a watch knows what a list would show, whatever many writers do at the same time', async () => {
   const server = await open();
   const client = server.client();
   const first = await client.call('GET', configMaps);
@@ -223,7 +223,7 @@ test('no token, a wrong token and a wrong port get one clear answer', async () =
   await server.stop();
 });
 
-test('an object that is nested too deeply is refused, and the server goes on', async () => {
+test('an object that is nested too deeply is refused, and the server continues', async () => {
   const server = await open();
   const client = server.client();
   const deep = `{"metadata":{"name":"deep"},"x":${'['.repeat(9000)}${']'.repeat(9000)}}`;

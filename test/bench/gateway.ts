@@ -71,8 +71,8 @@ const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
 
 const ROUTES = ['messages', 'translated', 'responses'] as const;
 /**
- * Each route, and as many streams at once as a team of agents has. A stream that is cut, or costs another sum, fails
- * the run.
+ * Each route, and as many streams at the same time as a team of agents has. A stream that is cut, or costs another sum,
+ * fails the run.
  */
 const BY_ROUTE: ReadonlyArray<Workload> = [
   ...BUSY,
@@ -81,7 +81,13 @@ const BY_ROUTE: ReadonlyArray<Workload> = [
     { name: `${route} streamed, 32 connections`, kinds: [`${route}Streamed`], connections: 32, added: ['first'] },
   ]),
   { name: 'embeddings, 32 connections', kinds: ['embeddings'], connections: 32 },
-  { name: '512 streams at once', kinds: ['paced'], connections: 512, rounds: Math.min(3, ROUNDS), spread: 1000 },
+  {
+    name: '512 streams at the same time',
+    kinds: ['paced'],
+    connections: 512,
+    rounds: Math.min(3, ROUNDS),
+    spread: 1000,
+  },
 ];
 
 /** Rounds on a new gateway that are not counted: it is compiled while it serves, and takes twice as long. */

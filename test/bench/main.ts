@@ -26,7 +26,7 @@ npm run bench -- gateway       requests per second, CPU per request and added la
                                redis-server where there is one; about eleven minutes (BENCH_ONLY=streamed: only workloads with this in their
                                name and store, such as "1 connection, Redis"; BENCH_ROUNDS=2: fewer rounds; BENCH_PROFILE=DIR: profiles of the
                                gateway's CPU)
-npm run bench -- routes        the same for each route that spends, with the store in memory, and 512 streams at once, none of which may be cut; about
+npm run bench -- routes        the same for each route that spends, with the store in memory, and 512 streams at the same time, none of which may be cut; about
                                six minutes; only by name
 npm run bench -- million       a million requests to the gateway and to the bare pass-through: memory, and stalls of their event loops by cause;
                                about six minutes; only by name (BENCH_REQUESTS=100000: fewer requests; BENCH_PROFILE=DIR)

@@ -53,7 +53,7 @@ function expectReady({ instances, readyAfter }: Outcome, namespaces: ReadonlyArr
 }
 
 test('host names that nobody answers for do not keep instances at other names from being ready', async () => {
-  // Half of them have a good database, so that the reconciler goes on to their store.
+  // Half of them have a good database, so that the reconciler continues to their store.
   const shared = await server.createDatabase();
   const silent = Array.from({ length: 100 }, (_, index) => ({
     namespace: `silent-${index}`,

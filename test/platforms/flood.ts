@@ -47,8 +47,8 @@ function count(counts: Record<string, number>, name: string, end: number): boole
   return Date.now() < end;
 }
 
-function attack(target: string, kind: Kind, goesOn: () => boolean): void {
-  if (!goesOn()) return;
+function attack(target: string, kind: Kind, isRunning: () => boolean): void {
+  if (!isRunning()) return;
   const { protocol, hostname: host, port } = new URL(target);
   const to = { host, port: Number(port) };
   const isTls = protocol === 'https:' && kind.isHttp;
@@ -62,6 +62,6 @@ function attack(target: string, kind: Kind, goesOn: () => boolean): void {
   socket.on('error', () => undefined).resume();
   socket.once('close', () => {
     clearInterval(writing);
-    setTimeout(() => attack(target, kind, goesOn), PAUSE);
+    setTimeout(() => attack(target, kind, isRunning), PAUSE);
   });
 }

@@ -149,7 +149,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
     expect(nano((await ownKey()).currentSpend)).toBe(after.cost);
   });
 
-  test('many at once are each answered and each booked once', async () => {
+  test('many at the same time are each answered and each booked once', async () => {
     const before = await booked();
     const replies = await Promise.all(Array.from({ length: 25 }, () => patient().chat.completions.create(ask)));
     expect(replies.every(({ choices }) => choices.length === 1)).toBe(true);
@@ -220,7 +220,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
           ({ code }) => String(code),
         );
     const endings: string[] = [];
-    // Forty at once may take a busy machine longer than the store's deadline: then they ask again.
+    // Forty at the same time may take a busy machine longer than the store's deadline: then they ask again.
     const forty = async () => endings.push(...(await Promise.all(Array.from({ length: 40 }, ending))));
     await eventually(forty, () => endings.includes('paid'));
     const expected = new Set(['paid', 'budget_exceeded', 'budget_held', 'ledger_unavailable']);

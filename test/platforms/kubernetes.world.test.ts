@@ -316,7 +316,7 @@ describeUnless(why, 'plain Kubernetes', () => {
       expect(await cluster.get(RESOURCES.secrets, 'default', 'triggered-key')).toBeUndefined();
     });
 
-    test('a lost and an edited key are repaired; then everything is deleted, and nothing of ours is left', async () => {
+    test('a lost and an edited key are repaired; then everything is deleted, and nothing is left', async () => {
       await kubectl(['delete', 'secret', 'example-service-key']);
       await kubectl(['patch', 'secret', 'alice-key', '--type=merge', '-p', '{"data":{"key":"Zm9yZ2Vk"}}']);
       expect((await resync()).failed).toEqual({});

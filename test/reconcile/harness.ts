@@ -63,7 +63,7 @@ export interface Harness {
   readonly app: Hono;
   /** From now on there is a store that gateways outside the cluster read. */
   keepSnapshots(): void;
-  /** A process that knows nothing of the ones before. */
+  /** A process that knows nothing of previous ones. */
   restart(): void;
   resync(): Promise<Report>;
   trigger(kind: string, name: string, namespace?: string): Promise<Report>;

@@ -95,7 +95,7 @@ test('the folders of the API server import downwards only', () => {
   expect(circlesIn(folders)).toEqual([]);
 });
 
-test('the rule can fail: functions never import infra, node: or each other, the API server nothing of ours, and source no test', () => {
+test('the rule can fail: functions never import infra, node: or each other, the API server nothing of the product, and source no test', () => {
   expect(allowed('functions/gateway/handle.ts', 'infra/adapters/memory/store.ts')).toBe(false);
   expect(allowed('functions/gateway/handle.ts', 'functions/reconcile/plan.ts')).toBe(false);
   expect(allowed('functions/core/money/money.ts', 'node:crypto')).toBe(false);

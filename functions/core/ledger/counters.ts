@@ -1,5 +1,5 @@
-// Counters of an account: the escrow that the store has set aside here, and what live reservations and settlements take of it
-// (LEDGER 3).
+// Counters of an account: the escrow that the store has set aside here, and what live reservations and settlements take
+// of it (LEDGER 3).
 
 import { spendWindow } from '../money/window.ts';
 import type { RateView, ReservationRefusal } from '../ports/ledger.ts';
@@ -34,7 +34,9 @@ export interface CounterState {
   /** Live reservations, and the sum of their amounts. */
   reservations: number;
   live: Nano;
-  /** Costs of ended requests. `reported`: spend of all processes as the store last answered; undefined: not answered. */
+  /**
+   * Costs of ended requests. `reported`: spend of all processes as the store last answered; undefined: not answered.
+   */
   readonly spend: Quantity<Nano | undefined>;
   /** The charge that the store must be able to make for those requests if process and disk are lost. */
   readonly unguaranteed: Omit<Quantity<Nano>, 'reported'>;
@@ -44,7 +46,7 @@ export interface CounterState {
   reserved: Nano;
   /** An ask elsewhere was refused because of escrow. */
   isWanted: boolean;
-  /** Sizes of reservations begun in this second, and in the one before. */
+  /** Sizes of reservations begun in this second, and in the previous one. */
   demand: Nano;
   lastDemand: Nano;
   /** The size of the last reservation that was not free, and when it was asked for, on the store's clock. */
@@ -218,8 +220,8 @@ export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
   grantedUnder !== undefined && grantedUnder <= limit;
 
 /**
- * Whether the whole reservation fits into the idle escrow. An empty one admits nothing, since a free request is refused by
- * spend that has reached the limit.
+ * Whether the whole reservation fits into the idle escrow. An empty one admits nothing, since a free request is refused
+ * by spend that has reached the limit.
  */
 export function fits(state: CounterState, amount: Nano): boolean {
   const { limit, escrow, returning, live } = state;

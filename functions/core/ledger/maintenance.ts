@@ -15,7 +15,7 @@ import { pause } from './timeout.ts';
 /** Settlements are told within one tick and booked within a few. */
 const BOOKED_WITHIN: Millis = 1000;
 const LOOK_AGAIN: Millis = 25;
-/** Accounts are read with each page of counters; more than these at once (Workers) make it repeat. */
+/** Accounts are read with each page of counters; more than these at the same time (Workers) make it repeat. */
 const MAX_ACCOUNTS = 2000;
 const PAGE = 500;
 /** A counter whose batches are booked between the two reads is read again. */
@@ -141,8 +141,8 @@ export function createClosing(context: LedgerContext): Closing {
   return {
     close({ ended: told, calls }): void {
       if (told.length === 0 || own.isOver) return;
-      // Requests on Workers learn of the same accounts at once: each call closes one, by the number that the store has
-      // given it.
+      // Requests on Workers learn of the same accounts at the same time: each call closes one, by the number that the
+      // store has given it.
       const first = calls % told.length;
       for (const account of isolate === undefined ? told : told.slice(first, first + 1)) ended.add(account);
       running ??= run();

@@ -96,7 +96,7 @@ export function createMembership(context: LedgerContext): Membership {
   return {
     leave: lose,
     /**
-     * Books what the journal has, and joins. Throws when PostgreSQL or the store are away; then it goes on by itself,
+     * Books what the journal has, and joins. Throws when PostgreSQL or the store are away; then it continues by itself,
      * and may be called again.
      */
     async start(): Promise<void> {
@@ -235,9 +235,9 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
 }
 
 /**
- * The first calls of the account: live reservations whatever the limits say, settlements and corrections, all of a counter in
- * one call. The last one ends the earlier accounts. Before the epoch is open nothing is told as spent: nobody reads
- * sums then. Requests that have ended since keep their escrow till the opening.
+ * The first calls of the account: live reservations whatever the limits say, settlements and corrections, all of a
+ * counter in one call. The last one ends the earlier accounts. Before the epoch is open nothing is told as spent:
+ * nobody reads sums then. Requests that have ended since keep their escrow till the opening.
  */
 async function tellAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
   const { account } = context;

@@ -129,7 +129,7 @@ export function createRequests() {
       for (const request of ended[from]) (isMoved(request) ? moved : kept).push(request);
       ended[from] = kept;
       for (const request of moved) changeState(request, to);
-      // What goes back to be reported again is older than what waits there.
+      // Requests that go back are older than those that wait there.
       if (to === 'unreported') ended[to] = [...moved, ...ended[to]];
       else if (to !== 'booked') ended[to].push(...moved);
     },

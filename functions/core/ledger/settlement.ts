@@ -1,5 +1,5 @@
-// Ends of reservations: settled or released, once in the journal, the store and PostgreSQL; and what streams have produced so
-// far (LEDGER 1, 3, 6).
+// Ends of reservations: settled or released, once in the journal, the store and PostgreSQL; and what streams have
+// produced so far (LEDGER 1, 3, 6).
 
 import type { Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
@@ -13,7 +13,9 @@ import { toUnsettled } from './ledger-rows.ts';
 import { giveBack, type RatesUsed } from './rates.ts';
 import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 
-/** The longest request (upstream.ts enforces this): a reservation that is never ended does not keep headroom for longer. */
+/**
+ * The longest request (upstream.ts enforces this): a reservation that is never ended does not keep headroom for longer.
+ */
 export const MAX_REQUEST: Millis = 3_600_000;
 /** When the store is silent for so long, a reply ends all the same. */
 const SILENT: Millis = 2000;
@@ -68,8 +70,8 @@ export function createSettlements(context: LedgerContext): Settlements {
       estimated,
       settledAt,
     };
-    // Only a reservation whose record is on disk, or cannot be, gives up its escrow: a restart without the record charges its
-    // size.
+    // Only a reservation whose record is on disk, or cannot be, gives up its escrow: a restart without the record
+    // charges its size.
     const isWritten = await append(context, { type: 'settle', row: entry });
     // A stream is covered by what it was told to have produced.
     const cover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
@@ -84,7 +86,7 @@ export function createSettlements(context: LedgerContext): Settlements {
   };
 
   const settlements: Settlements = {
-    /** An answer came: replies whose counters are covered now go on. */
+    /** An answer came: replies whose counters are covered now continue. */
     onReported(): void {
       for (const { counters, over } of uncovered) if (counters.every(isGuaranteed)) over();
     },

@@ -2,7 +2,10 @@
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 
-/** A request is refused this long after its arrival when store or database do not answer, or live reservations do not end. */
+/**
+ * A request is refused this long after its arrival when store or database do not answer, or live reservations do not
+ * end.
+ */
 export const REQUEST_DEADLINE: Millis = 900;
 /** A request that has waited for the database already has this long at least. */
 export const MIN_WAIT: Millis = 500;
@@ -25,7 +28,7 @@ export function withTimeout<T>(timer: Timer, millis: Millis, whom: string, promi
   });
 }
 
-/** Pauses between attempts: each is twice the one before. */
+/** Pauses between attempts: each is twice the previous one. */
 export const FIRST_PAUSE: Millis = 50;
 export const longer = (millis: Millis): Millis => Math.min(1000, 2 * millis);
 

@@ -1,5 +1,5 @@
-// Requests that wait for the store or for live reservations: one deadline each, one line per counter in order of arrival, one
-// timer for all (LEDGER 3, 9).
+// Requests that wait for the store or for live reservations: one deadline each, one line per counter in order of
+// arrival, one timer for all (LEDGER 3, 9).
 
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -159,7 +159,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
 
 /**
  * Windows and limits as of now. Counters that are new, since a window has begun, have the limits that were known last
- * in the one before; where our clock is set back, the lower ones.
+ * in the previous one; where our clock is set back, the lower ones.
  */
 export function renew(account: Account, waiter: WaitingRequest): void {
   const before = waiter.charges.counters;

@@ -53,7 +53,7 @@ export interface InstanceIdentity {
 export interface Backends {
   /**
    * The same for one piece of work, about so many members of instances: what it is answered takes its share of the
-   * process's memory until `end`, and nothing that it asked goes on after that. Work whose servers answer with more
+   * process's memory until `end`, and nothing that it asked continues after that. Work whose servers answer with more
    * than there is memory for fails alone (DatabaseUnreachable).
    */
   begin(members: number): { readonly backends: Backends; end(): void };

@@ -15,8 +15,8 @@ export interface CounterChange extends ScopeWindow {
    */
   readonly spend: Nano;
   /**
-   * The charge if the account is closed by another: sizes of live reservations; of streams, the cost so far. Replaces the
-   * earlier figure.
+   * The charge if the account is closed by another: sizes of live reservations; of streams, the cost so far. Replaces
+   * the earlier figure.
    */
   readonly risk: Nano;
   /** Escrow given back, never more than the account has beside `spend`. */
@@ -112,7 +112,9 @@ export interface CounterReply {
   readonly reserved: Nano;
   /** Escrow of this account. */
   readonly escrow: Nano;
-  /** Another account's ask was refused here within the last second because of escrow: idle escrow goes back at once. */
+  /**
+   * Another account's ask was refused here within the last second because of escrow: idle escrow goes back immediately.
+   */
   readonly isWanted: boolean;
 }
 
@@ -233,9 +235,9 @@ export interface AuditReport extends StoreReply {
  * or its answer is lost: then it is unknown whether the work was done, and all of it may be repeated. Every method is
  * one atomic step, and rejects within 2 s if no answer comes.
  *
- * A counter is { spent, reserved }; `reserved` is the sum of the accounts' escrow. An absent counter is not zero: it is loaded
- * before anything is told, asked or charged in it. It leaves the store when its window is over and no account has
- * anything in it.
+ * A counter is { spent, reserved }; `reserved` is the sum of the accounts' escrow. An absent counter is not zero: it is
+ * loaded before anything is told, asked or charged in it. It leaves the store when its window is over and no account
+ * has anything in it.
  */
 export interface CounterStore {
   call(call: AccountCall): Promise<AccountReply>;
@@ -249,9 +251,9 @@ export interface CounterStore {
     counters: ReadonlyArray<ScopeWindow>,
   ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly reserved: Nano } | undefined>>;
   /**
-   * Freezes an account before it is closed: another's only when its lease has ended; one's own (`isOwn`) at once. Its
-   * escrow stays until it is forgotten, by `finish`, or by `ends` of the process's next account. All its counters must
-   * be loaded, except before an epoch is open (`isRebuild`), while nobody reads sums.
+   * Freezes an account before it is closed: another's only when its lease has ended; one's own (`isOwn`) immediately.
+   * Its escrow stays until it is forgotten, by `finish`, or by `ends` of the process's next account. All its counters
+   * must be loaded, except before an epoch is open (`isRebuild`), while nobody reads sums.
    */
   freeze(
     epoch: number,

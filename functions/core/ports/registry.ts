@@ -144,7 +144,7 @@ export interface Registry {
   /**
    * Records the instance (and reopens a row that was closed). With `ledger`, a closed instance of this database, it
    * continues all that was live there: claims, values, sums. Their keys work again when their policies are written (a
-   * retained key at once). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
+   * retained key immediately). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
    */
   openInstance(instance: InstanceRow, ledger?: PreviousLedger): Promise<Adoption>;
   /** Retires the instance's claims and values; the ledger stays. */

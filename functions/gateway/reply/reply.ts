@@ -149,7 +149,7 @@ export function createReply(
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
   }
 
-  /** Ends a reply after an error of ours: its known cost is charged, unless it is charged already. */
+  /** Ends a reply after our own error: its known cost is charged, unless it is charged already. */
   async function abandon(running: Running): Promise<void> {
     const { exchange, meter } = running;
     running.cancelLinger();

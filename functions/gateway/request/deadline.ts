@@ -7,7 +7,7 @@ export type Ending = 'timeout' | 'left';
 
 /** A class, because one is made for each request: methods are shared. */
 export class Deadline {
-  /** Why the request has ended; undefined while it may go on. */
+  /** Why the request has ended; undefined while it may continue. */
   ended: Ending | undefined;
   readonly #timer: Timer;
   readonly #cancel: () => void;

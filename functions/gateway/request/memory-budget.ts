@@ -141,7 +141,7 @@ export class Share {
 
   /**
    * Takes room for so many bytes more, unless there is none. `all`: also what is left for others, for a request that
-   * gives it back soonest by going on.
+   * gives it back soonest by continuing.
    */
   take(bytes: number, of: 'mine' | 'all' = 'mine'): boolean {
     if (!this.#fits(bytes, of) && !(this.#forgetOld() && this.#fits(bytes, of))) return false;

@@ -88,7 +88,7 @@ export class RequestLog {
     if (key.metadata !== undefined) fields.metadata = key.metadata;
   }
 
-  /** The model, once it is known to be one of ours: the model becomes a label, and labels must be few. */
+  /** The model, once it is known to be a model of the instance: it becomes a label, and labels must be few. */
   model(name: string, stream: boolean): void {
     this.#fields.model = name;
     this.#fields.stream = stream;

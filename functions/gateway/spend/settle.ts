@@ -1,5 +1,5 @@
-// Settlements: the cost of a request is durable before the last byte of its reply goes out, and every reservation ends, even
-// after an error.
+// Settlements: the cost of a request is durable before the last byte of its reply goes out, and every reservation ends,
+// even after an error.
 
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
@@ -36,7 +36,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   }
 
   /**
-   * Ends a request after an error of ours: the whole reservation is charged if a provider was called, else released; an
+   * Ends a request after our own error: the whole reservation is charged if a provider was called, else released; an
    * earlier settlement stays.
    */
   function afterError(reservation: ReservedGrant): Promise<void> {

@@ -1,4 +1,5 @@
-// Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the reservation.
+// Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the
+// reservation.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
@@ -72,7 +73,7 @@ const GONE: Failure = {
     'The provider that made the earlier responses of this conversation cannot be reached here any more. Begin a new conversation.',
 };
 
-/** The only target of a request that goes on with what one has made; whether it cools down or not. */
+/** The only target of a request that continues with what one has made; whether it cools down or not. */
 function boundTarget<T extends Choice>(reachable: ReadonlyArray<T>, grant: Grant, { madeBy }: Affinity): T | undefined {
   if (madeBy !== undefined) return reachable.find(({ entry }) => markOf(entry) === madeBy);
   return inConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0];

@@ -286,7 +286,7 @@ describe('a stream', () => {
     expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
   });
 
-  test('that its client leaves is stopped at once; the prompt is charged by the count that came, the words by estimate', async () => {
+  test('that its client leaves is stopped immediately; the prompt is charged by the count that came, the words by estimate', async () => {
     const body = stuckAfter(START, ...words('one', 'two', 'three'));
     const { chat, fake, ledger } = world(() => ({ headers: SSE, body }));
     const reader = (await chat(STREAM)).body?.getReader();

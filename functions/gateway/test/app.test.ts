@@ -195,7 +195,7 @@ describe('a request', () => {
     expect(lines[0]?.fields).toMatchObject({ requestId: id, clientRequestId: 'mine-1' });
   });
 
-  test('has an id of ours; what its client calls it is only echoed', async () => {
+  test('has our own id; what its client calls it is only echoed', async () => {
     const { app } = stage();
     const ask = (headers: Record<string, string>) => app.request('/models', { headers });
     const named = await ask({ 'x-request-id': 'mine-1' });
@@ -234,7 +234,7 @@ describe('the routes', () => {
     expect((await stage().app.request('/metrics')).status).toBe(404);
   });
 
-  test('a fault of ours is a 500 that gives nothing away but the name under which the log tells it', async () => {
+  test('our own fault is a 500 that gives nothing away but the name under which the log tells it', async () => {
     const { chat, lines } = stage({
       deps: {
         hash: () => {

@@ -42,7 +42,7 @@ describe('comments before the first event of a stream', () => {
   });
 
   test.each([
-    ['that go on for fifteen seconds', [COMMENT, COMMENT], 15_000],
+    ['that continue for fifteen seconds', [COMMENT, COMMENT], 15_000],
     ['of many bytes', [`: ${'x'.repeat(100_000)}\n\n`], 0],
   ])('%s reach the client, and what fails behind them is told in the stream', async (_, comments, millis) => {
     let wait: () => void = () => {};
@@ -146,7 +146,7 @@ describe('attempts', () => {
     expect([ledger.held(), clock.waiting()]).toEqual([0, 0]);
   });
 
-  test('of a plain request go on when its client leaves, and it pays in full', async () => {
+  test('of a plain request continue when its client leaves, and it pays in full', async () => {
     let answer: () => void = () => {};
     const client = new AbortController();
     const { chat, fake, ledger } = stage({

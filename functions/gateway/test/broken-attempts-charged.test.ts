@@ -27,7 +27,7 @@ describe.each([undefined, 1, 100])('a stream whose hold may be gone (room for %s
     expect([fake.requests[0]?.signal.aborted, ledger.held()]).toEqual([true, 0]);
   });
 
-  test('goes on where it costs nothing', async () => {
+  test('continues where it costs nothing', async () => {
     const client = new AbortController();
     const snapshot = snapshotOf([entry('gpt', { price: { input: '0', output: '0' } })]);
     const { chat, ledger, fake } = stage({ script, room, snapshot });

@@ -118,7 +118,7 @@ describe.each([
   const errorOf = async (response: Response) => Object(await response.json()).error;
 
   test.each([false, true])(
-    'of a spent budget ends a run at once, with our words and the line of the instance (streamed: %s)',
+    'of a spent budget ends a run at the same time, with our words and the line of the instance (streamed: %s)',
     async (stream) => {
       const { chat, fake } = open();
       const response = await chat(

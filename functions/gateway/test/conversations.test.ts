@@ -1,4 +1,4 @@
-// A conversation goes on at the entry that holds it.
+// A conversation continues at the entry that holds it.
 import { describe, expect, test } from 'vitest';
 import { event } from '../../../test/gateway/anthropic.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
@@ -35,7 +35,7 @@ describe('a conversation', () => {
 
   const MADE = { output: ENCRYPTED, id: 'resp_1', previous_response_id: null };
 
-  test('goes on at the entry that answered, after a fallback too: what only its account can read says so', async () => {
+  test('continues at the entry that answered, after a fallback too: what only its account can read says so', async () => {
     const made: Script = (request) =>
       sentText(request).includes('"model":"d"') ? { body: response('', MADE) } : { status: 401, body: '{}' };
     const { ask, asked, fake } = world(made);

@@ -1,4 +1,4 @@
-// Cooldowns: an entry that fails gets no requests for a while, and the gateway goes on without it.
+// Cooldowns: an entry that fails gets no requests for a while, and the gateway continues without it.
 import { describe, expect, test } from 'vitest';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../../test/gateway/instance.ts';
@@ -228,7 +228,7 @@ describe('failures that a request may have caused', () => {
 
 describe('our own error', () => {
   const bug = (): never => {
-    throw new TypeError('a bug of ours');
+    throw new TypeError('our own bug');
   };
   const once = snapshotOf([named('first'), named('spare', { priority: 1 })], {
     strategy: 'Priority',
@@ -251,7 +251,7 @@ describe('our own error', () => {
     await settleDown();
     if (!isStream) expect(response.status).toBe(500);
     expect(world.lines).toContainEqual(
-      expect.objectContaining({ level: 'error', fields: expect.objectContaining({ why: 'a bug of ours' }) }),
+      expect.objectContaining({ level: 'error', fields: expect.objectContaining({ why: 'our own bug' }) }),
     );
     expect(asked(world)).toEqual(['first']);
     await world.chat(CHAT);
@@ -314,7 +314,7 @@ describe('when all entries of a model cool down', () => {
     });
   });
 
-  test('because the attempts of one request failed, that request goes on within its retries', async () => {
+  test('because the attempts of one request failed, that request continues within its retries', async () => {
     const world = stage({
       snapshot: snapshotOf([named('only')], { retries: 2, cooldown: { ...COOLDOWN, failures: 1 } }),
       script: by({ only: [status(500), status(500), OK] }),

@@ -31,7 +31,7 @@ describe('counting tokens', () => {
     expect(lines[0]?.fields).toMatchObject({ route: 'messages/count_tokens', status: 200, attempts: 1 });
   });
 
-  test('is free, thirty times at once, also for a key whose budget is spent and whose rate is one', async () => {
+  test('is free, thirty times at the same time, also for a key whose budget is spent and whose rate is one', async () => {
     const spent = keyRecord({ limit: '0', rates: { requests: 1, parallel: 1 } } as Parameters<typeof keyRecord>[0]);
     const { count, ledger } = open(() => ({ body: '{"input_tokens":42}' }), spent);
     const replies = await Promise.all([...Array(30)].map(() => count()));

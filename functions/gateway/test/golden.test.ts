@@ -40,7 +40,7 @@ const same = [
   ...ofResponses.map((file) => ({ file, path: '/responses' })),
 ];
 
-test.each(same)('$file reaches clients of $path byte for byte, up to an end of ours', async ({ file, path }) => {
+test.each(same)('$file reaches clients of $path byte for byte, up to our own end', async ({ file, path }) => {
   const bytes = readFileSync(join(folder, file));
   const play = createPlay(file.startsWith('anthropic') ? 'anthropic' : 'openai', path);
   const [text = ''] = (await play([bytes])).split('\n--- charged');

@@ -101,7 +101,7 @@ describe('a message', () => {
 });
 
 describe('a refusal', () => {
-  test('of a spent budget ends a run at once, with the reset', async () => {
+  test('of a spent budget ends a run at the same time, with the reset', async () => {
     const { ask } = open({ limit: '0.00001' });
     const spent = await ask(ASK);
     expect(spent.headers.get('x-should-retry')).toBe('false');
@@ -120,7 +120,7 @@ describe('a refusal', () => {
     expect([ledger.settled.length, ledger.held()]).toEqual([0, 0]);
   });
 
-  test('of a proxy, which is no error of Anthropic, is one of ours, and ours never tell a credential', async () => {
+  test('of a proxy, which is no error of Anthropic, is ours, and our errors never name a credential', async () => {
     const page = open({ script: () => ({ status: 400, body: '<html>value-of-claude-secret-key' }) });
     expect(await errorOf(await page.ask(ASK))).toEqual([400, 'error', 'invalid_request_error', 'upstream_refused']);
     const told = open({ script: () => ({ status: 400, body: errorBody('x', 'no value-of-claude-secret-key here') }) });

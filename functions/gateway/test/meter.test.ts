@@ -9,7 +9,7 @@ import { openai } from '../wire/chat/openai.ts';
 /** One word as a provider sends it: a packet of some 250 bytes, in memory of its own. */
 const WORD = new TextEncoder().encode(chunk({ content: ' word' }, { system_fingerprint: 'x'.repeat(80) }));
 
-/** A stream that has passed so many words on, and that goes on. */
+/** A stream that has passed so many words on, and that continues. */
 function streaming(words: number): Meter {
   const end = { note: () => {}, fail: () => WORD, pass: () => WORD, cut: () => [] };
   // The meter looks at them when it settles or cuts.

@@ -78,7 +78,7 @@ test('a spent budget of a further window names the field budgets', async () => {
   });
 });
 
-test('a request spends from the key and its model at once, and is clamped by the one that leaves least', async () => {
+test('a request spends from the key and its model at the same time, and is clamped by the one that leaves least', async () => {
   const { chat } = stageWith([], modelScope('gpt', 120_000_000n));
   const clamped = await chat({ ...ask('gpt'), max_completion_tokens: 500 });
   expect(clamped.headers.get('x-gateway-clamped-to')).not.toBeNull();

@@ -96,7 +96,7 @@ test('a request that its budget refuses counts in no rate, and says what is left
   expect(refused.headers.get('x-ratelimit-remaining-requests')).toBe('1');
 });
 
-test('so many streams run at once, each until its last byte', async () => {
+test('so many streams run at the same time, each until its last byte', async () => {
   let finish = () => {};
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
@@ -258,7 +258,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect(asked(world)).toEqual(['one', 'one']);
   });
 
-  test('is chosen by LeastBusy as without limits: a crowd that comes at once is spread', async () => {
+  test('is chosen by LeastBusy as without limits: a crowd that comes at the same time is spread', async () => {
     const names = ['one', 'two', 'three'];
     const entries = names.map((name) => entry('gpt', { identifier: name, model: name, rpm: 100 }));
     const never = new Promise<never>(() => {});

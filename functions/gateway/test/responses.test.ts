@@ -143,7 +143,7 @@ describe('the reservation of a response', () => {
     expect(await reservationOf({ input: [item, { role: 'user', content: 'q' }] })).toBe(1_050_000);
   });
 
-  test('of one that goes on with a stored response is the context window of the model', async () => {
+  test('of one that continues with a stored response is the context window of the model', async () => {
     expect(await reservationOf({ previous_response_id: RESP_1 })).toBe(1_050_000);
     const { ask, ledger } = open({ entry: { maxInputTokens: 5000 }, storeResponses: true });
     await ask({ ...ASK, max_output_tokens: 1, previous_response_id: RESP_1 });
@@ -218,7 +218,7 @@ describe('a request', () => {
     expect(await spent.json()).toMatchObject({ error: { type: 'usage_limit_reached', resets_at: expect.any(Number) } });
   });
 
-  test('for a WebSocket is told at once that there is none', async () => {
+  test('for a WebSocket is told immediately that there is none', async () => {
     const { app } = open();
     const upgrade = await app.request('/v1/responses', { headers: { upgrade: 'websocket' } });
     expect(await codeOf(upgrade)).toEqual([426, 'upgrade_not_supported']);
@@ -310,7 +310,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
     expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
   });
 
-  test('that fails at once is charged what its provider counted', async () => {
+  test('that fails immediately is charged what its provider counted', async () => {
     const usage = { input_tokens: 10, output_tokens: 3, total_tokens: 13 };
     const error = { code: 'server_error', message: 'no' };
     const body = [event('response.failed', { response: { id: 'resp_1', status: 'failed', error, usage } })];

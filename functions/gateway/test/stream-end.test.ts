@@ -24,7 +24,7 @@ describe.each(WAYS)('through %s', (_, room) => {
   const stage = (world: World = {}) => stageWorld({ ...world, room });
 
   describe('a client that leaves a stream', () => {
-    test('stops the upstream at once and is charged for what was streamed, at least the prompt', async () => {
+    test('stops the upstream immediately and is charged for what was streamed, at least the prompt', async () => {
       const world = stage({ script: plays(stuckAfter(...['a', 'b', 'c'].map((content) => chunk({ content })))) });
       const reader = (await world.chat(CHAT)).body?.getReader();
       await reader?.read();

@@ -88,7 +88,7 @@ export interface Recipient {
 export interface OutputLimit {
   /** Tokens of one answer, at most: for dialects that require a limit. */
   readonly max: number;
-  /** The limit that is sent for each answer; absent where the request needs none of ours. */
+  /** The limit that is sent for each answer; absent where the request needs none. */
   readonly send?: number;
   /** `send` is less than the client's limit. */
   readonly clamped: boolean;
@@ -185,7 +185,7 @@ export interface WireError {
   readonly code: string | undefined;
   /** The status that an error inside a stream would have had. */
   readonly status: number | undefined;
-  /** The whole refusal, where clients of the API read it as it is; absent: they get one of ours. */
+  /** The whole refusal, where clients of the API read it as it is; absent: they get the gateway's. */
   readonly body?: string | undefined;
 }
 

@@ -44,7 +44,7 @@ export interface ModelRequest extends HigherRates {
 export interface Affinity {
   /** The same for all requests of a conversation that name one; the entries are tried in the same order for it. */
   readonly conversation: string;
-  /** The request goes on with parts that one account alone can read: no other entry is tried. */
+  /** The request continues with parts that one account alone can read: no other entry is tried. */
   readonly isBound: boolean;
   /** The mark of the entry that made those parts; absent: they have none, and the conversation decides. */
   readonly madeBy?: string | undefined;

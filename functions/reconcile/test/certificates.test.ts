@@ -143,7 +143,7 @@ test('entries that call somebody else, and every other field, stay as they are',
   expect(clientConfig).toEqual(ours?.clientConfig);
 });
 
-test("a Secret of cert-manager, or one made by hand, is never written to, and its CA is nobody's business of ours", async () => {
+test('a Secret of cert-manager, or one made by hand, is never written to, and its CA is not our business', async () => {
   const { issuer, clock } = createHarness();
   const validity = { from: START - DAY, until: START + 30 * DAY };
   const authority = await issuer.issueAuthority({ name: 'Theirs', ...validity });

@@ -39,7 +39,7 @@ describe('a deleted key', () => {
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
   });
 
-  test('goes at once where the instance is gone', async () => {
+  test('goes immediately where the instance is gone', async () => {
     await working();
     await harness.remove(gatewayInstances, 'main');
     await harness.resync();
@@ -78,7 +78,7 @@ describe('a deleted key', () => {
     expect(await harness.aliases()).toEqual([]);
   });
 
-  test('that is made anew under its alias at once gets a new value and a whole budget', async () => {
+  test('that is made anew under its alias immediately gets a new value and a whole budget', async () => {
     const value = await working();
     await harness.spend('chat', '3');
     await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
@@ -208,7 +208,7 @@ describe('a deleted instance', () => {
   });
 });
 
-test('everything of a file can be deleted at once, and nothing is left', async () => {
+test('everything of a file can be deleted at the same time, and nothing is left', async () => {
   await harness.apply(makeKey(), makeUser(), makeTeam());
   await harness.resync();
   for (const object of harness.cluster.objects().filter(({ kind }) => kind !== 'Event' && kind !== 'ConfigMap')) {

@@ -18,7 +18,7 @@ const failing = (broken: string) => {
   };
 };
 
-/** Nothing but the failing step stands in its way: new spend, a new key and an instance's edit are told. */
+/** Nothing but the failing step is in its way: new spend, a new key and an instance's edit are told. */
 const expectOthersTold = async () => {
   await harness.spend('other', '0.25');
   await harness.apply(makeKey({}, 'late'));

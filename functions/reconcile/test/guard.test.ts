@@ -110,7 +110,7 @@ test('a removal that was let go ahead and dies half-way continues with the next 
   }
 });
 
-test('keys that users would lose at once are guarded too: a share of an instance', async () => {
+test('keys that users would lose at the same time are guarded too: a share of an instance', async () => {
   const names = Array.from({ length: 24 }, (_, index) => `u${index}`);
   await harness.apply(...names.map((name) => makeUser({}, name)));
   await harness.resync();

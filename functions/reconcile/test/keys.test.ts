@@ -36,7 +36,7 @@ describe('a new key', () => {
     expect(harness.events('chat')).toEqual(['KeyCreated', 'Ready']);
   });
 
-  test('says the end of its first window at once, though its claim is younger than the run that made it', async () => {
+  test('says the end of its first window immediately, though its claim is younger than the run that made it', async () => {
     harness.onDatabase = (method) => {
       if (method === 'putScope') harness.clock.pass(30);
     };

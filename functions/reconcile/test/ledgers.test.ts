@@ -155,7 +155,7 @@ describe('keys that are restored from a backup after their instance', () => {
     expect((await pass(MINUTE)).actions).toEqual({});
   });
 
-  test('without their Secrets get new values at once, whole budgets, and the alias', async () => {
+  test('without their Secrets get new values immediately, whole budgets, and the alias', async () => {
     await harness.remove(virtualKeys, 'chat');
     await pass(MINUTE);
     await harness.apply(heir(old));

@@ -117,7 +117,7 @@ describe('a key that rotates', () => {
 });
 
 describe('`rotation` is edited', () => {
-  test('a shorter `every` that is over already rotates at once, a longer one puts it off', async () => {
+  test('a shorter `every` that is over already rotates immediately, a longer one puts it off', async () => {
     const first = await working({ rotation: { every: '10h', overlap: '10m' } });
     await pass(2 * HOUR);
     await editKey({ rotation: { every: '3h' } });

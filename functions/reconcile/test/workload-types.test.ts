@@ -122,7 +122,7 @@ describe('another type', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
-  test('elsewhere removes what was made here, at once', async () => {
+  test('elsewhere removes what was made here, immediately', async () => {
     await deployed();
     await workload({ type: 'External', url: ELSEWHERE });
     expect((await harness.resync()).actions).toMatchObject({ DeleteWorkload: 4 });

@@ -23,7 +23,7 @@ interface Holding {
 }
 
 /**
- * A server sent more than it may: more than an answer of ours can have, or than there is memory for. The message is the
+ * A server sent more than it may: more than our own answer can have, or than there is memory for. The message is the
  * rest of a sentence about it.
  */
 export class AnswerRefused extends Error {

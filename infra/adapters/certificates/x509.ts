@@ -28,7 +28,7 @@ export async function issue({ authority, names, from, until }: Order): Promise<P
   const keys = await newKeys();
   const cert = await x509.X509CertificateGenerator.create({
     ...common(from, until),
-    // A common name ends at 64 letters, and no client reads it: names stand in the extension.
+    // A common name ends at 64 letters, and no client reads it: names is in the extension.
     subject: [{ CN: [(names[0] ?? '').slice(0, 64)] }],
     issuer: ca.subject,
     publicKey: keys.publicKey,

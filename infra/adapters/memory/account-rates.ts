@@ -1,4 +1,4 @@
-// Rates of accounts: requests and tokens of this minute and the one before, and requests in flight (LEDGER 3).
+// Rates of accounts: requests and tokens of this minute and the previous one, and requests in flight (LEDGER 3).
 import type { RateChange } from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
 import {
@@ -12,7 +12,7 @@ import {
   type WindowedRate,
 } from '#core/ports/rates.ts';
 
-/** Use of one kind in the window that has begun last, and in the one before. */
+/** Use of one kind in the window that has begun last, and in the previous one. */
 interface WindowUse {
   /** The number of that window since 1970. */
   number: number;
@@ -170,7 +170,7 @@ function untilUsed(use: Use, what: WindowedRate, most: number, now: Millis): Mil
   if (usedOf(use, what, now) <= most) return 0;
   const { window } = RATE_KINDS[what];
   const { current, before } = use.windows[what];
-  /** The place in a window from which on the one before counts no more than `rest`. */
+  /** The place in a window from which on the previous one counts no more than `rest`. */
   const from = (count: number, rest: number): Millis => Math.floor((window * (count - rest - 1)) / count) + 1;
   const inWindow = now % window;
   return current > most ? window - inWindow + from(current, most) : from(before, most - current) - inWindow;

@@ -1,4 +1,4 @@
-// Errors of the database: its absence (503, try again) in words that help, or a mistake of ours.
+// Errors of the database: its absence (503, try again) in words that help, or our own mistake.
 import pg from 'pg';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type DatabaseConnection, DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
@@ -59,7 +59,7 @@ export function toRefusal(error: unknown, place: Place): unknown {
   if (error instanceof AnswerRefused) return unreachable(place, error.message, error);
   if (!(error instanceof pg.DatabaseError)) return error;
   if (NO_SCHEMA.has(error.code ?? '')) {
-    const what = 'has no schema of ours yet: reconcile creates it when it reaches the instance';
+    const what = 'has no schema of the operator yet: the reconciler creates it when it reaches the instance';
     return new SchemaMissing(`${at(place)} ${what}`, { cause: error });
   }
   const advice = ADVICE[error.code ?? ''] ?? ADVICE[(error.code ?? '').slice(0, 2)];

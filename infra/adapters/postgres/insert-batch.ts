@@ -11,8 +11,8 @@ import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 
 /**
- * After an outage a batch may hold 100,000 entries: each statement keeps its limit, and the event loop goes on between
- * two.
+ * After an outage a batch may hold 100,000 entries: each statement keeps its limit, and the event loop continues
+ * between two.
  */
 const PORTION = 2500;
 

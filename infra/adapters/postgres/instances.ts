@@ -1,4 +1,4 @@
-// Instances that keep their keys in this database: open, closed, and going on with the ledger of another.
+// Instances that keep their keys in this database: open, closed, and continuing with the ledger of another.
 import type { Adoption, InstanceRow, InstanceState, PreviousLedger, Registry } from '#core/ports/registry.ts';
 import { millis, retire } from './claims.ts';
 import { SCHEMA_VERSION } from './schema.ts';
@@ -17,7 +17,7 @@ export function createInstances(session: Session): Instances {
     openInstance: async (instance, ledger) => {
       const adoption = await session.transaction(LIMIT, (query) => open(query, instance, ledger));
       if (!adoption.ok) return adoption;
-      // Where an earlier call was cut short it goes on here. One that was lost still has live claims.
+      // Where an earlier call was cut short it continues here. One that was lost still has live claims.
       const { adopted } = await stateOf(session, instance.uid);
       if (adopted !== undefined) await inPortions((query) => retireSome(query, adopted.from));
       await inPortions((query) => moveSome(query, instance.uid));
@@ -99,7 +99,7 @@ with old as (
   update gateway_operator.instance set adopted_by = $1, closed_at = coalesce(closed_at, now()) where uid = $2)
 update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1`;
 
-/** An instance that has claims of its own, or has adopted before, goes on with those. */
+/** An instance that has claims of its own, or has adopted before, continues with those. */
 async function hasLedger(query: Query, uid: string, rows: ReadonlyArray<OpenRow>): Promise<boolean> {
   if (rows.some((row) => row.uid === uid && row.adopted_from !== null)) return true;
   const text = 'select 1 from gateway_operator.claim where instance_uid = $1 and retired_at is null limit 1';

@@ -18,7 +18,7 @@ export function createBooks(session: Session): LedgerReader {
   };
 }
 
-/** Budgets for models have no rows (decision 0014): they stand in the policy of their key. */
+/** Budgets for models have no rows (decision 0014): they is in the policy of their key. */
 const ELSEWHERE = `
 select scope::text from gateway_operator.claim c cross join lateral unnest(array[c.scope_id] ||
   array(select (model ->> 'scopeId')::uuid from jsonb_array_elements(coalesce(c.policy -> 'furtherBudgets', '[]')) as model)) as scope

@@ -2,7 +2,7 @@
 import { AnswerRefused } from '../backends/reply-memory.ts';
 import { createAuthentication } from './authentication.ts';
 
-/** One message: a row, an error. The largest of ours is a row with a policy, whose object fits etcd's 1.5 MiB. */
+/** One message: a row, an error. The largest is a row with a policy, whose object fits etcd's 1.5 MiB. */
 const MAX_MESSAGE = 8 * 1024 * 1024;
 /** Columns of a row: one with ever so many would take far more memory than bytes. */
 const MAX_COLUMNS = 64;

@@ -80,7 +80,7 @@ create table gateway_operator.instance (
   opened_at timestamptz(3) not null default now(),
   closed_at timestamptz(3),
   cluster text,
-  -- The instance whose ledger this one went on with, and the one that went on with its own.
+  -- The instance whose ledger this one continued with, and the one that continued with its own.
   adopted_from text,
   adopted_at timestamptz(3),
   adopted_by text

@@ -42,7 +42,8 @@ export interface Session {
   query<R extends pg.QueryResultRow>(limit: Millis, ...call: Parameters<Query>): Promise<R[]>;
   /**
    * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a
-   * client that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
+   * client that is silent for 2 s (LEDGER 8): nothing continues behind our back, and a process that sleeps holds no
+   * lock.
    */
   transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
   /**

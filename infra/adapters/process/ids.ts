@@ -1,4 +1,4 @@
-// Ids of ours: UUIDv7 (RFC 9562), whose time can be read back.
+// Our ids: UUIDv7 (RFC 9562), whose time can be read back.
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';

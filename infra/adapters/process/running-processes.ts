@@ -15,7 +15,7 @@ export function startOf(pid: number): string | undefined {
 function readStat(pid: number) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name before stands in parentheses, and may hold anything.
+    // The name before is in parentheses, and may hold anything.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return { state: fields[0] ?? '', start: fields[19] ?? '' };
   } catch {

@@ -40,7 +40,7 @@ local COUNTERS, KEPT, LEASES, FINISHED, IN_FLIGHT = prefix .. 'c', prefix .. 'e'
 local function int(number) return format('%d', number) end
 local function figuresKey(id) return prefix .. 'a:' .. id end
 local nowText, minute = int(now), math.floor(now / MINUTE)
--- Use of rates in the window of this length that has begun last, and in the one before.
+-- Use of rates in the window of this length that has begun last, and in the previous one.
 local uses = {}
 for _, length in pairs(WINDOWS) do
   local number = math.floor(now / length)
@@ -263,7 +263,7 @@ local function close(id, isCharged, state)
   account.state, account.lease, account.isChanged = state, 0, true
 end
 
--- Rates: the use of this window, and of the one before by the share of it that lies in the last length, rounded down.
+-- Rates: the use of this window, and of the previous one by the share of it that lies in the last length, rounded down.
 local function rateOf(id)
   if rates[id] == nil then
     local function read(hash) return cjson.decode(redisCall('HGET', hash, id) or '{}') end
@@ -273,7 +273,7 @@ local function rateOf(id)
   end
   return rates[id]
 end
--- Use of a kind in the window that has begun last, and in the one before.
+-- Use of a kind in the window that has begun last, and in the previous one.
 local function countsOf(rate, kind)
   local length = WINDOWS[kind]
   return rate.current[length][kind] or 0, rate.before[length][kind] or 0, length

@@ -72,7 +72,7 @@ function isPlain(fields: object, isMember = false): boolean {
 }
 
 /**
- * Key values of ours and of most providers (`sk-…`, `sk-proj-…`), whatever follows `Bearer`, and passwords in
+ * Our key values and those of most providers (`sk-…`, `sk-proj-…`), whatever follows `Bearer`, and passwords in
  * addresses.
  */
 export function redact(text: string): string {

@@ -41,7 +41,7 @@ function createEnvironment(variables: readonly string[]): Environment {
 
 /**
  * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; the values of its `optional.value()`
- * cannot be compared (its overloads overlap for `optional<dyn>`), those of ours can. Kubernetes' own libraries
+ * cannot be compared (its overloads overlap for `optional<dyn>`), ours can. Kubernetes' own libraries
  * (`quantity`, `semver`, `ip`, `cidr`, `url`, `sets`, `format`, lists, `find`) are not here: a rule that uses one does
  * not compile, and the message names it.
  */

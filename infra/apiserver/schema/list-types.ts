@@ -1,4 +1,4 @@
-// Lists of type `set` and `map`: what identifies an element, and which elements stand there twice.
+// Lists of type `set` and `map`: what identifies an element, and which elements are there twice.
 import { type Cause, duplicate, invalid } from './field-errors.ts';
 import { goJson } from './go-format.ts';
 import { isObject } from './json.ts';

@@ -37,7 +37,7 @@ create table if not exists log (
   object text not null, previous text
 );`;
 
-/** Opens a file, or `:memory:`. Throws one sentence where another process has it, or it is no database of ours. */
+/** Opens a file, or `:memory:`. Throws one sentence where another process has it, or it is not our database. */
 export function openDatabase(file: string) {
   const database = open(file);
   const put = database.prepare(

@@ -42,7 +42,7 @@ const admission = z.strictObject({
     .describe('Options of Node. The memory limit must leave 100 MiB beside the old space.'),
   resources: resources
     .default({ requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } })
-    .describe('Enough for any body, many at once.'),
+    .describe('Enough for any body, many at the same time.'),
   topologySpreadConstraints: z
     .array(passed)
     .default([

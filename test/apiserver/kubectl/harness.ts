@@ -27,7 +27,7 @@ export type KubectlHarness = {
   remove(): void;
 };
 
-/** Arguments are split at blanks; what stands in single quotes is one. */
+/** Arguments are split at blanks; what is in single quotes is one. */
 function split(args: string): string[] {
   return [...args.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 }

@@ -150,7 +150,7 @@ export const bounds: SchemaCases = {
     { name: 'one of: neither', spec: { must: 'x', one: {} } },
     { name: 'all of', spec: { must: 'x', both: 'a' } },
     { name: 'not', spec: { must: 'x', unlike: 'xy' } },
-    { name: 'several at once', spec: { money: 'x', small: 11, choice: 'z' } },
+    { name: 'several at the same time', spec: { money: 'x', small: 11, choice: 'z' } },
     { name: 'length is counted in characters', spec: { must: 'x', labels: { a: 'äöü' } } },
     { name: 'emoji are one character', spec: { must: 'x', labels: { a: '🙂🙂🙂' } } },
     { name: 'metadata of the wrong type', spec: { must: 'x' }, metadata: { labels: { a: 1 } } },

@@ -8,7 +8,7 @@ const name = 'merges';
 const headers = { 'content-type': 'application/apply-patch+yaml' };
 
 /**
- * Until what two managers put into one set stands in it side by side; without a schema a list is somebody's as a whole.
+ * Until what two managers put into one set is in it side by side; without a schema a list is somebody's as a whole.
  */
 export async function merging({ call }: Pick<TestControlPlane, 'call'>): Promise<void> {
   const apply = (by: string, element: string): Promise<Answer> => {

@@ -71,7 +71,7 @@ export async function benchBooking(): Promise<string> {
       'entries of a batch',
       'entries/s',
       'from to',
-      'µs CPU of ours',
+      'our µs CPU',
       'µs CPU of PostgreSQL',
       'PostgreSQL busy',
     ];

@@ -84,7 +84,7 @@ export async function benchWiped(): Promise<string> {
     const due = BigInt(SCOPES) * SPENT + BigInt(2 * KEYS * ROUNDS * 3) * COST;
     if (BigInt(amount) !== due) throw new Error(`PostgreSQL has ${amount} nano-dollars, not ${due}`);
     const head = ['FLUSHALL', 'first reservation after, ms', `all ${KEYS} keys have one after, ms`];
-    return `A wiped Redis: ${SCOPES} scopes loaded and with a sum in PostgreSQL; ${KEYS} keys, their ${USERS} users and ${TEAMS} teams, each key with a request under way, want another at once. At the end the sums are right to the nano-dollar.\n\n${table(head, rows)}`;
+    return `A wiped Redis: ${SCOPES} scopes loaded and with a sum in PostgreSQL; ${KEYS} keys, their ${USERS} users and ${TEAMS} teams, each key with a request under way, want another immediately. At the end the sums are right to the nano-dollar.\n\n${table(head, rows)}`;
   } finally {
     direct.disconnect();
     await redis.close();

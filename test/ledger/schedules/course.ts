@@ -7,7 +7,7 @@ import type { Gateway, Shared } from './gateway.ts';
 export interface Wish {
   /** The process that gets the request; another one if it is dead. */
   readonly by: number;
-  /** The client comes so long after the gateways have started; absent: at once. */
+  /** The client comes so long after the gateways have started; absent: immediately. */
   readonly after?: Millis;
   readonly scopes: ReadonlyArray<number>;
   readonly amount: bigint;
@@ -19,8 +19,8 @@ export interface Wish {
   /** The streamed cost, where progress reports it. */
   readonly known?: bigint;
   /**
-   * The charge of a first attempt that broke: the reservation grows by it, and the request costs so much more, unless that is
-   * refused.
+   * The charge of a first attempt that broke: the reservation grows by it, and the request costs so much more, unless
+   * that is refused.
    */
   readonly grow?: bigint;
 }

@@ -180,7 +180,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     },
   },
   {
-    name: 'a key is due to be rotated and edited at once',
+    name: 'a key is due to be rotated and edited at the same time',
     prepare: async (harness) => {
       await harness.apply(...file());
       await harness.edit(virtualKeys, 'chat', { spec: { rotation: { every: '1h', overlap: '30m' } } });

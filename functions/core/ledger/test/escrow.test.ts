@@ -170,7 +170,7 @@ describe('escrow', () => {
     expect(millis).toBeLessThanOrEqual(400);
   });
 
-  test('that a request no longer waits for goes back at once', async () => {
+  test('that a request no longer waits for goes back immediately', async () => {
     const small = scopeOf('small', 100n);
     const other = await scenario.start();
     await scenario.take(ledger, 0n, small);

@@ -165,7 +165,7 @@ test('a beat that fails half way is followed by the next one: the lease is renew
 });
 
 describe('a disk that refuses the first record of an account', () => {
-  test('at the start: the process goes on without a disk', async () => {
+  test('at the start: the process continues without a disk', async () => {
     const fresh = await scenario.start({
       ...IMMORTAL,
       failureOf: (method) => (method === 'append' ? 'rejects' : undefined),
@@ -175,7 +175,7 @@ describe('a disk that refuses the first record of an account', () => {
     expect(costs()).toEqual([5n]);
   });
 
-  test('at a rebuild: the process goes on without a disk', async () => {
+  test('at a rebuild: the process continues without a disk', async () => {
     scenario.journal.behaviour = 'refuses';
     scenario.wipe();
     await scenario.time.advance(4000);

@@ -145,7 +145,7 @@ test('a process whose clock is behind rebuilds nothing when it starts', async ()
   expect(scenario.epochs.part.current()).toMatchObject({ epoch: 1, isOpen: true });
 });
 
-test('a process that hears of its call after its lease goes on', async () => {
+test('a process that hears of its call after its lease continues', async () => {
   const key = scopeOf('key', 100n);
   await scenario.take(ledger, 5n, key);
   scenario.store.behaviour = 'loses';

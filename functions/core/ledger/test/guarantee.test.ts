@@ -25,13 +25,13 @@ const settle = async (reservation: Reservation, cost: bigint, one = ledger): Pro
   (await scenario.ended(one.settle(reservation, settlementOf(cost)))).millis;
 
 describe('a reply ends', () => {
-  test('at once where the store knows its reservation', async () => {
+  test('immediately where the store knows its reservation', async () => {
     const reservation = await scenario.take(ledger, 100n, key);
     scenario.store.behaviour = 'hangs';
     expect(await settle(reservation, 90n)).toBe(0);
   });
 
-  test('at once where the reservation was admitted in memory, and the store has been told of it since', async () => {
+  test('immediately where the reservation was admitted in memory, and the store has been told of it since', async () => {
     for (let turn = 0; turn < 20; turn += 1) {
       await settle(await scenario.take(ledger, 100n, key), 100n);
       await scenario.time.advance(30);

@@ -127,7 +127,7 @@ describe('a store that goes back to an old snapshot', () => {
     await scenario.take(one, 1n, key);
     const { part } = scenario.store;
     const own = scenario.calls[0]?.account;
-    // The first process's call is done, and its answers are lost for seconds while the other goes on.
+    // The first process's call is done, and its answers are lost for seconds while the other continues.
     scenario.store.part = {
       ...part,
       async call(call) {

@@ -114,7 +114,7 @@ test('a visit whose request was released books nothing and leaves nothing', asyn
   expect(await store.part.accounts(false, 10)).toEqual([]);
 });
 
-test('many visits at once never hold more than the limit', async () => {
+test('many visits at the same time never hold more than the limit', async () => {
   const { start, ended, ids, tryReservation } = createVisits();
   const isolate = createStoreState();
   const outcomes = await Promise.all(

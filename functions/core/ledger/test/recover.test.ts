@@ -45,8 +45,8 @@ interface Seen {
   readonly id: string;
   readonly reservation: Reservation;
   /**
-   * The charges that are allowed, whatever dies when. A reservation whose record was never written is charged nothing: its
-   * reply did not complete.
+   * The charges that are allowed, whatever dies when. A reservation whose record was never written is charged nothing:
+   * its reply did not complete.
    */
   may: ReadonlySet<Nano>;
 }
@@ -171,7 +171,7 @@ describe('a start', () => {
     expect((await scenario.tryReservation(ledger, requestOf(1n, key))).outcome).toBe('reserved');
   });
 
-  test('that failed goes on by itself, and leaves its account for no second one', async () => {
+  test('that failed continues by itself, and leaves its account for no second one', async () => {
     const scenario = createScenario();
     scenario.database('refuses');
     const ledger = scenario.process();

@@ -80,7 +80,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: false, escrow: 2n });
       });
 
-      test('is wanted by each who was refused, also by two at once', async () => {
+      test('is wanted by each who was refused, also by two at the same time', async () => {
         const key = await loaded('key', 10n);
         const [one, two, three] = [start(), start(), start()];
         await one.reservation(10n, key);

@@ -51,12 +51,12 @@ export async function outcomes(by: Process, count: number, rates: RateRequest): 
 export function ratesScenario(under: () => AccountsUnderTest) {
   const { loaded, start } = accountsScenario(under);
 
-  /** Goes on to the next minute where a real clock would pass its edge in the middle of a test. */
+  /** Advances to the next minute where a real clock would pass its edge in the middle of a test. */
   const avoidEdge = async (): Promise<void> => {
     const left = MINUTE - (under().now() % MINUTE);
     if (left < 1900) await under().advance(left + 1);
   };
-  /** Goes on to this place in the next minute. For manual clocks. */
+  /** Advances to this place in the next minute. For manual clocks. */
   const goTo = (inMinute: Millis): Promise<void> => under().advance(MINUTE - (under().now() % MINUTE) + inMinute);
 
   return { loaded, start, avoidEdge, goTo };

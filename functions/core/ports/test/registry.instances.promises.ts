@@ -1,4 +1,4 @@
-// Promises of instances: closed, opened again, and going on with the ledger of another.
+// Promises of instances: closed, opened again, and continuing with the ledger of another.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Registry } from '../registry.ts';
 import {
@@ -38,7 +38,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
       const HEIR = { uid: 'instance-3', namespace: 'apps', name: 'gateway' };
       const findAsHeir = async (value: string) => (await policies(HEIR.uid).find([value])).get(value);
 
-      test('goes on with its claims, anchors and values; keys work when their policies are written', async () => {
+      test('continues with its claims, anchors and values; keys work when their policies are written', async () => {
         const { claimed, policy } = await workingKey('billing', hash('a'));
         await addValue(claimed, hash('b'));
         await registry.retireValues(claimed.scopeId, [hash('b')]);
@@ -58,7 +58,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         expect(adopted).toEqual({ from: INSTANCE.uid, at: expect.any(Number) });
       });
 
-      test('has a retained key work at once: there is no object that would be seen', async () => {
+      test('has a retained key work immediately: there is no object that would be seen', async () => {
         await workingKey('billing', hash('a'), { retained: 'billing-key' });
         await registry.closeInstance(INSTANCE.uid);
         await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: false });
@@ -78,7 +78,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         expect(await registry.claims(HEIR.uid)).toEqual([]);
       });
 
-      test('is refused where there is none of that name, it is its own, still open, or goes on elsewhere', async () => {
+      test('is refused where there is none of that name, it is its own, still open, or continues elsewhere', async () => {
         const ask = (uid: string, by = HEIR) => registry.openInstance(by, { uid, isMissing: false });
         expect(await ask('nobody')).toEqual({ ok: false, why: 'absent' });
         expect(await ask(HEIR.uid)).toEqual({ ok: false, why: 'same' });
@@ -90,7 +90,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         expect((await registry.instance(second.uid)).adopted).toBeUndefined();
       });
 
-      test('that is lost, for nobody can close it any more, goes on with it as if it were closed', async () => {
+      test('that is lost, for nobody can close it any more, continues with it as if it were closed', async () => {
         const { claimed, policy } = await workingKey('billing', hash('a'));
         expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: true })).toEqual({ ok: true });
         expect(await registry.claims(INSTANCE.uid)).toEqual([]);

@@ -59,7 +59,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       expect(await find(hash('a'))).toMatchObject({ key: { blocked: true, expiresAt: 1 } });
     });
 
-    test('what is written last holds at once', async () => {
+    test('what is written last holds immediately', async () => {
       const { claimed, policy } = await workingKey('billing', hash('a'));
       const budget = { limit: '5000000000', duration: '1h', alignment: 'Rolling' as const };
       await write(claimed, { budget });

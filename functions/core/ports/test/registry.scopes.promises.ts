@@ -168,7 +168,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await claims()).toHaveLength(1);
     });
 
-    test('a user or team is taken over by what stands in its place, and by nothing else; a key never so', async () => {
+    test('a user or team is taken over by what is in its place, and by nothing else; a key never so', async () => {
       const user = scopeWrite('ann@example.org', { kind: 'user', by: 'ann' });
       const key = scopeWrite('billing');
       await registry.putScope(user);

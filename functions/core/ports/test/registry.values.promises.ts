@@ -98,7 +98,7 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       expect(new Set(values.map(({ createdAt }) => createdAt)).size).toBe(letters.length);
     });
 
-    test('a value says what was asked for when it was made; without that, what the one before it says', async () => {
+    test('a value says what was asked for when it was made; without that, what the previous one it says', async () => {
       const claimed = await claim('billing');
       await addValue(claimed, hash('a'));
       await addValue(claimed, hash('b'), 'leak of May');

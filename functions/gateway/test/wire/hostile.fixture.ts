@@ -1,4 +1,4 @@
-// JSON in which the names that translations read stand in the wrong places, with the wrong values.
+// JSON in which the names that translations read is in the wrong places, with the wrong values.
 import * as fc from 'fast-check';
 
 const names = fc.constantFrom(

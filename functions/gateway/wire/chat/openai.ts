@@ -66,7 +66,7 @@ const NO_NAMES: ReadonlyArray<LimitName> = [];
 const NEWER_NAME: ReadonlyArray<LimitName> = ['max_completion_tokens'];
 
 /**
- * A limit of ours lowers the fields that the client used, else sets the one that the provider knows. Providers that
+ * Our limit lowers the fields that the client used, else sets the one that the provider knows. Providers that
  * know only the older name get that one, or they would apply no limit. Returns the name that they must not get.
  */
 function addLimits(

@@ -8,7 +8,7 @@ type Cloud = NonNullable<Provider['cloud']>;
 
 /** The version of Anthropic's API there, a member of the body. */
 const VERSIONS: Readonly<Record<Cloud, string>> = { bedrock: 'bedrock-2023-05-31', vertex: 'vertex-2023-10-16' };
-/** Members of Anthropic's own API that stand in the address there. */
+/** Members of Anthropic's own API that is in the address there. */
 const IN_ADDRESS: Readonly<Record<Cloud, ReadonlyArray<string>>> = { bedrock: ['model', 'stream'], vertex: ['model'] };
 
 /** The address of a model. What is streamed has another one. */

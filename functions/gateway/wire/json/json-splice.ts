@@ -1,7 +1,7 @@
 // Members of a JSON object with their offsets in its text, and changes of a few of them that leave the rest as it is.
 import { bytesIn } from '../prompt/prompt.ts';
 
-/** One member of an object, as offsets into the text it stands in. */
+/** One member of an object, as offsets into the text it is in. */
 export interface Member {
   readonly name: string;
   /** The offset of the name's first quote. */

@@ -35,7 +35,7 @@ export function toMessage(completion: unknown): Reply | undefined {
   return { body: JSON.stringify(message), usage, size: () => sizeOf(choices, 'message') };
 }
 
-/** The members of a message that stand at its beginning. */
+/** The members of a message at its beginning. */
 export function toHead(completion: unknown): object {
   const [id, model] = [textOf(member(completion, 'id')) ?? '', textOf(member(completion, 'model')) ?? ''];
   return { id, type: 'message', role: 'assistant', model };

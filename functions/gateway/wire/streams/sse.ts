@@ -23,7 +23,7 @@ export function toEvent(data: string): Uint8Array {
   return encoder.encode(`data: ${data}\n\n`);
 }
 
-/** One event with its name, which stands in its data as well. */
+/** One event with its name, which is in its data as well. */
 export function toNamedEvent(type: string, more: object): Uint8Array {
   return encoder.encode(`event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`);
 }

@@ -11,7 +11,7 @@ test('a share may hold what it is entitled to, whatever others hold', () => {
   expect([small.signal.aborted, large.signal.aborted]).toEqual([false, false]);
 });
 
-test('when shares hold too much together, the one with the largest excess ends, and the others go on', () => {
+test('when shares hold too much together, the one with the largest excess ends, and the others continue', () => {
   const budget = createMemoryBudget(10 * MIB);
   const [hostile, worse, good] = [budget.share(MIB), budget.share(MIB), budget.share(50 * MIB)];
   hostile.reservation({}, 4 * MIB);

@@ -166,7 +166,7 @@ test('a month that was dropped behind our back is made again: no entry is reject
 });
 
 test.each([
-  ['an id that is none of ours', 'not an id'],
+  ['an id of another program', 'not an id'],
   ['an id that would break out of its column', '{a,b"},\\'],
   ['an empty id', ''],
   ['an id that says null', 'null'],

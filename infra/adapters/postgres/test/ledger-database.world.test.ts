@@ -191,7 +191,7 @@ describe('several connections', () => {
   });
 
   test.each([
-    ['an id that is none of ours', 'not an id'],
+    ['an id of another program', 'not an id'],
     ['an id that would break out of its column', '{a,b"},\\'],
     ['an id without a time', 'eb2e0c56-3f3c-4c1e-9a55-0d8e5f0b7a11'],
   ])('%s is rejected and told as an error, the rest of the batch is booked', async (_, id) => {

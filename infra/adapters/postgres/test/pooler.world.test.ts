@@ -15,7 +15,7 @@ import { type SharedPostgres, sharedPostgres } from '../../../../test/support/sh
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { createDatabase, type Database } from '../database.ts';
 
-/** Connections of PgBouncer to one database. One process of ours opens up to eight. */
+/** Connections of PgBouncer to one database. One process opens up to eight. */
 const SERVERS = 2;
 const PROCESSES = 6;
 const BATCHES = 5;

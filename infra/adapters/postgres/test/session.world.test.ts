@@ -46,7 +46,7 @@ test('a server elsewhere that offers TLS is spoken to with it', async () => {
   expect(await isEncrypted(sessionAt(elsewhere(tls.connection)))).toBe(true);
 });
 
-test('a server elsewhere without TLS is spoken to without, also when many calls learn it at once, and is warned of once', async () => {
+test('a server elsewhere without TLS is spoken to without, also when many calls learn it at the same time, and is warned of once', async () => {
   const log = createMemoryLog();
   const session = createSession(elsewhere(plain.connection), { log });
   open.push(session);
@@ -125,7 +125,7 @@ describe('a connection is never less safe than its sslmode', () => {
 });
 
 describe('a session', () => {
-  test('answers a thousand calls at once over a handful of connections', async () => {
+  test('answers a thousand calls at the same time over a handful of connections', async () => {
     const session = sessionAt(plain.connection);
     const answers = await Promise.all(
       Array.from({ length: 1000 }, (_, place) =>

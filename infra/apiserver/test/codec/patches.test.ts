@@ -24,7 +24,7 @@ const patches: ReadonlyArray<[name: string, document: JsonObject, patch: unknown
     { a: { x: [1] }, b: { x: [1, 2] } },
   ],
   [
-    'tests and goes on',
+    'tests and continues',
     { a: [1, { b: 2 }] },
     [
       { op: 'test', path: '/a', value: [1, { b: 2 }] },

@@ -33,7 +33,7 @@ test('the documented settings are complete: secrets go apart, ids become binding
   for (const secret of uploads.flatMap(({ secrets }) => Object.values(secrets))) expect(plain).not.toContain(secret);
 });
 
-test('everything that is missing or malformed is listed at once, by Worker, and no secret with it', () => {
+test('everything that is missing or malformed is listed together, by Worker, and no secret with it', () => {
   const settings = {
     reconcile: { API_SERVER: 'http://plain', API_TOKEN: 'x', SNAPSHOTS: 'none', SUBREQUESTS: 'many' },
     gateways: { one: { INSTANCE: 'sample', CREDENTIALS: 'secret', COLOUR: 'red' } },

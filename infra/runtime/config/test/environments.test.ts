@@ -30,7 +30,7 @@ test.each([
   expect(() => read({ [name]: value })).toThrow(`${name}="${value}": ${problem}`);
 });
 
-test('everything that is wrong is said at once, and no secret with it', () => {
+test('everything that is wrong is said together, and no secret with it', () => {
   const environment = {
     PORT: '65536',
     LOG_LEVEL: 'loud',

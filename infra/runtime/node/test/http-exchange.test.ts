@@ -37,7 +37,7 @@ test('what is written is the reply, with the headers it began with', async () =>
   expect(await (await fetch(url)).text()).toBe('one two');
 });
 
-test('a reply that is whole at once says how long it is, in as many pieces as it is given', async () => {
+test('a reply that is whole immediately says how long it is, in as many pieces as it is given', async () => {
   const url = await writing((stream) => stream.end([encoder.encode('one '), encoder.encode('two')]));
   const response = await fetch(url);
   expect([response.headers.get('content-length'), await response.text()]).toEqual(['7', 'one two']);

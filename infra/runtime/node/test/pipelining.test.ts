@@ -63,7 +63,7 @@ describe.each([
     expect(client.text()).toMatch(/one.*two.*three/s);
   });
 
-  test('sixteen requests at once are all answered', async () => {
+  test('sixteen requests at the same time are all answered', async () => {
     await start(async (client) => {
       client.begin(200, {});
       client.end('hello');

@@ -3,7 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
 import { nodeDependencies, processMemory } from '../platform.ts';
 
-test('a timer of years does not go off at once, as it would be beyond what Node can count', async () => {
+test('a timer of years does not go off immediately, as it would be beyond what Node can count', async () => {
   let isOver = false;
   const cancel = nodeDependencies().timer(36_525 * 86_400_000, () => {
     isOver = true;

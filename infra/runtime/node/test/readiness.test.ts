@@ -50,7 +50,7 @@ test.each([
   expect(await ask()).toEqual([200, 'ok']);
 });
 
-test('many probes at once ask the API server once', async () => {
+test('many probes at the same time ask the API server once', async () => {
   const { state, readiness } = createCluster();
   await Promise.all(Array.from({ length: 50 }, readiness));
   expect(state.asked).toBe(4);

@@ -21,7 +21,7 @@ test('a request is a model, a limit and turns; nothing else is sent that was not
 });
 
 describe('turns', () => {
-  test('what the system and the developer say stands beside them, in order, wherever it was said', () => {
+  test('what the system and the developer say is beside them, in order, wherever it was said', () => {
     const messages = [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'Hi' },

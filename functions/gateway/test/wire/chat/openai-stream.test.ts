@@ -46,7 +46,7 @@ function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
   }
 }
 
-test('a stream says the same whether its events are read at once or later, however they are written and cut', () => {
+test('a stream says the same whether its events are read immediately or later, however they are written and cut', () => {
   fc.assert(
     fc.property(stream, spoilt, cuts, (sent, spoils, cut) => {
       const bytes = encoder.encode(sent);
@@ -61,7 +61,7 @@ const event = (content: string, more = '') =>
   `data: {"id":"c","choices":[{"index":0,"delta":{"content":${JSON.stringify(content)}}}]${more}}\n\n`;
 const isUnread = (pieces: ReadonlyArray<Piece>) => pieces.map(({ events }) => events !== undefined);
 
-test('events that only go on with an answer come as one piece, unread, and give themselves one by one where that is asked', () => {
+test('events that only continue with an answer come as one piece, unread, and give themselves one by one where that is asked', () => {
   const sent = ['a', 'bc', 'é', '', '"usage":{', '"error":{}'].map((content) => event(content, ',"usage":null'));
   const pieces = read([encoder.encode(sent.join(''))]);
   expect(isUnread(pieces)).toEqual([true]);

@@ -1,4 +1,5 @@
-// Does the unmodified OpenAI client put Anthropic's streams together: texts, thoughts, several tool calls at once?
+// Does the unmodified OpenAI client put Anthropic's streams together: texts, thoughts, several tool calls at the same
+// time?
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';

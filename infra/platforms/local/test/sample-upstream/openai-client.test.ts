@@ -224,7 +224,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     expect([error.status, error.code]).toEqual([401, 'invalid_api_key']);
   });
 
-  test('is served by the same process after a hundred clients dropped their streams at once', async () => {
+  test('is served by the same process after a hundred clients dropped their streams at the same time', async () => {
     const before = settledNow();
     await Promise.all(
       [...Array(100).keys()].map(async () => {
