@@ -35,11 +35,14 @@ const chat = {
     document: (data: string) => ({ type: 'file', file: { file_data: `data:application/pdf;base64,${data}` } }),
     sound: (data: string) => ({ type: 'input_audio', input_audio: { data, format: 'wav' } }),
     film: (data: string) => ({ type: 'video_url', video_url: { url: `data:video/mp4;base64,${data}` } }),
+    'film in place of a picture': (data: string) => ({ type: 'image_url', image_url: `data:video/mp4;base64,${data}` }),
   },
   elsewhere: [
     { type: 'file', file: { file_url: URL_OF } },
     { type: 'audio_url', audio_url: { url: URL_OF } },
     { type: 'video_url', video_url: URL_OF },
+    { type: 'image_url', image_url: { url: `${URL_OF}.pdf` } },
+    { type: 'text', content: { type: 'file', file: { file_url: URL_OF } } },
     { type: 'hologram' },
   ],
   begun: [chunk({ content: 'a' }), chunk({ content: 'b' })],
@@ -54,8 +57,20 @@ const messages = {
       type: 'document',
       source: { type: 'base64', media_type: 'application/pdf', data },
     }),
+    'document in place of a picture': (data: string) => ({
+      type: 'image',
+      source: { type: 'base64', media_type: 'application/pdf', data },
+    }),
   },
-  elsewhere: [{ type: 'document', source: { type: 'url', url: URL_OF } }, { type: 'hologram' }],
+  elsewhere: [
+    { type: 'document', source: { type: 'url', url: URL_OF } },
+    { type: 'image', source: { type: 'url', url: `${URL_OF}.pdf` } },
+    { type: 'hologram' },
+    {
+      type: 'web_fetch_tool_result',
+      content: { type: 'web_fetch_result', content: { type: 'document', source: { type: 'url', url: URL_OF } } },
+    },
+  ],
 };
 const WAYS: ReadonlyArray<Way> = [
   { ...chat, provider: 'openai', pictureTokens: 100_000 },
@@ -69,9 +84,19 @@ const WAYS: ReadonlyArray<Way> = [
     picture: (data) => ({ type: 'input_image', image_url: `data:image/png;base64,${data}` }),
     files: {
       document: (data) => ({ type: 'input_file', file_data: `data:application/pdf;base64,${data}` }),
+      'document in place of a picture': (data) => ({
+        type: 'input_image',
+        image_url: `data:application/pdf;base64,${data}`,
+      }),
       sound: (data) => ({ type: 'input_audio', input_audio: { data, format: 'wav' } }),
     },
-    elsewhere: [{ type: 'input_file', file_url: URL_OF }, { type: 'hologram' }],
+    elsewhere: [
+      { type: 'input_file', file_url: URL_OF },
+      { type: 'hologram' },
+      { type: 'input_image', image_url: `${URL_OF}.pdf` },
+      { type: 'function_call_output', output: { type: 'input_file', file_url: URL_OF } },
+      { type: 'message', content: { type: 'input_file', file_url: URL_OF } },
+    ],
     begun: [CREATED, ...deltas('a', 'b')],
   },
 ];
@@ -267,6 +292,12 @@ test('a file of text counts as its text, however it is wrapped', async () => {
     const part = JSON.parse(JSON.stringify(file?.(DATA)).replace('application/pdf', 'text/csv'));
     expect(await open(way, { entry: { maxInputTokens: 200_000 } }).held([part])).toMatchObject({ media: 0 });
   }
+});
+
+test('a search that failed counts as its text', async () => {
+  const part = { type: 'web_search_tool_result', content: { type: 'web_search_tool_result_error', error_code: 'a' } };
+  for (const [, way] of NAMED.filter(([, { path }]) => path === '/messages'))
+    expect((await open(way, {}).held([part])).media).toBe(0);
 });
 
 test('rates take media at a usual size: a limit of tokens per minute does not stop every file', async () => {

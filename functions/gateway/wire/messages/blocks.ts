@@ -1,12 +1,12 @@
 // Content blocks of Messages requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json/json.ts';
-import { fileIn, PICTURE } from '../prompt/media.ts';
+import { fileIn, isPicture, PICTURE } from '../prompt/media.ts';
 import { type Measure, measureParts, type Part } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
 
 /** Blocks of text, of calls and of their results: they count as they are written. */
-const TEXT_BLOCK = /^(text|thinking|redacted_thinking|tool_reference|.*tool_use|.*_result)$/;
+const TEXT_BLOCK = /^(text|thinking|redacted_thinking|tool_reference|.*tool_use|.*_result|.*_error)$/;
 const TEXT: Part = {};
 
 export function measure(bodyBytes: number, { system, messages, tools }: Members): Measure {
@@ -28,8 +28,10 @@ function toPart(block: unknown): Part {
   const data = member(source, 'type') === 'base64' ? (textOf(member(source, 'data')) ?? '') : '';
   if (TEXT_BLOCK.test(type) || (type === 'document' && isTextSource(source))) return { inner };
   const isStoredFile = refersToFile(block) || refersToFile(source);
-  if (type === 'image') return { medium: PICTURE.anthropic, bytes: data.length, isStoredFile };
-  const isHere = type === 'document' && data !== '';
+  const address = data === '' ? textOf(member(source, 'url')) : `data:${textOf(member(source, 'media_type'))}`;
+  if (type === 'image' && isPicture(address ?? ''))
+    return { medium: PICTURE.anthropic, bytes: data.length, isStoredFile };
+  const isHere = (type === 'document' || type === 'image') && data !== '';
   return { medium: fileIn(isHere ? [data] : []), bytes: isHere ? data.length : 0, inner, isStoredFile };
 }
 

@@ -1,8 +1,8 @@
 // Kinds of tokens at higher rates, in a prompt or an answer: a usage that does not tell them apart is charged at these
 // rates.
-import { listOf, member, textOf } from '#core/json/json.ts';
+import { member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
-import type { Measure } from './prompt.ts';
+import { type Measure, partsOf } from './prompt.ts';
 import { foldName, spellingsOf } from './unmetered-features.ts';
 
 export interface HigherRates {
@@ -37,9 +37,9 @@ const SOUND_FILE = /\.(mp3|wav|flac|aac|m4a|ogg|opus|mp4|mov|webm|mpe?g|avi|3gpp
 export function hasSound(messages: ReadonlyArray<unknown>): boolean {
   const left = [...messages];
   while (left.length > 0) {
-    for (const part of listOf(member(left.pop(), 'content'))) {
+    for (const part of partsOf(member(left.pop(), 'content'))) {
       if (isSound(part)) return true;
-      if (listOf(member(part, 'content')).length > 0) left.push(part);
+      if (partsOf(member(part, 'content')).length > 0) left.push(part);
     }
   }
   return false;

@@ -35,6 +35,15 @@ export function fileIn(encoded: ReadonlyArray<string> = []): Medium {
   return { isFile: true, tokens, elsewhere: tokens };
 }
 
+const DATA = /^\s*data:/i;
+const PICTURE_DATA = /^\s*data:image\//i;
+const NO_PICTURE = /\.(pdf|mp3|wav|flac|aac|m4a|ogg|opus|mp4|mov|webm|mpe?g|avi|3gpp?)([?#]|$)/i;
+
+/** Whether a picture's address may be one: some providers take documents, sounds and films there. */
+export function isPicture(address: string): boolean {
+  return DATA.test(address) ? PICTURE_DATA.test(address) : !NO_PICTURE.test(address);
+}
+
 const isData = (text: string): boolean => /^\s*data:[^,]{0,256};base64,/i.test(text);
 /** An address has a colon in its beginning. */
 const isBase64 = (text: string): boolean => text.length >= MIN_ENCODED && !text.slice(0, MIN_ENCODED).includes(':');

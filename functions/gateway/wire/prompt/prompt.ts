@@ -1,6 +1,6 @@
 // Tokens of a prompt, as a maximum and as an estimate, without a tokenizer (LEDGER 9).
 import { listOf, member, textOf } from '#core/json/json.ts';
-import { addMedium, fileIn, type Media, type Medium, NO_MEDIA, PICTURE, USUAL_MEDIA } from './media.ts';
+import { addMedium, fileIn, isPicture, type Media, type Medium, NO_MEDIA, PICTURE, USUAL_MEDIA } from './media.ts';
 import { refersToFile } from './stored-state.ts';
 
 export interface Measure {
@@ -41,7 +41,7 @@ export interface Part {
   readonly medium?: Medium | undefined;
   /** Bytes of it that are encoded media. */
   readonly bytes?: number;
-  /** Lists of parts inside of it. */
+  /** Lists of parts, or single parts, inside of it. */
   readonly inner?: ReadonlyArray<unknown>;
   /** The part refers to a file that the provider keeps. */
   readonly isStoredFile?: boolean;
@@ -58,10 +58,10 @@ export function measureParts(
   let hasStoredFile = false;
   const left = [...lists];
   while (left.length > 0) {
-    for (const part of listOf(left.pop())) {
+    for (const part of partsOf(left.pop())) {
       const { medium, bytes = 0, inner = [], isStoredFile = false } = read(part);
       hasStoredFile ||= isStoredFile;
-      for (const one of inner) if (Array.isArray(one)) left.push(one);
+      for (const one of inner) if (isObject(one)) left.push(one);
       mediaBytes += bytes;
       if (medium !== undefined) media = addMedium(media, medium);
     }
@@ -70,6 +70,11 @@ export function measureParts(
   const text = Math.max(0, bodyBytes - mediaBytes);
   const max = BigInt(text + tools.length * MAX_FOR_TOOLS);
   return { max, estimate: Math.max(1, estimateTokens(text)), prompts: 1, media, hasStoredFile };
+}
+
+/** The parts of a content: a list, or one that stands alone. */
+export function partsOf(content: unknown): ReadonlyArray<unknown> {
+  return isObject(content) && !Array.isArray(content) ? [content] : listOf(content);
 }
 
 /**
@@ -99,7 +104,7 @@ function toPart(part: unknown): Part {
   const isStoredFile = refersToFile(part) || refersToFile(holder);
   const encoded = encodedIn(holder);
   const bytes = encoded.reduce((sum, text) => sum + (MAY_BE_TEXT.test(text) ? 0 : text.length), 0);
-  if (type === 'image_url') return { medium: PICTURE.openai, bytes, inner, isStoredFile };
+  if (type === 'image_url' && encoded.every(isPicture)) return { medium: PICTURE.openai, bytes, inner, isStoredFile };
   const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));
   const medium = isText ? undefined : fileIn(encoded);
   return { medium, bytes, inner, isStoredFile };

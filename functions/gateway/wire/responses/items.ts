@@ -1,6 +1,6 @@
 // Input items of Responses requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json/json.ts';
-import { addMedium, fileIn, PICTURE } from '../prompt/media.ts';
+import { addMedium, fileIn, isPicture, PICTURE } from '../prompt/media.ts';
 import { type Measure, measureParts, type Part } from '../prompt/prompt.ts';
 import { type MarkedId, refersToFile, type StoredState } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
@@ -87,8 +87,7 @@ function isWritten(value: unknown): boolean {
 function toPart(item: unknown): Part {
   if (typeof item !== 'object' || item === null) return TEXT;
   const type = textOf(member(item, 'type')) ?? '';
-  const output = member(item, 'output');
-  const inner = [member(item, 'content'), member(item, 'summary'), Array.isArray(output) ? output : [output]];
+  const inner = [member(item, 'content'), member(item, 'summary'), member(item, 'output')];
   if (TEXT_ITEM.test(type) && !PICTURES.has(type)) return { inner };
   const holders = [item, member(item, 'input_audio')];
   const isStoredFile = holders.some(refersToFile);
@@ -96,7 +95,7 @@ function toPart(item: unknown): Part {
   const encoded = holders.flatMap(encodedIn);
   // A text file counts as text, however it is wrapped.
   const bytes = encoded.reduce((sum, text) => sum + (TEXT_FILE.test(text) ? 0 : text.length), 0);
-  if (PICTURES.has(type)) return { medium: PICTURE.openai, bytes, isStoredFile };
+  if (PICTURES.has(type) && encoded.every(isPicture)) return { medium: PICTURE.openai, bytes, isStoredFile };
   const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));
   return { medium: isText ? undefined : fileIn(encoded), bytes, isStoredFile };
 }
