@@ -166,6 +166,10 @@ describe('a refusal', () => {
       'compaction before a harmless type',
       '{"model":"claude","messages":[],"context_management":{"edits":[{"type":"com\\u0070act_20260112","type":"clear"}]}}',
     ],
+    ...['user', 'system'].map((role): [string, object] => [
+      `a tool that a message of the ${role} declares`,
+      { messages: [{ role, content: [{ type: 'tool_addition', tool: { type: 'tool_definition', definition: {} } }] }] },
+    ]),
     ['searches without number', { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: '100' }] }],
     ['what a plugin finds', { plugins: [{ id: 'web' }] }],
     ['a summary of its own', { compaction: { type: 'auto' } }],

@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { invalid, isAbsent, isCount, type ModelRequest, readBody } from '../request.ts';
-import { ambiguousIn, compactionIn, type Members, type Rule, unmeteredIn } from './unmetered-features.ts';
+import { ambiguousIn, compactionIn, declaredIn, type Members, type Rule, unmeteredIn } from './unmetered-features.ts';
 
 /** How an API writes such a request. */
 export interface Form {
@@ -36,7 +36,10 @@ export function readLimited(
   if (!isAbsent(limit) && !isCount(limit)) return invalid(`"${limitName}" must be a whole number from 1.`, limitName);
   const { members: written } = sent.object;
   const unmetered =
-    unmeteredIn(members, rules) ?? ambiguousIn(sent.text, written, nested) ?? compactionIn(sent.text, written);
+    unmeteredIn(members, rules) ??
+    ambiguousIn(sent.text, written, nested) ??
+    compactionIn(sent.text, written) ??
+    declaredIn(sent.text);
   if (unmetered !== undefined) return err(unmetered);
   const request = {
     ...sentBody,

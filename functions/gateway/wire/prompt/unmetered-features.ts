@@ -149,6 +149,20 @@ export function compactionIn(text: string, members: ReadonlyArray<Member>): Fail
     : undefined;
 }
 
+/** Types of what declares tools in a prompt, where no rule reads them, or asks there for a summary. */
+const IN_PROMPT = ['additional_tools', 'tool_search_output', 'tool_definition', 'compaction_trigger'];
+const DECLARES = new RegExp(
+  String.raw`"${spellingsOf('type')}"\s*:\s*"(?:${IN_PROMPT.map(spellingsOf).join('|')})"`,
+  'i',
+);
+
+/** Tools, or a summary, in the middle of a prompt. The text is searched, as above. */
+export function declaredIn(text: string): Failure | undefined {
+  return DECLARES.test(text)
+    ? refusal('tools', 'must declare all tools: the prompt must declare none, and ask for no summary of itself.')
+    : undefined;
+}
+
 /**
  * The pattern of a word in JSON, each of its letters small, capital (flag `i`) or escaped: a text without its escapes
  * would take many times the memory.
@@ -176,14 +190,17 @@ interface Nested {
   readonly deciding: ReadonlyArray<string>;
 }
 
+/** No deciding name is longer. Capitals of a very long one would take many times its memory. */
+const MAX_NAME = 64;
+
 /** The folding that Go's JSON decoder uses (ſ is s, K is k). */
 function foldCase(name: string): string {
-  return name.toUpperCase().toLowerCase();
+  return name.length > MAX_NAME ? name : name.toUpperCase().toLowerCase();
 }
 
 /** The same, and that of protocol buffers (Gemini, Vertex AI), which read `maxTokens` as `max_tokens`. */
 export function foldName(name: string): string {
-  return foldCase(name).replaceAll('_', '');
+  return name.length > MAX_NAME ? name : foldCase(name).replaceAll('_', '');
 }
 
 /** Web searches of a request: only entries with a price for them may serve it. */
