@@ -178,6 +178,7 @@ const ANYWHERE: Readonly<Record<string, Grown>> = {
   'deciding members': (size) => list(size, () => `"service_tier":"auto","tools":[]`).join(),
   'the same tools many times': (size) => list(size, () => `"tools":[{"type":"function","name":"f"}]`).join(),
   'members of one tool': of((size) => ({ tools: [Object.fromEntries(list(size, (at) => [`m${at}`, at]))] })),
+  'a long name in a tool': of((size) => ({ tools: [{ ['ΐ'.repeat(size * 10)]: 1 }] })),
   'plugins in other spellings': of((size) => ({ plugins: list(size, () => ({ ID: 'web' })) })),
   'searches of the web': of((size) => ({ tools: list(size, () => ({ type: 'web_search', max_uses: 1 })) })),
   'a type that is nearly known': of((size) => ({ tools: [{ type: `web_search${'_1'.repeat(size)}x` }] })),
