@@ -1,6 +1,6 @@
 // Pieces that several kinds share: texts, names, amounts, references, limits, conditions.
 import * as z from 'zod';
-import { listBy, mapOf, setOf, text, withRule } from '../validation/rule.ts';
+import { inAll, listBy, mapOf, setOf, text, withRule } from '../validation/rule.ts';
 import {
   DURATION,
   FREE_TEXT,
@@ -82,7 +82,7 @@ export type ConnectionRef = z.output<typeof ConnectionRef>;
 
 /** Model names; an empty list means every model of the instance. */
 export const modelNames = (who: string) =>
-  setOf(FreeText, 512)
+  inAll(32_768, setOf(FreeText, 512))
     .default([])
     .describe(`The models that the ${who} may use, as exact \`modelName\`s of the instance. Empty means all.`);
 
@@ -94,7 +94,7 @@ export const Labels = mapOf(
   matching(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/u, 63, 'must consist of letters, digits, `-`, `_` and `.`'),
   labelNames,
 );
-export const Annotations = mapOf(text(4096), labelNames);
+export const Annotations = inAll(16_384, mapOf(text(4096), labelNames));
 
 /** The limits that keys, users and teams have in common. */
 export const limits = {

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { AUTH_API_VERSION } from '../names/group.ts';
 import type { KubeObject } from '../names/object-meta.ts';
-import { immutable, listBy, mapOf, setOf, text, withRule } from '../validation/rule.ts';
+import { immutable, inAll, listBy, mapOf, setOf, text, withRule } from '../validation/rule.ts';
 import {
   DURATION,
   isDurationInCel,
@@ -33,18 +33,30 @@ import {
 
 const secretKeyNames = { pattern: /^[-._a-zA-Z0-9]+$/, max: 253, form: 'of letters, digits, `-`, `_` and `.`' };
 
+/** Marks of a template: an address of 2,048 characters takes the place of each, and a Secret has at most 1 MiB. */
+const MAX_MARKS = 64;
+
 const SecretTemplate = z.object({
   name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
   labels: Labels.optional().describe(
     'Labels of the Secret: without a prefix, with `app.kubernetes.io/`, or with one that the operator allows (`secretMetadataPrefixes` of the chart).',
   ),
   annotations: Annotations.optional().describe('Annotations of the Secret, with the same prefixes.'),
-  data: withRule(mapOf(text(4096), secretKeyNames), {
-    id: 'SecretKeyIsTaken',
-    cel: "!('key' in self)",
-    reservations: (self) => !Object.hasOwn(self, 'key'),
-    message: 'may not have a key `key`, which always holds the key value; give it another name',
-  })
+  data: withRule(
+    inAll(16_384, mapOf(text(4096), secretKeyNames)),
+    {
+      id: 'SecretKeyIsTaken',
+      cel: "!('key' in self)",
+      reservations: (self) => !Object.hasOwn(self, 'key'),
+      message: 'may not have a key `key`, which always holds the key value; give it another name',
+    },
+    {
+      id: 'TooManyMarks',
+      cel: `self.map(name, self[name].split('\${').size() - 1).sum() <= ${MAX_MARKS}`,
+      reservations: (self) => Object.values(self).join(' ').split('${').length <= MAX_MARKS + 1,
+      message: `may have at most ${MAX_MARKS} \`\${\` in all its texts; write fewer \`\${key}\` and \`\${baseURL}\``,
+    },
+  )
     .optional()
     .describe(
       // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
@@ -121,8 +133,8 @@ export const VirtualKeySpec = withRule(
       ),
     userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
     teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
-    tags: setOf(FreeText, 64).optional().describe('Words for reports of spend.'),
-    metadata: mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' })
+    tags: inAll(8192, setOf(FreeText, 64)).optional().describe('Words for reports of spend.'),
+    metadata: inAll(8192, mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' }))
       .optional()
       .describe('Free entries for reports and logs; never secret.'),
     budgetWindow: choice('Rolling', 'Calendar').describe(

@@ -69,6 +69,23 @@ export const text = (max: number) =>
     })
     .meta({ maxLength: max });
 
+/** The same map or list of texts, which together have at most `max` characters: it is kept in memory with all others. */
+export const inAll = <S extends z.ZodType<Readonly<Record<string, string>> | ReadonlyArray<string>>>(
+  max: number,
+  texts: S,
+): S => {
+  const all = (self: z.output<S>) => (isArray(self) ? self : Object.entries(self).flat()).join('');
+  const sizes = texts instanceof z.ZodArray ? 'text, size(text)' : 'name, size(name) + size(self[name])';
+  const error = `may have at most ${max} characters in all`;
+  const validation = { rule: `self.map(${sizes}).sum() <= ${max}`, message: `${error}; shorten or remove some` };
+  return texts.refine((self) => fitsIn(max, all(self)), {
+    error: ({ input }) => `${error} and has ${[...all(input as z.output<S>)].length}; shorten or remove some`,
+    params: { type: 'Too long', validation } satisfies Broken,
+  });
+};
+
+const isArray = (value: unknown): value is ReadonlyArray<string> => Array.isArray(value);
+
 /** A map from text to `values` with `min` to `max` entries, and names of a form that a schema cannot express. */
 export function mapOf<V extends z.ZodType>(values: V, names: Names, { min = 0, max = 64 } = {}) {
   const params = { type: 'Too many' } satisfies Broken;

@@ -19,6 +19,7 @@ const NEW_RULES = [
   'must be at most 36525 days',
   'must have keys ',
   'must be shorter than every; ',
+  'may have at most ',
 ];
 /** The earlier version accepted any text of ten characters in place of the dollar pattern. */
 const MONEY_BEFORE = '^.{1,10}$';
@@ -57,6 +58,8 @@ const restOf = ({ metadata }: Manifest) => ({ name: `${metadata.name}-rest` });
 
 const [withCredentials, withoutCredentials] = good.GatewayInstance.spec.models as ReadonlyArray<object>;
 
+const TEXTS = Object.fromEntries(Array.from({ length: 8 }, (_, place) => [`text ${place}`, 'x'.repeat(1024)]));
+
 const WRONG_MODELS = [withCredentials, { ...withoutCredentials, requiresAuth: true }];
 
 const OLD: ReadonlyArray<OldObject> = [
@@ -79,6 +82,13 @@ const OLD: ReadonlyArray<OldObject> = [
     kind: 'VirtualKey',
     object: old('VirtualKey', 'map', { 'spec.metadata': { '': 'x' } }),
     worse: { metadata: { '': 'y' } },
+    right: { metadata: null },
+  },
+  {
+    what: 'a key whose texts together are longer than a new rule allows',
+    kind: 'VirtualKey',
+    object: old('VirtualKey', 'long', { 'spec.metadata': { a: 'x'.repeat(1000), ...TEXTS } }),
+    worse: { metadata: { a: 'y' } },
     right: { metadata: null },
   },
   {
@@ -208,6 +218,7 @@ for (const { name, why } of CLUSTERS) {
         ['pattern', 'VirtualKey', { blocked: true, budgetDuration: '7d' }],
         ['rule', 'VirtualKey', { blocked: true, maxBudget: '11' }],
         ['map', 'VirtualKey', { blocked: true, tags: ['a'] }],
+        ['long', 'VirtualKey', { blocked: true, tags: ['a'] }],
         ['two-fields', 'VirtualKey', { blocked: true }],
         ['two-fields', 'VirtualKey', { maxBudget: '11' }],
         ['two-members', 'VirtualKey', { blocked: true, rotation: { every: '20d', overlap: '30d' } }],

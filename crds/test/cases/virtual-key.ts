@@ -3,6 +3,24 @@ import { accept, type Case, refuse } from './case.ts';
 
 const emoji = '🙂'.repeat(256);
 
+const MARK = `\${baseURL}`;
+
+/** `count` different texts of `length` characters, most of which JavaScript counts twice. */
+const texts = (count: number, length: number) =>
+  Array.from({ length: count }, (_, place) => `${place + 100}${'🙂'.repeat(length - 3)}`);
+const mapTo = (text: string, count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, place) => [`k${place + 100}`, text]));
+
+/** Lists and maps with as many characters as they may have in all. */
+const LARGEST: Readonly<Record<string, ReadonlyArray<string> | Readonly<Record<string, string>>>> = {
+  'spec.models': texts(128, 256),
+  'spec.tags': texts(32, 256),
+  'spec.metadata': mapTo('🙂'.repeat(1020), 8),
+  'spec.secretTemplate.annotations': mapTo('🙂'.repeat(2044), 8),
+  'spec.secretTemplate.data': mapTo('🙂'.repeat(2044), 8),
+};
+const oneMore = (full: (typeof LARGEST)[string]) => (Array.isArray(full) ? [...full, 'x'] : { ...full, x: '' });
+
 export const virtualKeys: readonly Case[] = [
   accept('VirtualKey', 'with only what is required'),
   ...['keyAlias', 'maxBudget', 'budgetDuration', 'connectionRef'].map((field) =>
@@ -174,6 +192,19 @@ export const virtualKeys: readonly Case[] = [
     'Malformed',
     'spec.secretTemplate.name',
   ]),
+  accept('VirtualKey', 'of which each text has as many characters as it may, together too', LARGEST),
+  ...Object.entries(LARGEST).map(([field, texts]) =>
+    refuse('VirtualKey', `with a character more in all of ${field}`, { [field]: oneMore(texts) }, ['TooLarge', field]),
+  ),
+  accept('VirtualKey', 'whose template has 64 marks', {
+    'spec.secretTemplate.data': { a: `${MARK.repeat(63)}$`, b: `{${MARK}` },
+  }),
+  refuse(
+    'VirtualKey',
+    'whose template has 65 marks',
+    { 'spec.secretTemplate.data': { a: MARK.repeat(60), b: MARK.repeat(5) } },
+    ['TooManyMarks', 'spec.secretTemplate.data'],
+  ),
   refuse('VirtualKey', 'that repeats a tag', { 'spec.tags': ['a', 'a'] }, ['Duplicate', 'spec.tags[1]']),
   refuse('VirtualKey', 'with an unknown window', { 'spec.budgetWindow': 'Monthly' }, [
     'NotInEnum',

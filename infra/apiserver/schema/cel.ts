@@ -35,14 +35,15 @@ function createEnvironment(variables: readonly string[]): Environment {
   made.registerFunction('string.matchesRE2(string): bool', (text: string, pattern: string) =>
     goPattern(pattern).test(text),
   );
+  made.registerFunction('list.sum(): dyn', (list: readonly bigint[]) => list.reduce((sum, one) => sum + one, 0n));
   made.registerFunction('optional.dynValue(): dyn', (optional: Optional) => optional.value());
   return made;
 }
 
 /**
  * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; the values of its `optional.value()`
- * cannot be compared (its overloads overlap for `optional<dyn>`), ours can. Kubernetes' own libraries
- * (`quantity`, `semver`, `ip`, `cidr`, `url`, `sets`, `format`, lists, `find`) are not here: a rule that uses one does
+ * cannot be compared (its overloads overlap for `optional<dyn>`), ours can. Kubernetes' own libraries (`quantity`,
+ * `semver`, `ip`, `cidr`, `url`, `sets`, `format`, lists but for `sum`, `find`) are not here: a rule that uses one does
  * not compile, and the message names it.
  */
 const replaced: ReadonlyMap<string, string> = new Map([
