@@ -31,8 +31,10 @@ export interface SecretShape {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly owners: ReadonlyArray<OwnerReference>;
-  /** Name to text, in which `${key}` stands for the value. */
+  /** Name to text as its author wrote it: a mark in it may stand for 2,048 characters, and thousands of Secrets are planned. */
   readonly data: Readonly<Record<string, string>>;
+  /** The instance's base address, for the marks in `data`. */
+  readonly url: string | undefined;
 }
 
 /** A value of a key to make live. */

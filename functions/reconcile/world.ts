@@ -150,6 +150,7 @@ export type SecretView =
   /** Not looked at: published, unchanged, and not in this minute's share. */
   { readonly state: 'unread' } | { readonly state: 'absent' } | PresentSecret;
 
+/** A Secret as far as it is compared with what it should be: whoever owns its namespace may fill it with 1 MB. */
 export interface PresentSecret {
   readonly state: 'present';
   readonly name: string;
@@ -157,9 +158,12 @@ export interface PresentSecret {
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
+  /** Owners that are VirtualKeys. */
   readonly owners: ReadonlyArray<OwnerReference>;
-  /** Decoded. A Map, so that no JSON ever holds a key. */
+  /** Of its data the entry `key`, decoded. A Map, so that no JSON ever holds a key. */
   readonly data: ReadonlyMap<string, string>;
+  /** The same for the same data (`fingerprintOf`). */
+  readonly fingerprint: string;
   /** Hash of the entry `key`. */
   readonly hash?: string;
 }

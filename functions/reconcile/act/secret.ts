@@ -37,26 +37,32 @@ function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world }: ActCon
 }
 
 /** The Secret as its shape makes it of the value: a new one, or the one that is there if it is still as it was seen. */
-function write(
+async function write(
   { namespace, shape }: ActionOf<'PutSecret'>,
   secret: PresentSecret | undefined,
   value: string,
   { deps }: ActContext,
 ): Promise<Written<KubeObject>> {
   const { name, labels, annotations } = shape;
-  const wanted = dataOf(shape, value);
-  const gone = [...(secret?.data.keys() ?? [])].filter((entry) => !wanted.has(entry));
-  const data = Object.fromEntries([
-    ...[...wanted].map(([entry, text]) => [entry, encode(text)]),
-    ...gone.map((entry) => [entry, null]),
-  ]);
-  const owners = ownersAfter(secret?.owners ?? [], shape);
-  const ownerReferences = owners.length === 0 ? null : owners;
-  if (secret !== undefined) {
-    const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
-    return deps.cluster.patch(RESOURCES.secrets, namespace, name, { metadata, data });
+  const texts = Object.entries(dataOf(shape, value));
+  const data = Object.fromEntries(texts.map(([entry, text]) => [entry, encode(text)]));
+  if (secret === undefined) {
+    const metadata = {
+      name,
+      namespace,
+      labels,
+      annotations,
+      ...(shape.owners[0] && { ownerReferences: shape.owners }),
+    };
+    const type = { apiVersion: 'v1', kind: 'Secret', type: 'Opaque' };
+    return deps.cluster.create(RESOURCES.secrets, { ...type, metadata, data });
   }
-  const metadata = { name, namespace, labels, annotations, ...(ownerReferences && { ownerReferences }) };
-  const type = { apiVersion: 'v1', kind: 'Secret', type: 'Opaque' };
-  return deps.cluster.create(RESOURCES.secrets, { ...type, metadata, data });
+  // The world has little of it. The patch names what goes, and is refused where anything has changed since it was seen.
+  const there = await deps.cluster.get(RESOURCES.secrets, namespace, name);
+  const gone = Object.keys(there?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
+  const owners = ownersAfter(there?.metadata.ownerReferences ?? [], shape);
+  const ownerReferences = owners.length === 0 ? null : owners;
+  const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
+  const removed = Object.fromEntries(gone.map((entry) => [entry, null]));
+  return deps.cluster.patch(RESOURCES.secrets, namespace, name, { metadata, data: { ...data, ...removed } });
 }

@@ -1,6 +1,7 @@
 // The Secret of a key: what it should look like, whether the one that is there is ours, and what differs.
 import * as z from 'zod';
 import { ownMember } from '#core/json/json.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
 import { isHarmless } from '#core/rules/secret-template.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
@@ -8,6 +9,7 @@ import { controllerOf, type OwnerReference } from '#crds/names/object-meta.ts';
 import type { SecretShape } from '../action.ts';
 import { sameJson } from '../json.ts';
 import { type KeyView, type PresentSecret, present } from '../world.ts';
+import { fingerprintOf, utf8 } from './secret-fingerprint.ts';
 
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
 const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
@@ -40,10 +42,8 @@ export function shapeOf(key: VirtualKey, wanted: Wanted): SecretShape {
     labels: { ...labels, ...OWNED_LABELS },
     annotations: { ...annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(labels, annotations) },
     owners: key.spec.deletionPolicy === 'Retain' ? [] : [controllerOf(key)],
-    data: {
-      ...Object.fromEntries(further.map(([name, text]) => [name, text.replaceAll(URL_MARK, () => url ?? '')])),
-      key: KEY_MARK,
-    },
+    data: { ...Object.fromEntries(further), key: KEY_MARK },
+    url,
   };
 }
 
@@ -96,6 +96,21 @@ export function metadataOf(
   };
 }
 
+/** The labels and annotations of a Secret that are compared: ours, those of the template, and those of an earlier one. */
+export function comparedParts(
+  { labels = {}, annotations = {} }: KubeObject['metadata'],
+  template: VirtualKey['spec']['secretTemplate'],
+): Pick<PresentSecret, 'labels' | 'annotations'> {
+  const record = parse(annotations[TEMPLATE_ANNOTATION]);
+  const pick = (texts: Texts, names: ReadonlyArray<string>) =>
+    Object.fromEntries(names.flatMap((name) => (Object.hasOwn(texts, name) ? [[name, texts[name] ?? '']] : [])));
+  const names = (part: 'labels' | 'annotations') => [...Object.keys(template?.[part] ?? {}), ...record[part]];
+  return {
+    labels: pick(labels, [...Object.keys(OWNED_LABELS), RETAINED_LABEL, ...names('labels')]),
+    annotations: pick(annotations, [KEY_UID_ANNOTATION, TEMPLATE_ANNOTATION, ...names('annotations')]),
+  };
+}
+
 /** People may have edited the annotation: a damaged one counts as empty. */
 function parse(text = 'null'): z.output<typeof Recorded> {
   const none = { labels: [], annotations: [] };
@@ -107,8 +122,12 @@ function parse(text = 'null'): z.output<typeof Recorded> {
 }
 
 /** The data that a shape makes of a value. */
-export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, string> {
-  return new Map(Object.entries(shape.data).map(([name, text]) => [name, text.replaceAll(KEY_MARK, () => value)]));
+export function dataOf({ data, url = '' }: SecretShape, value: string): Readonly<Record<string, string>> {
+  const texts = Object.entries(data).map(([name, text]) => [
+    name,
+    text.replaceAll(URL_MARK, () => url).replaceAll(KEY_MARK, () => value),
+  ]);
+  return Object.fromEntries(texts);
 }
 
 /**
@@ -149,7 +168,7 @@ export function driftOf(secret: PresentSecret, shape: SecretShape): string {
     labels: lacks(secret.labels, labels),
     annotations: lacks(secret.annotations, annotations),
     owners: !sameJson(uids(ownersAfter(secret.owners, shape)), uids(secret.owners)),
-    data: !sameJson(Object.fromEntries(wanted), Object.fromEntries(secret.data)),
+    data: fingerprintOf(wanted, utf8) !== secret.fingerprint,
   };
   return Object.entries(differs)
     .flatMap(([part, differ]) => (differ ? [part] : []))

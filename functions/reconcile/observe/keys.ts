@@ -2,13 +2,16 @@
 
 import { rowOf } from '#core/conditions/reasons.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
-import { decode } from '#core/json/base64.ts';
+import { bytesOf, decode } from '#core/json/base64.ts';
+import { ownMember } from '#core/json/json.ts';
 import { keySecretName } from '#core/keys/object-names.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { whyRotate } from '../key/rotation.ts';
+import { fingerprintOf } from '../key/secret-fingerprint.ts';
+import { comparedParts } from '../key/secret-shape.ts';
 import { claimOf, type InstanceAccess } from '../plan/access.ts';
 import { createPlanContext } from '../plan/context.ts';
 import { type InstanceView, type KeyView, pathOf, type SecretView } from '../world.ts';
@@ -43,11 +46,21 @@ function inTurn(sorted: ReadonlyArray<VirtualKey>, batch: number, turn: number):
   return [...edited, ...tried.slice(from), ...tried.slice(0, from)];
 }
 
+/** A Secret is read once, however many keys name it. */
 export async function readKeys({ deps }: ObserveContext, world: Draft, keys: ReadonlyArray<VirtualKey>): Promise<void> {
-  await mapConcurrent(keys, async (key) => {
-    world.keys.set(pathOf(key.metadata), await readKey(deps, key));
+  const bySecret = Map.groupBy(keys, (key) => pathOf({ ...key.metadata, name: secretNameOf(deps, key) }));
+  await mapConcurrent(bySecret.values(), async (sharing) => {
+    let reading: Promise<ReadSecret> | undefined;
+    for (const key of sharing) {
+      const { namespace } = key.metadata;
+      reading ??= readSecret(deps, namespace, secretNameOf(deps, key));
+      world.keys.set(pathOf(key.metadata), await readKey(deps, key, reading));
+    }
   });
 }
+
+/** A Secret as one of the keys that name it compares it. */
+type ReadSecret = (key: VirtualKey) => SecretView;
 
 /** Looked at already, and still not as it should be. */
 export const isTried = ({ metadata, status }: VirtualKey): boolean =>
@@ -98,39 +111,42 @@ export const unreadKey = (deps: ReconcileDeps, object: VirtualKey): KeyView => (
   secret: UNREAD,
 });
 
-async function readKey(deps: ReconcileDeps, object: VirtualKey): Promise<KeyView> {
+async function readKey(deps: ReconcileDeps, object: VirtualKey, reading: Promise<ReadSecret>): Promise<KeyView> {
   const { keySecretRef: published, keyValue: text } = object.status ?? {};
   const { namespace } = object.metadata;
   const unread = unreadKey(deps, object);
   const view = { ...unread, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
   try {
-    const secret = await readSecret(deps, namespace, view.secretName);
+    const secret = (await reading)(object);
     if (published === undefined || published === view.secretName) return { ...view, secret };
-    return { ...view, secret, previous: await readSecret(deps, namespace, published) };
+    const previous = await readSecret(deps, namespace, published);
+    return { ...view, secret, previous: previous(object) };
   } catch (error) {
     deps.log.warn('the Secret of a key could not be read', { key: pathOf(object.metadata), why: reasonOf(error) });
     return view;
   }
 }
 
-async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, name: string): Promise<SecretView> {
+/** Longer than any key value, which has at most 512 characters (`status.keyValue`). */
+const MAX_VALUE = 4096;
+
+async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, name: string): Promise<ReadSecret> {
   const secret = await cluster.get(RESOURCES.secrets, namespace, name);
-  if (secret === undefined) return { state: 'absent' };
-  const { metadata, data: stored = {} } = secret;
+  if (secret === undefined) return () => ({ state: 'absent' });
+  const { metadata } = secret;
   // The API server guarantees the shape of a Secret's data.
-  const entries = Object.entries(stored as Readonly<Record<string, string>>);
-  const data = new Map(entries.map(([entry, value]) => [entry, decode(value)]));
-  const value = data.get('key');
-  const { uid = '', resourceVersion = '', labels = {}, annotations = {}, ownerReferences: owners = [] } = metadata;
-  return {
-    state: 'present',
-    name,
-    uid,
-    resourceVersion,
-    labels,
-    annotations,
-    owners,
-    data,
-    ...(value ? { hash: hash(value) } : {}),
+  const stored = (secret.data ?? {}) as Readonly<Record<string, string>>;
+  const { uid = '', resourceVersion = '', ownerReferences = [] } = metadata;
+  const value = decode(ownMember(stored, 'key') ?? '');
+  const isValue = value !== '' && value.length <= MAX_VALUE;
+  const view = {
+    ...({ state: 'present', name, uid, resourceVersion, fingerprint: fingerprintOf(stored, bytesOf) } as const),
+    data: new Map(isValue ? [['key', value]] : []),
+    ...(value && { hash: hash(value) }),
   };
+  const owners = ownerReferences.filter(({ kind }) => kind === 'VirtualKey').slice(0, MAX_OWNERS);
+  return (key) => ({ ...view, owners, ...comparedParts(metadata, key.spec.secretTemplate) });
 }
+
+/** More than a Secret of a key has, so that it is seen to have too many. */
+const MAX_OWNERS = 16;

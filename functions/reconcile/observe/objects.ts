@@ -202,17 +202,49 @@ export function toOwn(object: KubeObject): Own | undefined {
   const seen = kind.status.safeParse(object.status);
   const status = seen.success ? (seen.data as OwnObject['status']) : undefined;
   const own = { apiVersion: kind.apiVersion, kind: kind.kind, metadata: toMetadata(object), status };
-  // Planning reads every duration, so one without an end is as bad as none.
-  const isMalformed = spec === undefined || violations.some(({ rule }) => rule === 'DurationTooLong');
+  const isMalformed = spec === undefined || violations.some(({ rule }) => UNPLANNABLE.has(rule));
   // The API server gives every stored object the metadata that our types demand; the kind decides the spec.
-  return { ...own, violations, object: isMalformed ? undefined : ({ ...own, spec } as OwnObject) };
+  return {
+    ...own,
+    violations: violations.map(withoutLargeValue),
+    object: isMalformed ? undefined : ({ ...own, spec } as OwnObject),
+  };
 }
 
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+/** Planning reads every duration, so one without an end is as bad as none; and the Secret of a key fits in memory. */
+const UNPLANNABLE: ReadonlySet<string> = new Set(['DurationTooLong', 'TooManyMarks']);
 
-/** Managed fields and what kubectl applied last are more than half of an object, and nothing reads them. */
+/** Messages show no more than the beginning of a text; the object is not kept for it. */
+function withoutLargeValue(violation: Violation): Violation {
+  const { value } = violation;
+  const isLarge = typeof value === 'object' || (typeof value === 'string' && value.length > MAX_VALUE);
+  return isLarge ? { ...violation, value: undefined } : violation;
+}
+
+const MAX_VALUE = 1024;
+
+/** Metadata that planning reads. Whatever else may be there is up to 1 MB of an object. */
 function toMetadata({ metadata }: KubeObject): OwnObject['metadata'] {
-  const { managedFields: _, annotations, ...rest } = metadata as OwnObject['metadata'] & { managedFields?: unknown };
-  const { [LAST_APPLIED]: __, ...others } = annotations ?? {};
-  return { ...rest, ...(annotations === undefined ? {} : { annotations: others }) };
+  const { labels, annotations, ownerReferences, ...rest } = metadata;
+  // The API server fills in what our types demand.
+  const kept = rest as OwnObject['metadata'];
+  return {
+    ...(Object.fromEntries(Object.entries(kept).filter(([member]) => KEPT.has(member))) as typeof kept),
+    ...(labels && { labels: oursOf(labels) }),
+    ...(annotations && { annotations: oursOf(annotations) }),
+    ...(ownerReferences && { ownerReferences: ownerReferences.filter(({ kind }) => kind === 'User') }),
+  };
 }
+
+const KEPT: ReadonlySet<string> = new Set([
+  ...['name', 'namespace', 'uid', 'resourceVersion', 'generation'],
+  ...['creationTimestamp', 'deletionTimestamp', 'finalizers'],
+]);
+
+/** Our labels and annotations; the longest that has an effect is the name of a user. */
+const oursOf = (texts: Readonly<Record<string, string>>) =>
+  Object.fromEntries(
+    Object.entries(texts).filter(
+      ([name, text]) => /(^|\.)gateway-operator\.dev\//.test(name) && text.length <= MAX_VALUE,
+    ),
+  );

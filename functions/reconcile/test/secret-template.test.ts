@@ -3,9 +3,12 @@
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
-import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { createHarness, type Harness, URL } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { shapeOf } from '../key/secret-shape.ts';
 
+const MARK = `\${baseURL}`;
 const LABEL = 'argocd.argoproj.io/secret-type';
 const NOTE = 'reflector.example.com/reflects';
 const TEMPLATE = { labels: { [LABEL]: 'cluster', app: 'chat' }, annotations: { [NOTE]: 'a/b' } };
@@ -77,4 +80,28 @@ test('a Secret of another name does not get them, and one that is retained keeps
   await harness.resync();
   expect((await secret('elsewhere'))?.labels).not.toHaveProperty([LABEL]);
   expect(await secret()).toBeUndefined();
+});
+
+test('a plan holds the texts of a template as they were written, however long the address is', async () => {
+  await harness.apply(makeKey({ secretTemplate: { data: { url: MARK.repeat(64) } } }));
+  const key = (await harness.get(virtualKeys, 'chat')) as unknown as VirtualKey;
+  const wanted = { name: 'chat-key', url: `https://${'a'.repeat(2000)}`, prefixes: [], present: undefined };
+  expect(JSON.stringify(shapeOf(key, wanted)).length).toBeLessThan(4000);
+  await harness.resync();
+  const { data } = (await harness.get(RESOURCES.secrets, 'chat-key')) as unknown as { data: { url: string } };
+  expect(atob(data.url)).toBe(URL.repeat(64));
+});
+
+test('nothing is planned for a template with too many marks, which came past admission; other keys work', async () => {
+  await harness.apply(
+    makeKey({ secretTemplate: { data: { url: MARK.repeat(65) } } }),
+    makeKey({ keyAlias: 'other' }, 'other'),
+  );
+  await harness.resync();
+  expect(await harness.ready(virtualKeys, 'chat')).toBe('False InvalidSpec');
+  const ready = (await harness.status(virtualKeys, 'chat')).conditions?.find(({ type }) => type === 'Ready');
+  expect(ready?.message).toContain(
+    'spec.secretTemplate.data: Invalid value: may have at most 64 `${` in all its texts',
+  );
+  expect(await harness.ready(virtualKeys, 'other')).toBe('True Ready');
 });

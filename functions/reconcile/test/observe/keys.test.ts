@@ -1,5 +1,7 @@
 // Keys whose Secrets a run reads: which, how many, in what order.
+import { serialize } from 'node:v8';
 import { expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { createHarness, sha256 } from '../../../../test/reconcile/harness.ts';
 import { makeKey } from '../../../../test/reconcile/objects.ts';
@@ -57,4 +59,32 @@ test('what is not known of a database that is yet to be migrated makes no key on
   const { context, world } = createContext(undefined, new Map([[path, settled as VirtualKey]]));
   expect(selectKeys(context, world, 0)).toEqual([]);
   expect(world.keys.get(path)?.secret).toEqual({ state: 'unread' });
+});
+
+test('a Secret of 1 MB that many keys name is read once, and little of it is kept', async () => {
+  const secretTemplate = { name: 'shared', labels: { app: 'chat' } };
+  const owner = (index: number) => ({ apiVersion: 'v1', kind: 'Other', name: `o${index}`, uid: `o${index}` });
+  const fill = (length: number) =>
+    Object.fromEntries(Array.from({ length }, (_, index) => [`x${index}`, 'x'.repeat(60)]));
+  const keys = new Map([...createKeys()].slice(0, 200));
+  for (const [path, key] of keys) keys.set(path, { ...key, spec: { ...key.spec, secretTemplate } });
+  const { cluster, context, world } = createContext('all', keys);
+  await cluster.create(RESOURCES.secrets, {
+    ...{ apiVersion: 'v1', kind: 'Secret' },
+    metadata: {
+      ...{ name: 'shared', namespace: 'default', labels: { ...fill(1000), app: 'chat' }, annotations: fill(4000) },
+      ownerReferences: Array.from({ length: 1000 }, (_, index) => owner(index)),
+    },
+    data: { ...fill(10_000), key: btoa('k'.repeat(100_000)) },
+  });
+  let read = 0;
+  cluster.inject(({ verb }) => {
+    if (verb === 'get') read += 1;
+    return undefined;
+  });
+  await readKeys(context, world, [...keys.values()]);
+  expect(read).toBe(1);
+  const secrets = [...world.keys.values()].map(({ secret }) => secret);
+  expect(secrets[0]).toMatchObject({ state: 'present', labels: { app: 'chat' }, hash: sha256('k'.repeat(100_000)) });
+  expect(serialize(secrets).byteLength / secrets.length).toBeLessThan(1000);
 });

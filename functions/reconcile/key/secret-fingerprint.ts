@@ -1,0 +1,25 @@
+// The fingerprint of a Secret's data: whether it is as it should be, without keeping it.
+
+/**
+ * The same for the same keys and values, in any order: their number, and the sum of a 32-bit hash (FNV-1a) of each. The
+ * names of a Secret are neither sorted nor kept, for it may have 100,000. It proves nothing: who makes another of the same
+ * fingerprint only keeps the operator from repairing it.
+ */
+export function fingerprintOf(data: Readonly<Record<string, string>>, toBytes: (value: string) => Uint8Array): string {
+  let [count, sum] = [0, 0];
+  for (const name in data) {
+    count += 1;
+    sum = (sum + hashOf(toBytes(data[name] ?? ''), hashOf(utf8(`${name}\n`)))) >>> 0;
+  }
+  return `${count} ${sum}`;
+}
+
+const encoder = new TextEncoder();
+
+export const utf8 = (text: string): Uint8Array => encoder.encode(text);
+
+function hashOf(bytes: Uint8Array, before = 0x811c9dc5): number {
+  let hash = before;
+  for (let at = 0; at < bytes.length; at += 1) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
+  return hash;
+}
