@@ -31,8 +31,19 @@ export interface KubeResponse {
   readonly text: string;
 }
 
-/** Sends one request with the identity it was made for. Rejects when no whole response came. */
+/**
+ * Sends one request with the identity it was made for. Rejects when no whole response came, with ResponseTooLarge where
+ * it is longer than `MAX_RESPONSE`.
+ */
 export type KubeTransport = (request: KubeRequest) => Promise<KubeResponse>;
+
+/** Bytes of a response. The API server stores objects of up to 1.5 MB; a page of many is read in smaller ones. */
+export const MAX_RESPONSE = 4 * 1024 * 1024;
+
+export class ResponseTooLarge extends Error {
+  override readonly name = 'ResponseTooLarge';
+  override readonly message = `the response is larger than ${MAX_RESPONSE} bytes`;
+}
 
 export const USER_AGENT = 'gateway-operator';
 
@@ -76,11 +87,19 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
   }
 
   async function visit(resource: Resource, selection: Selection, told: (objects: KubeObject[]) => void): Promise<void> {
-    const { namespace, limit = PAGE, metadataOnly, ...selectors } = selection;
+    const { namespace, limit: max = PAGE, metadataOnly, ...selectors } = selection;
     const how = { method: 'GET', ...(metadataOnly && { accept: METADATA_LIST }) } as const;
-    for (let token = ''; ; ) {
+    for (let [token, limit] = ['', max]; ; ) {
       const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });
-      const answer = await call({ ...how, path: `${collectionPath(resource, namespace)}?${query}` });
+      const page = call({ ...how, path: `${collectionPath(resource, namespace)}?${query}` });
+      const answer = await page.catch((error: Error) => {
+        if (limit > 1 && error.cause instanceof ResponseTooLarge) return undefined;
+        throw error;
+      });
+      if (answer === undefined) {
+        limit = Math.ceil(limit / 8);
+        continue;
+      }
       if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
       const { items, next } = readPage(answer.text);
       // Items of core lists come without their type; those of custom resources bring it along.
@@ -88,6 +107,9 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
       told(seen.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject));
       if (next === '' || selection.limit !== undefined) return;
       token = next;
+      // Half full, if the next objects are as large as these.
+      const fits = Math.floor((items.length * MAX_RESPONSE) / (2 * answer.text.length));
+      limit = Math.min(max, Math.max(1, fits));
     }
   }
 
@@ -164,7 +186,8 @@ async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: num
   for (let attempt = 1; ; attempt += 1) {
     const sent = await request({ ...draft, signal }).catch((cause: unknown) => ({ cause }));
     if ('cause' in sent) {
-      if (draft.method === 'GET' && attempt === 1 && !signal.aborted) continue;
+      const isTooLarge = sent.cause instanceof ResponseTooLarge;
+      if (draft.method === 'GET' && attempt === 1 && !signal.aborted && !isTooLarge) continue;
       const why = signal.aborted ? `no answer within ${giveUpAfter / 1000} s` : innermostReasonOf(sent.cause);
       throw new ClusterError(`${what}: ${why}`, undefined, { cause: sent.cause });
     }

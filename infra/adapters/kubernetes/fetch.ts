@@ -1,5 +1,5 @@
 // An API server reached by its address and a bearer token, with nothing but fetch: what a Worker has.
-import { type KubeTransport, USER_AGENT } from './cluster.ts';
+import { type KubeTransport, MAX_RESPONSE, ResponseTooLarge, USER_AGENT } from './cluster.ts';
 
 export interface FetchTransportDeps {
   /** Address of the API server, `https://…`; its certificate must be one that the platform trusts. */
@@ -25,6 +25,18 @@ export function createFetchTransport({ address, token, fetch }: FetchTransportDe
       ...(body === undefined ? {} : { body }),
     });
     const retryAfter = response.headers.get('retry-after') ?? undefined;
-    return { status: response.status, retryAfter, text: await response.text() };
+    return { status: response.status, retryAfter, text: await readText(response) };
   };
+}
+
+async function readText(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let [text, bytes] = ['', 0];
+  for await (const part of response.body ?? []) {
+    bytes += part.length;
+    // The connection ends with the loop: the rest is not received.
+    if (bytes > MAX_RESPONSE) throw new ResponseTooLarge();
+    text += decoder.decode(part, { stream: true });
+  }
+  return text + decoder.decode();
 }

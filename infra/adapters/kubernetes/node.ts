@@ -2,7 +2,14 @@
 // undici takes as long to load as all the rest of a cold start.
 import { readFile } from 'node:fs/promises';
 import type { Agent, IncomingMessage, RequestOptions } from 'node:http';
-import { type KubeRequest, type KubeResponse, type KubeTransport, USER_AGENT } from './cluster.ts';
+import {
+  type KubeRequest,
+  type KubeResponse,
+  type KubeTransport,
+  MAX_RESPONSE,
+  ResponseTooLarge,
+  USER_AGENT,
+} from './cluster.ts';
 
 export interface NodeTransport {
   readonly request: KubeTransport;
@@ -147,7 +154,13 @@ async function createClient(address: string, tls: Access['tls']) {
 
 async function read(response: IncomingMessage): Promise<KubeResponse> {
   const parts: Buffer[] = [];
-  for await (const part of response) parts.push(part);
+  let bytes = 0;
+  for await (const part of response) {
+    bytes += part.length;
+    // The connection ends with the loop: the rest is not received.
+    if (bytes > MAX_RESPONSE) throw new ResponseTooLarge();
+    parts.push(part);
+  }
   const { statusCode = 0, headers } = response;
   return { status: statusCode, retryAfter: headers['retry-after'], text: Buffer.concat(parts).toString() };
 }

@@ -168,6 +168,33 @@ describe('a list', () => {
     ]);
   });
 
+  test('of objects that are large is read in pages that fit in memory, each object once', async () => {
+    const objects = Array.from({ length: 660 }, (_, index) => ({
+      metadata: { name: `${index}` },
+      data: { fill: 'x'.repeat(index < 600 ? 10 : 300_000) },
+    }));
+    replies = [
+      (request, response) => {
+        const query = new URL(request.url ?? '', address).searchParams;
+        const [from, limit] = [Number(query.get('continue')), Number(query.get('limit'))];
+        const next = from + limit < objects.length ? `${from + limit}` : '';
+        json(200, { metadata: { continue: next }, items: objects.slice(from, from + limit) })(request, response, '');
+      },
+    ];
+    const pages: Array<ReadonlyArray<KubeObject>> = [];
+    await cluster(10_000).visit(RESOURCES.configMaps, {}, (page) => void pages.push(page));
+    expect(pages.flat().map(({ metadata }) => metadata.name)).toEqual(objects.map(({ metadata }) => metadata.name));
+    expect(Math.max(...pages.map((page) => JSON.stringify(page).length))).toBeLessThan(5_000_000);
+    expect(seen.length).toBeLessThan(40);
+  });
+
+  test('of which one object is larger than a page may be is an error that says so', async () => {
+    replies = [json(200, { items: [{ metadata: { name: 'x'.repeat(5_000_000) } }] })];
+    await expect(cluster().list(RESOURCES.configMaps)).rejects.toThrow(
+      'GET /api/v1/configmaps: the response is larger than 4194304 bytes',
+    );
+  });
+
   test('whose token has expired is begun anew', async () => {
     replies = [page(['a'], 't'), status(410, 'Expired'), page(['a', 'b'])];
     expect(await names()).toEqual(['ConfigMap a', 'ConfigMap b']);

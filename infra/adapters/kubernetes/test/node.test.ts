@@ -17,12 +17,14 @@ let folder: string;
 let address: string;
 let connections = 0;
 let accepted = 'Bearer one';
+let reply: (response: ServerResponse) => void;
 const seen: Array<string | undefined> = [];
 let transport: NodeTransport | undefined;
 
 beforeEach(async () => {
   connections = 0;
   seen.length = 0;
+  reply = (response) => response.end(JSON.stringify({ metadata: { name: 'x' } }));
   accepted = 'Bearer one';
   folder = mkdtempSync(join(tmpdir(), 'service-account-'));
   writeFileSync(join(folder, 'token'), 'one\n');
@@ -30,7 +32,8 @@ beforeEach(async () => {
   server = createServer((request, response) => {
     seen.push(request.headers.authorization);
     const code = request.headers.authorization === accepted ? 200 : 401;
-    response.writeHead(code).end(JSON.stringify({ metadata: { name: 'x' } }));
+    response.writeHead(code);
+    reply(response);
   });
   server.on('connection', () => {
     connections += 1;
@@ -52,6 +55,21 @@ test('connections are kept: a hundred calls in turn need no more than two', asyn
   expect(seen).toHaveLength(100);
   // The next call may begin a moment before the last one has given its connection back.
   expect(connections).toBeLessThanOrEqual(2);
+});
+
+test('a response without end is not received to its end', async () => {
+  transport = createServiceAccountTransport({ address, folder });
+  let sent = 0;
+  reply = (response) => {
+    const more = () => {
+      while (response.writable && response.write('x'.repeat(65_536))) sent += 65_536;
+      if (response.writable) response.once('drain', more);
+    };
+    more();
+  };
+  await expect(get(transport)).rejects.toThrow(/the response is larger than 4194304 bytes/);
+  expect(connections).toBe(1);
+  expect(sent).toBeLessThan(30_000_000);
 });
 
 test('a token that was rotated is read again as soon as the old one is refused', async () => {
