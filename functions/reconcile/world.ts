@@ -3,7 +3,6 @@
 
 import type { OtherReason, Reason } from '#core/conditions/reasons.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
-import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { Claim, InstanceRow, InstanceState } from '#core/ports/registry.ts';
@@ -15,6 +14,7 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { FINALIZER } from '#crds/names/group.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
 import type { Violation } from '#crds/validation/violation.ts';
+import type { LivePart } from './workload/live-part.ts';
 import type { PartName } from './workload/object-parts.ts';
 
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
@@ -89,7 +89,7 @@ export interface InstanceView {
   readonly entryProblems: ReadonlyMap<string, Problem>;
   readonly snapshot: SnapshotView;
   /** The objects that run its gateway, as they are. */
-  readonly parts: ReadonlyMap<PartName, KubeObject>;
+  readonly parts: ReadonlyMap<PartName, LivePart>;
   /** Objects that may not be read. */
   readonly partsProblem?: Problem;
   /** Where the platform itself serves the instance. */

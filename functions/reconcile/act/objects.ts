@@ -15,6 +15,7 @@ import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { displayOf } from '../key/secret-shape.ts';
+import { statedIn } from '../workload/live-part.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import { pathOf, present } from '../world.ts';
 import {
@@ -144,7 +145,7 @@ export const objectHandlers = {
       return failed(why, 'WorkloadRefused');
     }
     // Controllers write the status of what runs at any time: the version says nothing.
-    const isSame = written.ok && before !== undefined && stated(written.object) === stated(before);
+    const isSame = written.ok && before !== undefined && context.deps.hash(statedIn(written.object)) === before.stated;
     return isSame ? { ended: 'unchanged' } : toOutcome(written);
   },
   DeleteWorkload: async (action, context) => {
@@ -188,13 +189,7 @@ export async function findUnchanged(
     const live = world.instances.get(pathOf(action))?.parts.get(action.part);
     if (live === undefined) return [];
     const would = await deps.cluster.apply(PARTS[action.part], action.object, { isDry: true });
-    return would.ok && stated(would.object) === stated(live) ? [action] : [];
+    return would.ok && deps.hash(statedIn(would.object)) === live.stated ? [action] : [];
   });
   return same.flat();
-}
-
-/** Labels, annotations, owners and spec, without the revision that the cluster's controller may write at any time. */
-function stated({ metadata: { labels, annotations = {}, ownerReferences }, spec }: KubeObject): string {
-  const { 'deployment.kubernetes.io/revision': _, ...own } = annotations;
-  return JSON.stringify([labels, own, ownerReferences, spec]);
 }

@@ -31,6 +31,7 @@ import { isOwnedBy } from '#crds/names/object-meta.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { Link } from '../memory.ts';
+import { type LivePart, toLivePart } from '../workload/live-part.ts';
 import { PARTS, PARTS_OF, type PartName, partName } from '../workload/object-parts.ts';
 import {
   aliasOf,
@@ -194,22 +195,34 @@ function entryProblems(
   );
 }
 
+/** More than there are: superfluous ones are deleted. */
+const MAX_SNAPSHOTS = 10;
+
 /** The snapshot that the gateway would read of the instance, and whether it is published. */
 async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<SnapshotView> {
   const text = JSON.stringify(compile(metadata, spec));
   const hash = deps.hash(text).slice(0, 16);
   const name = snapshotName(metadata.name, hash);
-  const labelSelector = `${INSTANCE_LABEL}=${metadata.uid}`;
-  const selection = { namespace: metadata.namespace, labelSelector, metadataOnly: true } as const;
-  const found = await deps.cluster.list(RESOURCES.configMaps, selection);
-  const ours = found.filter((map) => isOwnedBy(map.metadata, metadata.uid));
-  const isPublished = ours.some((map) => map.metadata.name === name);
+  const { namespace, uid } = metadata;
+  const selection = { namespace, labelSelector: `${INSTANCE_LABEL}=${uid}`, metadataOnly: true } as const;
+  const found = await deps.cluster.list(RESOURCES.configMaps, { ...selection, limit: MAX_SNAPSHOTS });
+  const ours = found.filter((map) => isOwnedBy(map.metadata, uid));
+  const isPublished = ours.some((map) => map.metadata.name === name) || (await isThere(deps, { namespace, name, uid }));
   const older = ours
     .filter((map) => map.metadata.name !== name)
     .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))
     .map((map) => ({ name: map.metadata.name, uid: map.metadata.uid ?? '' }));
   const isPushed = spec.workload.type !== 'External' || (await isInStore(deps, pathOf(metadata), text));
   return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, isPushed, older };
+}
+
+/** Those of others that have our label may come first. */
+async function isThere(
+  { cluster }: ReconcileDeps,
+  { namespace, name, uid }: Record<'namespace' | 'name' | 'uid', string>,
+) {
+  const map = await cluster.get(RESOURCES.configMaps, namespace, name, { metadataOnly: true });
+  return map !== undefined && map.metadata.labels?.[INSTANCE_LABEL] === uid && isOwnedBy(map.metadata, uid);
 }
 
 /** A store that does not answer is written to: the failure of that is told. */
@@ -220,14 +233,14 @@ async function isInStore({ snapshots }: ReconcileDeps, path: string, text: strin
 
 /** Parts of all types of workload that the instance may have, or have had. */
 async function observeParts(
-  { deps: { cluster }, knative }: ObserveContext,
-  { metadata: { namespace, name } }: GatewayInstance,
-): Promise<ReadonlyMap<PartName, KubeObject> | Problem> {
+  { deps: { cluster, hash }, knative }: ObserveContext,
+  { metadata: { namespace, name, uid } }: GatewayInstance,
+): Promise<ReadonlyMap<PartName, LivePart> | Problem> {
   const parts: PartName[] = [...(knative === true ? PARTS_OF.Knative : []), ...PARTS_OF.Deployment];
   try {
     const objects = await mapConcurrent(parts, async (part) => {
       const object = await cluster.get(PARTS[part], namespace, partName(part, name));
-      return object === undefined ? [] : [[part, object] as const];
+      return object === undefined ? [] : [[part, toLivePart(object, uid, hash)] as const];
     });
     return new Map(objects.flat());
   } catch (error) {

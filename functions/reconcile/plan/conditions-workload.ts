@@ -1,10 +1,9 @@
 // Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers
 // write.
-import * as z from 'zod';
 import { type Reason, toOtherReason } from '#core/conditions/reasons.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
-import { isOwnedBy } from '#crds/names/object-meta.ts';
 import { scaleOf, serviceUrl } from '../workload/desired-objects.ts';
+import type { LivePart } from '../workload/live-part.ts';
 import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/object-parts.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
 
@@ -105,7 +104,7 @@ function whyNotReached({ parts, secretVersions, database, store }: InstanceView)
   const read = TYPES.flatMap((type) => {
     const part = parts.get(PARTS_OF[type][0]);
     if (part === undefined) return [];
-    return Live.parse(part).spec.template.metadata.annotations[CONNECTIONS_ANNOTATION] ?? [];
+    return part.spec.template.metadata.annotations[CONNECTIONS_ANNOTATION] ?? [];
   });
   if (read.length === 0 || read.includes(secretVersions)) return undefined;
   if (!database.ok) return database;
@@ -143,7 +142,7 @@ export function whyLeftAlone(
   const live = parts.get(part);
   if (live === undefined) return undefined;
   const title = partTitle(part, object.metadata.name);
-  if (!isOwnedBy(live.metadata, object.metadata.uid)) {
+  if (!live.isOurs) {
     const message = `${title} is there and is not this instance's, so it is left alone: delete it, or give the instance another name`;
     return { part, reason: FOREIGN, message };
   }
@@ -161,33 +160,6 @@ type Running = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolling'> &
 const NOT_MADE = { ok: false, reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' } as const;
 const ABSENT: Running = { reached: NOT_MADE, isCurrent: false, isRolling: false };
 
-const Count = z.number().default(0);
-const Text = z.string().default('');
-/** The fields read of a Deployment and of a Knative Service. */
-const Live = z.object({
-  metadata: z.object({ namespace: z.string(), generation: Count }),
-  spec: z.object({
-    replicas: z.number().default(1),
-    template: z
-      .object({ metadata: z.object({ annotations: z.record(z.string(), z.string()).default({}) }).prefault({}) })
-      .prefault({}),
-  }),
-  status: z
-    .object({
-      observedGeneration: Count,
-      replicas: Count,
-      updatedReplicas: Count,
-      availableReplicas: Count,
-      conditions: z.array(z.object({ type: z.string(), status: z.string(), reason: Text, message: Text })).default([]),
-      url: z.string().optional(),
-      latestCreatedRevisionName: Text,
-      latestReadyRevisionName: Text,
-      traffic: z.array(z.object({ latestRevision: z.boolean().default(false) })).default([]),
-    })
-    .prefault({}),
-});
-type Live = z.output<typeof Live>;
-
 /**
  * `isUp`: some of it serves. `isNewest`: nothing of an earlier configuration runs any more. `stuck`: why the newest
  * does not come up. `isRolling`: the newest has not come up yet, and may.
@@ -201,9 +173,8 @@ interface Seen {
 }
 
 function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running | undefined {
-  const part = view.parts.get(PARTS_OF[type][0]);
-  if (part === undefined || !isOwnedBy(part.metadata, view.object.metadata.uid)) return undefined;
-  const live = Live.parse(part);
+  const live = view.parts.get(PARTS_OF[type][0]);
+  if (live === undefined || !live.isOurs) return undefined;
   const { generation } = live.metadata;
   const { observedGeneration, url } = live.status;
   const { isUp, isNewest, stuck, isRolling, starting } =
@@ -225,7 +196,7 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running 
  * Pods are not read: the Deployment's deadline for a rollout shows that they cannot start, and the message names the
  * command that says why.
  */
-function readDeployment({ metadata, spec, status }: Live, { object }: InstanceView): Seen {
+function readDeployment({ metadata, spec, status }: LivePart, { object }: InstanceView): Seen {
   const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
   const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');
   const late = conditions.find((one) => one.type === 'Progressing' && one.status === 'False');
@@ -248,7 +219,7 @@ function readDeployment({ metadata, spec, status }: Live, { object }: InstanceVi
 const toReason = (word: string | undefined, ours: Reason) => (word ? toOtherReason(word) : ours);
 
 /** The route of a Knative Service serves while any revision does; its `Ready` also demands the newest. */
-function readKnative({ status }: Live): Seen {
+function readKnative({ status }: LivePart): Seen {
   const { conditions, url, latestCreatedRevisionName, latestReadyRevisionName, traffic } = status;
   const isTrue = (type: string) => conditions.find((one) => one.type === type)?.status === 'True';
   const bad = conditions.filter((one) => one.status === 'False');

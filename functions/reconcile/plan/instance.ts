@@ -77,7 +77,7 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const isWritable = (part: PartName) =>
     whyLeftAlone(view, part, world) === undefined && parts.get(part)?.metadata.deletionTimestamp === undefined;
   const input = { instance: object, snapshot, connections: view.secretVersions, image, pullSecrets, version };
-  const replicas = (parts.get('Deployment')?.spec as { readonly replicas?: number } | undefined)?.replicas;
+  const replicas = parts.get('Deployment')?.spec.replicas;
   const wanted = storeType === undefined ? [] : wantedParts(type, { ...input, store: storeType }, replicas);
   const applies = wanted
     .filter(({ part }) => isWritable(part))

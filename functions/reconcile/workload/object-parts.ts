@@ -62,7 +62,10 @@ export function toPart(
  * The version of the operator that wrote a part, where that is later than ours: `1.10.0` is later than `1.9.3`, and
  * what is no such text is not.
  */
-export function laterVersion({ metadata }: KubeObject, ours: string): string | undefined {
+export function laterVersion(
+  { metadata }: { readonly metadata: Pick<KubeObject['metadata'], 'annotations'> },
+  ours: string,
+): string | undefined {
   const theirs = metadata.annotations?.[VERSION_ANNOTATION] ?? '';
   const isLater = /^\d+(\.\d+)*$/.test(theirs) && theirs.localeCompare(ours, 'en', { numeric: true }) > 0;
   return isLater ? theirs : undefined;

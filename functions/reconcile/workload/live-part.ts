@@ -1,0 +1,76 @@
+// A part as it is in the cluster, as far as planning reads it: whoever owns its namespace may fill it with a megabyte.
+import * as z from 'zod';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Hash } from '#core/ports/platform.ts';
+import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
+import { isOwnedBy } from '#crds/names/object-meta.ts';
+
+const MAX_ANNOTATION = 256;
+const MAX_CONDITIONS = 16;
+
+const Count = z.number().default(0);
+const Text = z.string().default('');
+const Annotations = z
+  .record(z.string(), z.string())
+  .default({})
+  .transform((all) =>
+    Object.fromEntries(
+      [VERSION_ANNOTATION, SNAPSHOT_ANNOTATION, CONNECTIONS_ANNOTATION].flatMap((name) => {
+        const text = Object.hasOwn(all, name) ? (all[name] ?? '') : '';
+        return text === '' || text.length > MAX_ANNOTATION ? [] : [[name, text]];
+      }),
+    ),
+  );
+const few = <T extends z.ZodType>(each: T) =>
+  z.preprocess((list) => (Array.isArray(list) ? list.slice(0, MAX_CONDITIONS) : list), z.array(each).default([]));
+
+/** The fields read of a Deployment and of a Knative Service. */
+const Fields = z.object({
+  metadata: z.object({
+    name: z.string(),
+    namespace: z.string(),
+    uid: z.string().default(''),
+    generation: Count,
+    deletionTimestamp: z.string().optional(),
+    annotations: Annotations,
+  }),
+  spec: z
+    .object({
+      replicas: z.number().default(1),
+      template: z.object({ metadata: z.object({ annotations: Annotations }).prefault({}) }).prefault({}),
+    })
+    .prefault({}),
+  status: z
+    .object({
+      observedGeneration: Count,
+      replicas: Count,
+      updatedReplicas: Count,
+      availableReplicas: Count,
+      conditions: few(z.object({ type: z.string(), status: z.string(), reason: Text, message: Text })),
+      url: z.string().optional(),
+      latestCreatedRevisionName: Text,
+      latestReadyRevisionName: Text,
+      traffic: few(z.object({ latestRevision: z.boolean().default(false) })),
+    })
+    .prefault({}),
+});
+type Fields = z.output<typeof Fields>;
+
+export interface LivePart extends Fields {
+  readonly isOurs: boolean;
+  /** Hash of what an apply may change. */
+  readonly stated: string;
+}
+
+/** `instance`: uid of the one that the part would belong to. */
+export const toLivePart = (object: KubeObject, instance: string, hash: Hash): LivePart => ({
+  ...Fields.parse(object),
+  isOurs: isOwnedBy(object.metadata, instance),
+  stated: hash(statedIn(object)),
+});
+
+/** Labels, annotations, owners and spec, without the revision that the cluster's controller may write at any time. */
+export function statedIn({ metadata: { labels, annotations = {}, ownerReferences }, spec }: KubeObject): string {
+  const { 'deployment.kubernetes.io/revision': _, ...own } = annotations;
+  return JSON.stringify([labels, own, ownerReferences, spec]);
+}
