@@ -89,6 +89,10 @@ export const KINDS = {
   'notices without end': (socket: Socket) =>
     pour(socket, message('N', text('SNOTICE'), text(`M${'x'.repeat(1000)}`), Buffer.from([0]))),
   'errors without end': (socket: Socket) => pour(socket, error('x'.repeat(1000))),
+  'an error of half a megabyte': (socket: Socket) => {
+    socket.write(error('x'.repeat(512 * KIB)));
+    socket.write(ready);
+  },
   'one error without end': (socket: Socket) => {
     socket.write(Buffer.concat([Buffer.from('E'), int32(0x7fffff00), Buffer.from('M')]));
     pour(socket, Buffer.alloc(64 * KIB, 'x'));

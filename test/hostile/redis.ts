@@ -83,6 +83,9 @@ export const UPSTASH_HARMS = {
   'an error of lists': (response: ServerResponse) => {
     response.end(`{"error":${'['.repeat(300_000)}${']'.repeat(300_000)}}`);
   },
+  'an error of a megabyte': (response: ServerResponse) => {
+    response.end(JSON.stringify({ error: 'x'.repeat(1_000_000) }));
+  },
   'a letter a second': (response: ServerResponse) => {
     response.writeHead(200);
     const timer = setInterval(() => response.write(' '), 1000);

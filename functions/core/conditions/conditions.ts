@@ -1,5 +1,6 @@
 // Conditions of an object, evaluated anew: times move only when a status does.
 import type { Condition } from '#crds/kinds/shared-fields.ts';
+import { cutText } from '../json/text.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ConditionType, OtherReason, Reason } from './reasons.ts';
 
@@ -10,7 +11,7 @@ export interface ConditionState extends Readonly<Pick<Condition, 'status' | 'mes
 }
 
 /** The longest message that the CRDs take. */
-const MAX_MESSAGE = 32_768;
+export const MAX_MESSAGE = 32_768;
 
 /**
  * These states as conditions, in their order, followed by conditions of other types, which belong to other controllers.
@@ -27,7 +28,7 @@ export function toConditions(
       type,
       status,
       reason,
-      message: message.slice(0, MAX_MESSAGE),
+      message: cutText(message, MAX_MESSAGE),
       lastTransitionTime: old?.status === status ? old.lastTransitionTime : toTimestamp(at.now),
       observedGeneration: at.generation,
     };

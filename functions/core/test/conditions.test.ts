@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { memory } from '../../../test/gateway/memory.ts';
 import { toConditions, toTimestamp } from '../conditions/conditions.ts';
 import type { Reason } from '../conditions/reasons.ts';
 
@@ -35,6 +36,15 @@ test('conditions of other types, which somebody else keeps there, stay', () => {
 test('a message longer than the CRD takes is cut', () => {
   const [long] = toConditions([ready('False', 'Blocked', 'm'.repeat(40_000))], [], { generation: 1, now: NOON });
   expect(long?.message.length).toBe(32_768);
+});
+
+test('a message that is cut keeps nothing in memory of the rest', async () => {
+  const before = await memory();
+  const conditions = Array.from({ length: 20 }, (_, n) =>
+    toConditions([ready('False', 'Blocked', `${n}`.padEnd(4_000_000, 'm'))], [], { generation: 1, now: NOON }),
+  );
+  expect((await memory()) - before).toBeLessThan(8_000_000);
+  expect(conditions.length).toBe(20);
 });
 
 test('dates are RFC 3339 in UTC, whole seconds', () => {

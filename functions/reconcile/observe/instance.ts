@@ -2,6 +2,7 @@
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Result } from '#core/failure/result.ts';
+import { cutText } from '#core/json/text.ts';
 import { snapshotName } from '#core/keys/object-names.ts';
 import { compile } from '#core/models/compile-snapshot.ts';
 import { entryPrice } from '#core/money/price-list.ts';
@@ -190,7 +191,9 @@ function entryProblems(
         (entry.requiresAuth ? ofCredentials(entry, index) : undefined) ??
         toProblem(noAddress(entry, index, didYouMean)) ??
         (entryPrice(entry.gatewayParams).price === undefined ? toProblem(notPriced(entry, index)) : undefined);
-      return problem === undefined ? [] : [[entry.identifier, problem] as const];
+      return problem === undefined
+        ? []
+        : [[entry.identifier, { ...problem, message: cutText(problem.message) }] as const];
     }),
   );
 }

@@ -1,6 +1,7 @@
 // A member's access to its instance, and the state of the claim that it makes there.
 
 import type { Reason } from '#core/conditions/reasons.ts';
+import { cutText } from '#core/json/text.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { admitsNamespace } from '#core/rules/allowed-namespaces.ts';
 import { type Finding, toText } from '#core/rules/finding.ts';
@@ -48,7 +49,7 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   const instance = world.instances.get(path);
   const ref = member.spec.connectionRef.instanceRef;
   const unusable = (how: string) =>
-    ({ reason: 'InstanceNotReady', message: `GatewayInstance ${path} is ${how}` }) as const;
+    ({ reason: 'InstanceNotReady', message: cutText(`GatewayInstance ${path} is ${how}`) }) as const;
   const no = (finding: Finding<Reason>) => ({
     instance,
     why: { reason: finding.rule, message: toText([finding]) },

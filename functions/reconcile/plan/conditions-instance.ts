@@ -1,8 +1,9 @@
 // Whether an instance can serve, and if not, why: evaluated from spec, Secrets, database and store, never by calling an
 // upstream (DESIGN 10).
 
-import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
+import { type ConditionState, MAX_MESSAGE, toTimestamp } from '#core/conditions/conditions.ts';
 import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
+import { cutText } from '#core/json/text.ts';
 import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { PreviousLedger } from '#core/ports/registry.ts';
@@ -80,7 +81,7 @@ function checkModels(view: InstanceView): { readonly all: Reached; readonly any:
   const [first] = entryProblems.values();
   if (first === undefined) return { all: toFailed(shared) ?? snapshotProblem(view) ?? some, any: some };
   const told = [...entryProblems.values(), ...(shared === undefined ? [] : [shared])];
-  const message = told.map((problem) => problem.message).join('\n');
+  const message = cutText(told.map((problem) => problem.message).join('\n'), MAX_MESSAGE);
   const problem = { ok: false, reason: first.reason, message } as const;
   return { all: problem, any: served > 0 ? some : problem };
 }

@@ -187,6 +187,26 @@ describe('an instance', () => {
     expect(await message('ModelsReady')).not.toContain('hush');
   });
 
+  test('of which no entry has its credentials shows as many as fit, and its keys the beginning', async () => {
+    const keys = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`c${n}`, `m${n}`.padEnd(40, 'm')]));
+    const models = Array.from({ length: 64 }, (_, n) => ({
+      modelName: 'm',
+      identifier: `${n}`.padEnd(255, '€'),
+      requiresAuth: true,
+      modelCredentials: { nameRef: 'openai', keys },
+      gatewayParams: { model: 'openai/m' },
+    }));
+    await harness.apply(makeInstance({ models }), makeKey());
+    await harness.resync();
+    const words = await message('ModelsReady');
+    expect(words).toHaveLength(32_768);
+    expect(words).toContain('spec.models[31].modelCredentials.keys.c0: Not found');
+    const [ofKey] = (await harness.status(virtualKeys, 'chat')).conditions ?? [];
+    expect(ofKey).toMatchObject({ type: 'Ready', reason: 'InstanceNotReady' });
+    expect(ofKey?.message).toHaveLength(1024);
+    expect(ofKey?.message).toMatch(/^GatewayInstance default\/main is not ready: SecretKeyMissing: .*…$/s);
+  });
+
   test('without models is legal, and not ready', async () => {
     await harness.apply(makeInstance({ models: [] }));
     await harness.resync();

@@ -1,6 +1,7 @@
 // Errors of the database: its absence (503, try again) in words that help, or our own mistake.
 import pg from 'pg';
 import { reasonOf } from '#core/failure/error-text.ts';
+import { cutText } from '#core/json/text.ts';
 import { type DatabaseConnection, DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { AnswerRefused } from '../backends/reply-memory.ts';
 import { MAX_ROUNDS } from './authentication.ts';
@@ -44,6 +45,8 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
+    // A server may say megabytes, which go on into conditions and logs.
+    if (error instanceof Error) error.message = cutText(error.message);
     // Without a SQLSTATE it is the client library that could not make sense of what came: no PostgreSQL speaks there.
     if (error instanceof pg.DatabaseError && error.code !== undefined) throw error;
     throw new ConnectionBroke(reasonOf(error), { cause: error });

@@ -1,6 +1,7 @@
 // The pool of connections to one database, with TLS as its `sslmode` asks for it.
 import { createSecureContext } from 'node:tls';
 import pg from 'pg';
+import { cutText } from '#core/json/text.ts';
 import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -114,7 +115,9 @@ function createPool(
     keepAlive: true,
     allowExitOnIdle: true,
   });
-  pool.on('error', (error) => log.warn('an idle database connection broke', { host, port, error: error.message }));
+  pool.on('error', (error) =>
+    log.warn('an idle database connection broke', { host, port, error: cutText(error.message) }),
+  );
   // A checked-out client that breaks between two statements has no other listener; the next statement fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;

@@ -1,4 +1,5 @@
 // Upstash over HTTPS: one request per call, no open connection between calls (upstash.com/docs/redis/features/restapi).
+import { cutText } from '#core/json/text.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
 import { createEvaluate } from './counter-store.ts';
@@ -63,7 +64,7 @@ function resultOf(status: number, text: string): unknown {
   if (jsonBytes(text) > MAX_VALUES)
     throw new AnswerRefused('answers with what is no reply of Upstash: check that the Secret names the right server');
   const body = parse(text);
-  if (body?.error !== undefined) throw new Error(String(body.error));
+  if (body?.error !== undefined) throw new Error(cutText(String(body.error)));
   if (status !== 200 || body === undefined) throw new Error(`unexpected answer with status ${status}`);
   return body.result;
 }

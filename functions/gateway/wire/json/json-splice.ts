@@ -1,4 +1,5 @@
 // Members of a JSON object with their offsets in its text, and changes of a few of them that leave the rest as it is.
+import { copyOf } from '#core/json/text.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 
 /** One member of an object, as offsets into the text it is in. */
@@ -160,14 +161,6 @@ function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray
 /** The name without its quotes. Most names contain no escapes: parsing them as JSON takes ten times as long. */
 function nameOf(quoted: string): string {
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : copyOf(quoted.slice(1, -1));
-}
-
-/** Characters from which on the engine makes a part of a text a view, which keeps the whole text in memory. */
-const LONGEST_COPY = 12;
-
-/** The same text, without the one that it is a part of. */
-export function copyOf(part: string): string {
-  return part.length > LONGEST_COPY ? ` ${part}`.slice(1) : part;
 }
 
 function skipBlanks(text: string, from: number): number {

@@ -2,9 +2,9 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { listOf, member, textOf } from '#core/json/json.ts';
+import { copyOf } from '#core/json/text.ts';
 import type { Api } from '../api.ts';
 import { responsesErrors } from '../dialects/error-format.ts';
-import { copyOf } from '../json/json-splice.ts';
 import { readLimited } from '../prompt/limited-request.ts';
 import { ambiguousIn, type Members } from '../prompt/unmetered-features.ts';
 import { invalid, isAbsent, type ModelRequest } from '../request.ts';

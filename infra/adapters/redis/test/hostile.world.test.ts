@@ -58,6 +58,7 @@ test.each(Object.keys(UPSTASH_HARMS) as UpstashHarm[])(
     const isHarmless = harm === 'nothing but lists';
     const health = await probeShared(connection, 'one');
     expect(health).toMatchObject(isHarmless ? { ok: true } : { ok: false, reason: 'StoreUnreachable' });
+    expect(JSON.stringify(health).length).toBeLessThan(2000);
     const accounts = createRedisAccounts({
       evaluate: openUpstash(connection, { share: share() }).evaluate,
       instanceUid: 'one',
