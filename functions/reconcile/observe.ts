@@ -41,6 +41,7 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
     instances: new Map(),
     users: part.users,
     teams: part.teams,
+    referred: part.referred,
     keys: new Map([...part.keys].map(([path, key]) => [path, unreadKey(deps, key)])),
     malformed: part.malformed,
     violations: part.violations,
@@ -118,6 +119,10 @@ async function observeObject(
   try {
     const object = answer ?? (await deps.cluster.get(kindOf[kind], at.namespace, at.name));
     if (object !== undefined) collect(found, object);
+    if (kind === 'VirtualKey' && world.referred.keys.delete(path)) {
+      for (const [, key] of found.keys) world.referred.keys.set(path, key);
+      return;
+    }
     // An object that is gone, or whose spec cannot be read any more, is not planned for by the spec it had.
     if (object === undefined || found.malformed.size > 0) maps[kind].delete(path);
   } catch (error) {

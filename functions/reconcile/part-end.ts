@@ -9,7 +9,7 @@ import type { Part } from './observe/parts.ts';
 import type { InstanceView, Path, World } from './world.ts';
 
 export interface PartEnd {
-  readonly world: Pick<World, 'instances' | 'keys' | 'users' | 'teams' | 'malformed' | 'unobserved'>;
+  readonly world: Pick<World, 'instances' | 'keys' | 'users' | 'teams' | 'referred' | 'malformed' | 'unobserved'>;
   readonly results: ReadonlyArray<{
     readonly action: Pick<Action, 'action'>;
     readonly outcome: Pick<Outcome, 'ended'>;

@@ -55,7 +55,9 @@ export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
   const isAwaited =
     scope.look === 'at' &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
-  const underWay = untried + worlds.flatMap(objectsIn).filter(isUnderWay).length + (isAwaited ? 1 : 0);
+  // The key of a user that moved to another instance ends in the part of the old one; then the user gets a new key.
+  const leaving = worlds.flatMap(({ referred }) => [...referred.keys.values()]);
+  const underWay = untried + [...worlds.flatMap(objectsIn), ...leaving].filter(isUnderWay).length + (isAwaited ? 1 : 0);
   const { actions = [], failed, missing } = certificate ?? {};
   const isQuiet = actions.length === 0 && failed === undefined && missing === undefined;
   return {

@@ -40,6 +40,8 @@ export interface World {
   readonly keys: ReadonlyMap<Path, KeyView>;
   readonly users: ReadonlyMap<Path, User>;
   readonly teams: ReadonlyMap<Path, Team>;
+  /** What members here name and what is of another instance, so in another part of the run: it is not planned for. */
+  readonly referred: Pick<World, 'users' | 'teams'> & { readonly keys: ReadonlyMap<Path, VirtualKey> };
   /** Objects whose spec cannot be read: an older CRD let them in. */
   readonly malformed: ReadonlyMap<ObjectId, Malformed>;
   /** Rules about its own spec that an object breaks. */
@@ -211,6 +213,10 @@ export function objectIn(world: World, kind: KindName, path: Path): OwnObject | 
   if (kind === 'VirtualKey') return world.keys.get(path)?.object;
   return kind === 'User' ? world.users.get(path) : world.teams.get(path);
 }
+
+/** The user or team that a member names. */
+export const userAt = ({ users, referred }: World, path: Path) => users.get(path) ?? referred.users.get(path);
+export const teamAt = ({ teams, referred }: World, path: Path) => teams.get(path) ?? referred.teams.get(path);
 
 export function membersOf({ teams, users, keys }: World): ReadonlyArray<Member> {
   return [...teams.values(), ...users.values(), ...[...keys.values()].map(({ object }) => object)];

@@ -6,7 +6,7 @@ import type { Link, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import type { Path, World } from '../world.ts';
-import { loadObjects } from './objects.ts';
+import { loadObjects, type Referred } from './objects.ts';
 
 /** `Draft`: the world while it is observed. */
 export interface Observed {
@@ -15,7 +15,7 @@ export interface Observed {
 }
 
 type Mutable<T> = T extends ReadonlyMap<infer K, infer V> ? Map<K, V> : T;
-export type Draft = { -readonly [Name in keyof World]: Mutable<World[Name]> };
+export type Draft = { -readonly [Name in keyof World]: Mutable<World[Name]> } & { readonly referred: Referred };
 
 export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 

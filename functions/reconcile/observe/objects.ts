@@ -37,6 +37,9 @@ export interface Collection {
   readonly violations: Map<ObjectId, ReadonlyArray<Violation>>;
 }
 
+/** Members of other instances. */
+export type Referred = Pick<Collection, 'users' | 'teams' | 'keys'>;
+
 export interface Objects extends Collection {
   /** Instances of which every member is here. */
   readonly complete: 'all' | Path | undefined;

@@ -1,15 +1,17 @@
-// The parts of a run, which never wait for one another: instances with their members, and whatever refers to those.
+// The parts of a run, which never wait for one another: instances with their members.
 import type { Millis } from '#core/ports/money.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
 import type { ObserveContext } from './context.ts';
-import { type Collection, emptyCollection } from './objects.ts';
+import { type Collection, emptyCollection, type Referred } from './objects.ts';
 
 /** Beyond this many that are slow, the others wait. */
 const WIDTH = 64;
 
 /** A part in its turn. */
 export interface Part extends Collection {
+  /** Users, teams and keys of other instances that its members name. */
+  readonly referred: Referred;
   /** How often all parts have had their turn. */
   readonly turn: number;
 }
@@ -61,58 +63,51 @@ const MINUTE: Millis = 60_000;
  * As many parts as the limit has, from where those of the minute before ended: the clock is the cursor, and nothing is
  * kept between runs.
  */
-export function takeTurn(parts: ReadonlyArray<Collection>, limit: number, minute: number): ReadonlyArray<Part> {
+export function takeTurn(parts: ReadonlyArray<Omit<Part, 'turn'>>, limit: number, minute: number): ReadonlyArray<Part> {
   const taken = Math.min(limit, parts.length);
   return Array.from({ length: taken }, (_, index) => {
     const position = minute * taken + index;
-    const part = parts[position % parts.length] ?? emptyCollection();
+    const part = parts[position % parts.length] ?? { ...emptyCollection(), referred: emptyCollection() };
     return { ...part, turn: Math.floor(position / parts.length) };
   });
 }
 
-/** Each object is in one part; malformed objects have one of their own. */
-export function partition(objects: Collection): ReadonlyArray<Collection> {
-  const { keys, users, teams } = objects;
-  const roots = new Map<Path, Path>();
-  /** Step by step: a chain of members can be as long as there are members. Each step on the way is shortened. */
-  const rootOf = (path: Path): Path => {
-    let at = path;
-    for (let above = roots.get(at); above !== undefined && above !== at; above = roots.get(at)) {
-      const further = roots.get(above) ?? above;
-      roots.set(at, further);
-      at = further;
-    }
-    return at;
-  };
-  /** One slow instance delays those only that have a member in common with it. */
-  const join = <T extends Member>(member: Member, among: ReadonlyMap<Path, T>, name: string | undefined) => {
-    const other = name === undefined ? undefined : among.get(pathOf({ namespace: member.metadata.namespace, name }));
-    if (other !== undefined) roots.set(rootOf(instancePathOf(member)), rootOf(instancePathOf(other)));
-  };
-  for (const key of keys.values()) {
-    join(key, users, key.spec.userRef?.name);
-    join(key, teams, key.spec.teamRef?.name);
-    for (const { name } of key.metadata.ownerReferences ?? []) join(key, users, name);
-  }
-  for (const user of users.values()) {
-    join(user, keys, user.metadata.name);
-    for (const { name } of user.spec.teamRefs) join(user, teams, name);
-  }
-  for (const team of teams.values()) for (const { name } of team.spec.members) join(team, users, name);
-
+/**
+ * An instance with its members, whatever those name: tenants choose what they name, and the instance of one must not
+ * wait for that of another. Each object is in one part; malformed objects have one of their own.
+ */
+export function partition(objects: Collection): ReadonlyArray<Omit<Part, 'turn'>> {
+  const { keys, users, teams, malformed } = objects;
   // Each part has the violations of all objects.
-  const emptyPart = (): Collection => ({ ...emptyCollection(), violations: objects.violations });
-  const parts = new Map<Path, Collection>();
-  const partOf = (path: Path): Collection => {
-    const root = rootOf(path);
-    const part = parts.get(root) ?? emptyPart();
-    parts.set(root, part);
+  const emptyPart = () => ({ ...emptyCollection(), violations: objects.violations, referred: emptyCollection() });
+  const parts = new Map<Path, ReturnType<typeof emptyPart>>();
+  const partOf = (path: Path) => {
+    const part = parts.get(path) ?? emptyPart();
+    parts.set(path, part);
     return part;
   };
   for (const [path, instance] of objects.instances) partOf(path).instances.set(path, instance);
-  for (const [path, key] of keys) partOf(instancePathOf(key)).keys.set(path, key);
-  for (const [path, user] of users) partOf(instancePathOf(user)).users.set(path, user);
+  for (const [path, key] of keys) {
+    const part = partOf(instancePathOf(key));
+    part.keys.set(path, key);
+    for (const name of [key.spec.userRef?.name, ...ownersOf(key)]) refer(part.referred.users, key, users, name);
+    refer(part.referred.teams, key, teams, key.spec.teamRef?.name);
+  }
+  for (const [path, user] of users) {
+    const part = partOf(instancePathOf(user));
+    part.users.set(path, user);
+    refer(part.referred.keys, user, keys, user.metadata.name);
+    for (const { name } of user.spec.teamRefs) refer(part.referred.teams, user, teams, name);
+  }
   for (const [path, team] of teams) partOf(instancePathOf(team)).teams.set(path, team);
-  const { malformed } = objects;
   return [...parts.values(), ...(malformed.size === 0 ? [] : [{ ...emptyPart(), malformed }])];
+}
+
+const ownersOf = ({ metadata }: Member) => (metadata.ownerReferences ?? []).map(({ name }) => name);
+
+/** Adds what the member names, where that is of another instance. */
+function refer<T extends Member>(into: Map<Path, T>, member: Member, among: ReadonlyMap<Path, T>, name = ''): void {
+  const path = pathOf({ namespace: member.metadata.namespace, name });
+  const other = among.get(path);
+  if (other !== undefined && instancePathOf(other) !== instancePathOf(member)) into.set(path, other);
 }

@@ -13,6 +13,8 @@ import {
   type OwnClaim,
   type Path,
   pathOf,
+  teamAt,
+  userAt,
   type World,
 } from '../world.ts';
 import { claimOf, type InstanceAccess } from './access.ts';
@@ -35,7 +37,7 @@ export function createChargedScopes(
     const paying: Array<ChargedScopes['paying'][number]> = [];
     const unpaid: Finding<Reason>[] = [];
     for (const reference of references) {
-      const object = (reference.kind === 'User' ? world.users : world.teams).get(pathOf(reference));
+      const object = (reference.kind === 'User' ? userAt : teamAt)(world, pathOf(reference));
       const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);
       const found = object && missing === undefined ? access(object) : undefined;
       if (missing !== undefined) unpaid.push(missing);

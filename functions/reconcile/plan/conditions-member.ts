@@ -24,6 +24,7 @@ import {
   type Problem,
   pathOf,
   retainedSecret,
+  teamAt,
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { toReferred } from './charged-scopes.ts';
@@ -169,7 +170,7 @@ function whyTaken(member: Member, context: PlanContext): Why | undefined {
  */
 function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): Violated {
   const findings = spec.teamRefs.map(({ name }, index) => {
-    const team = toReferred(world.teams.get(pathOf({ namespace, name })));
+    const team = toReferred(teamAt(world, pathOf({ namespace, name })));
     const reference = { kind: 'Team', path: `spec.teamRefs[${index}].name`, name, namespace } as const;
     return referenceFound(reference, team, spec.connectionRef.instanceRef);
   });

@@ -20,6 +20,7 @@ import {
   type PresentSecret,
   pathOf,
   present,
+  userAt,
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { isOpen } from './conditions-instance.ts';
@@ -49,7 +50,7 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
 
 const isLeaving = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
   metadata.ownerReferences?.some(({ kind, name, uid }) => {
-    const user = kind === 'User' ? world.users.get(pathOf({ namespace: metadata.namespace, name })) : undefined;
+    const user = kind === 'User' ? userAt(world, pathOf({ namespace: metadata.namespace, name })) : undefined;
     return user?.metadata.uid === uid && isDeleted(user);
   }) === true;
 

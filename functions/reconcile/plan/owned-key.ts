@@ -14,7 +14,8 @@ import type { PlanContext } from './context.ts';
  * owner.
  */
 export function ownedKeyOf({ metadata }: User, { world }: PlanContext) {
-  const key = world.keys.get(pathOf(metadata))?.object;
+  const path = pathOf(metadata);
+  const key = world.keys.get(path)?.object ?? world.referred.keys.get(path);
   return { key, isOwned: key !== undefined && isOwnedBy(key.metadata, metadata.uid) };
 }
 

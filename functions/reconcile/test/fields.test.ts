@@ -83,6 +83,18 @@ const write = (actions: object) =>
     .map(([action, count]) => `${action} ${count}`)
     .join(', ') || 'nothing';
 
+/** The actions until nothing is under way: a user's key ends on the old instance before there is one on the new. */
+async function resync(harness: Harness, path: string): Promise<Record<string, number>> {
+  const actions: Record<string, number> = {};
+  for (let [run, isOver] = [0, false]; run < 3 && !isOver; run += 1) {
+    const report = await harness.resync();
+    expect({ path, failed: report.failed }).toEqual({ path, failed: {} });
+    for (const [action, count] of Object.entries(report.actions)) actions[action] = (actions[action] ?? 0) + count;
+    isOver = report.underWay === undefined;
+  }
+  return Object.fromEntries(Object.entries(actions).toSorted());
+}
+
 test('what carries each edit is as it was when somebody last looked, and a second run has nothing left to carry', async () => {
   const lines: string[] = [];
   for (const [name, edits] of Object.entries(EDITS)) {
@@ -96,13 +108,12 @@ test('what carries each edit is as it was when somebody last looked, and a secon
       const carry = async (spec: Spec) => {
         await harness.edit(kind, object, { spec });
         harness.clock.pass(1000);
-        const first = await harness.resync();
-        expect({ path, failed: first.failed }).toEqual({ path, failed: {} });
+        const actions = await resync(harness, path);
         const writes = harness.writes();
         const next = await harness.resync();
         expect({ path, spec, again: next.actions }).toEqual({ path, spec, again: {} });
         expect(harness.writes()).toBe(writes);
-        return write(first.actions);
+        return write(actions);
       };
       if (edit.before !== undefined) await carry(edit.before);
       lines.push(`${name} ${path}: ${await carry(edit.change)}; cleared: ${await carry(edit.clear)}`);

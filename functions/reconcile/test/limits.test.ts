@@ -46,7 +46,7 @@ test('each part has its turn as often as any other, whatever the limit', () => {
   const sizes = { count: fc.integer({ min: 0, max: 40 }), limit: fc.integer({ min: 1, max: 50 }), from: fc.nat() };
   fc.assert(
     fc.property(fc.record(sizes), ({ count, limit, from }) => {
-      const parts = Array.from({ length: count }, emptyCollection);
+      const parts = Array.from({ length: count }, () => ({ ...emptyCollection(), referred: emptyCollection() }));
       const turns = new Map(parts.map(({ keys }) => [keys, new Set<number>()]));
       const minutes = count * 2;
       for (let minute = from; minute < from + minutes; minute += 1) {

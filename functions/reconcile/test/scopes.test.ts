@@ -135,7 +135,7 @@ describe('a user', () => {
     await harness.resync();
     const value = await harness.value('alice-key');
     await editUser({ connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } });
-    await harness.resync();
+    while ((await harness.resync()).underWay !== undefined);
     expect(await harness.works(value)).toBe(false);
     expect(await harness.works(await harness.value('alice-key'), 'second')).toBe(true);
     expect((await claims()).map(({ alias }) => alias)).toEqual([]);

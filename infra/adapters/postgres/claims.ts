@@ -1,6 +1,7 @@
 // Claims of aliases with their key values and policies: read, and retired (DESIGN 5: the first claim wins).
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Claim, Registry } from '#core/ports/registry.ts';
+import { ClaimRow as ClaimSchema, checkRows } from './row.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 import { createSharing } from './shared-policies.ts';
 
@@ -19,7 +20,7 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
       const claims: Claim[] = [];
       for (let [kind, alias] = ['', '']; ; ) {
         const rows = await session.query<ClaimRow>(LIMIT, statement, [instanceUid, kind, alias]);
-        for (const row of rows) claims.push(toClaim(row));
+        for (const row of checkRows(ClaimSchema, rows)) claims.push(toClaim(row));
         const last = rows.at(-1);
         if (last === undefined || rows.length < PAGE_SIZE) break;
         [kind, alias] = [last.kind, last.alias];
@@ -30,7 +31,8 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
       const text = `${SELECT} join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)
         where c.instance_uid = $1 and c.retired_at is null`;
       const columns = [aliases.map(({ kind }) => kind), aliases.map(({ alias }) => alias)];
-      return (await session.query<ClaimRow>(LIMIT, { text, kept: keep }, [instanceUid, ...columns])).map(toClaim);
+      const rows = await session.query<ClaimRow>(LIMIT, { text, kept: keep }, [instanceUid, ...columns]);
+      return checkRows(ClaimSchema, rows).map(toClaim);
     },
     retireValues: async (scopeId, hashes, overlap) => {
       const later = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";

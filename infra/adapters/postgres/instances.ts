@@ -1,6 +1,7 @@
 // Instances that keep their keys in this database: open, closed, and continuing with the ledger of another.
 import type { Adoption, InstanceRow, InstanceState, PreviousLedger, Registry } from '#core/ports/registry.ts';
 import { millis, retire } from './claims.ts';
+import { checkRows, InstanceRow as InstanceSchema, StateRow as StateSchema } from './row.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
@@ -33,12 +34,12 @@ export function createInstances(session: Session): Instances {
 
     instance: (uid) => stateOf(session, uid),
 
-    openInstances: (cluster) =>
-      session.query<InstanceRow & { readonly cluster: string }>(
-        LIMIT,
-        'select uid, namespace, name, cluster from gateway_operator.instance where cluster = $1 and closed_at is null order by uid',
-        [cluster],
-      ),
+    openInstances: async (cluster) => {
+      const text =
+        'select uid, namespace, name, cluster from gateway_operator.instance where cluster = $1 and closed_at is null order by uid';
+      const rows = await session.query<InstanceRow & { readonly cluster: string }>(LIMIT, text, [cluster]);
+      return checkRows(InstanceSchema, rows);
+    },
   };
 }
 
@@ -55,6 +56,7 @@ async function stateOf(session: Session, uid: string): Promise<InstanceState> {
     [uid],
   );
   if (row === undefined) throw new Error('the instance was not told');
+  checkRows(StateSchema, [row]);
   const { adopted, place, ...state } = row;
   return { ...state, ...(adopted !== null && { adopted }), ...(place !== null && { place }) };
 }

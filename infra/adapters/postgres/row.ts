@@ -1,0 +1,55 @@
+// Rows that a database answers with, as those who plan by them trust them: whoever gives an instance a database may
+// have written anything there.
+import * as z from 'zod';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+
+/** Milliseconds of a `timestamptz` that JavaScript has a date for. */
+const Instant = z.number().min(-8.64e15).max(8.64e15);
+const Scope = z.object({
+  scopeId: z.string(),
+  kind: z.enum(['key', 'user', 'team', 'model']),
+  name: z.string(),
+  budget: z
+    .object({ limit: z.string(), duration: z.string(), alignment: z.string(), since: z.number().optional() })
+    .optional(),
+});
+const Policy = Scope.extend({ retained: z.string().optional(), furtherBudgets: z.array(Scope).optional() });
+
+/** As far as reconcile reads it; the policy may be one of an earlier version. */
+export const ClaimRow = z.object({
+  scopeId: z.string(),
+  kind: z.enum(['key', 'user', 'team']),
+  alias: z.string(),
+  uid: z.string(),
+  namespace: z.string(),
+  name: z.string(),
+  anchor: Instant,
+  values: z.array(
+    z.object({ hash: z.string(), createdAt: Instant, notAfter: Instant.optional(), asked: z.string().optional() }),
+  ),
+  policy: Policy.nullable(),
+});
+
+const Place = z.object({ namespace: z.string(), name: z.string() });
+
+export const StateRow = z.object({
+  now: Instant,
+  isOpen: z.boolean(),
+  hasClaims: z.boolean(),
+  adopted: z.object({ from: z.string(), at: Instant }).nullable(),
+  place: Place.nullable(),
+});
+
+export const InstanceRow = Place.extend({ uid: z.string() });
+
+/** The same rows, which keep what they share. DatabaseUnreachable for one that no operator wrote. */
+export function checkRows<Row>(schema: z.ZodType, rows: ReadonlyArray<Row>): ReadonlyArray<Row> {
+  for (const row of rows) {
+    const [issue] = schema.safeParse(row).error?.issues ?? [];
+    if (issue !== undefined)
+      throw new DatabaseUnreachable(
+        `PostgreSQL has a row that this operator did not write (${issue.path.join('.')}: ${issue.message}): restore it, or use an empty database`,
+      );
+  }
+  return rows;
+}

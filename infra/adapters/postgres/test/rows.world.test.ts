@@ -1,0 +1,42 @@
+// Rows that somebody else wrote into a database: is it away for the instance that names it?
+import { randomUUID } from 'node:crypto';
+import { expect, onTestFinished, test } from 'vitest';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createDatabase } from '../database.ts';
+
+const CLAIM = 'update gateway_operator.claim set';
+test.each([
+  ['a policy that is a text', `${CLAIM} policy = '"x"'`, 'claims'],
+  ['further budgets that are none', `${CLAIM} policy = policy || '{"furtherBudgets": [null]}'`, 'claims'],
+  ['a budget without a duration', `${CLAIM} policy = policy || '{"budget": {"limit": "1"}}'`, 'claims'],
+  ['a creation that is no date in JavaScript', `${CLAIM} created_at = '290000-01-01'`, 'claims'],
+  [
+    'an adoption at no date',
+    `update gateway_operator.instance set adopted_from = 'x', adopted_at = '290000-01-01'`,
+    'instance',
+  ],
+] as const)('%s', async (_, damage, call) => {
+  const server = await sharedPostgres();
+  const connection = await server.migratedDatabase();
+  const database = createDatabase(connection, { log: createMemoryLog() });
+  onTestFinished(() => database.close());
+  await database.openInstance({ uid: 'i', namespace: 'default', name: 'main' });
+  const budget = { limit: '1', duration: '1d', alignment: 'Rolling' } as const;
+  await database.putScope({
+    instanceUid: 'i',
+    kind: 'team',
+    alias: 'red',
+    holder: { uid: 'u', namespace: 'default', name: 'red' },
+    policy: { scopeId: randomUUID(), kind: 'team', name: 'red', blocked: false, models: [], anchor: 0, budget },
+    generation: 1,
+  });
+  const [claim] = await database.claims('i');
+  expect(claim).toMatchObject({ alias: 'red', policy: { budget }, values: [] });
+  await server.query(connection, damage);
+  for (const asked of call === 'claims'
+    ? [database.claims('i'), database.claimsOf('i', [{ kind: 'team', alias: 'red' }])]
+    : [database.instance('i')])
+    await expect(asked).rejects.toThrow(DatabaseUnreachable);
+});
