@@ -7,10 +7,10 @@ import { Duration, FreeText, LocalRef, scopeSpec, scopeStatus } from './shared-f
 
 const EMAIL = /^[^\p{Z}\p{C}@]+@[^\p{Z}\p{C}@]+$/u;
 
-type Needed = 'keyAlias' | 'maxBudget' | 'budgetDuration';
-type Needs = { readonly autoCreateKey: boolean } & { readonly [field in Needed]?: string | undefined };
+type RequiredField = 'keyAlias' | 'maxBudget' | 'budgetDuration';
+type Needs = { readonly autoCreateKey: boolean } & { readonly [field in RequiredField]?: string | undefined };
 
-const keyNeeds = (field: Needed): Rule<Needs> => ({
+const keyNeeds = (field: RequiredField): Rule<Needs> => ({
   id: 'AutoCreateKeyNeedsField',
   cel: `!self.autoCreateKey || has(self.${field})`,
   reservations: (self) => !self.autoCreateKey || self[field] !== undefined,

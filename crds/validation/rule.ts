@@ -18,7 +18,7 @@ export interface Rule<T> {
 }
 
 /** The parameters of a zod issue. An issue with a `rule` leaves the spec readable. */
-export interface Broken {
+export interface IssueParams {
   readonly rule?: string;
   readonly type?: 'Too long' | 'Too many' | 'Duplicate value';
   readonly validation?: Validation;
@@ -28,7 +28,7 @@ export interface Broken {
 export const withRule = <S extends z.ZodType>(schema: S, ...rules: ReadonlyArray<Rule<z.output<S>>>): S =>
   rules.reduce<S>((before, { id, cel, at, message, reservations }) => {
     const validation = { rule: cel, message, ...(at && { fieldPath: `.${at}` }) };
-    const params: Broken = { rule: id, validation };
+    const params: IssueParams = { rule: id, validation };
     return before.refine(reservations, { error: message, path: at === undefined ? [] : [at], params });
   }, schema);
 
@@ -50,7 +50,7 @@ export interface Validation {
 
 /** The rules of exactly this schema, not of what lies below it. */
 export function validationsOf(schema: z.core.$ZodType): ReadonlyArray<Validation & { readonly id: string }> {
-  const checks = (schema._zod.def.checks ?? []) as ReadonlyArray<{ _zod: { def: { params?: Broken } } }>;
+  const checks = (schema._zod.def.checks ?? []) as ReadonlyArray<{ _zod: { def: { params?: IssueParams } } }>;
   return checks.flatMap(({ _zod: { def } }) =>
     def.params?.validation === undefined ? [] : [{ ...def.params.validation, id: def.params.rule ?? '' }],
   );
@@ -65,7 +65,7 @@ export const text = (max: number) =>
     .refine((value) => fitsIn(max, value), {
       error: `may not be more than ${max} characters; shorten it`,
       abort: true,
-      params: { type: 'Too long' } satisfies Broken,
+      params: { type: 'Too long' } satisfies IssueParams,
     })
     .meta({ maxLength: max });
 
@@ -88,7 +88,7 @@ const isArray = (value: unknown): value is ReadonlyArray<string> => Array.isArra
 
 /** A map from text to `values` with `min` to `max` entries, and names of a form that a schema cannot express. */
 export function mapOf<V extends z.ZodType>(values: V, names: Names, { min = 0, max = 64 } = {}) {
-  const params = { type: 'Too many' } satisfies Broken;
+  const params = { type: 'Too many' } satisfies IssueParams;
   const map = z
     .record(z.string(), values)
     .refine((entries) => Object.keys(entries).length >= min, `must have at least ${min} entry`)
@@ -140,7 +140,7 @@ const once = <S extends z.ZodArray>(list: S, key?: string): S =>
         code: 'custom',
         path: key === undefined ? [index] : [index, key],
         message: `is already entry ${first} of the list; ${remedy}`,
-        params: { rule: 'Duplicate', type: 'Duplicate value' } satisfies Broken,
+        params: { rule: 'Duplicate', type: 'Duplicate value' } satisfies IssueParams,
       });
     }
   });

@@ -4,14 +4,14 @@ import type * as z from 'zod';
 import type { KindName, Schemas } from '../kinds/kinds.ts';
 import { findAnnotationViolations } from '../names/annotations.ts';
 import { isMap } from './json-shapes.ts';
-import { type Broken, UNCHANGED, validationsOf } from './rule.ts';
+import { type IssueParams, UNCHANGED, validationsOf } from './rule.ts';
 import type { Violation, ViolationType } from './violation.ts';
 
 /** A kind with its schemas, as far as validation needs it. */
 type Validatable<S = unknown> = { readonly kind: KindName } & Pick<Schemas<S>, 'spec' | 'nameRule'>;
 
 /** As much of an object as is validated; with `generateName` there is no name yet. */
-export interface Unvalidated {
+export interface ValidationInput {
   readonly metadata?: {
     readonly name?: string | undefined;
     readonly annotations?: Readonly<Record<string, unknown>> | undefined;
@@ -19,7 +19,7 @@ export interface Unvalidated {
   readonly spec?: unknown;
 }
 
-export interface Validated<S> {
+export interface ValidationResult<S> {
   /** Violations in the order of the fields. */
   readonly violations: ReadonlyArray<Violation>;
   /** The spec with its defaults. A spec that only breaks rules can be read; undefined where its form is wrong. */
@@ -29,9 +29,9 @@ export interface Validated<S> {
 /** `old` is the stored object on update: some fields never change. Total: any JSON may be passed. */
 export function validate<S>(
   kind: Validatable<S>,
-  { metadata, spec: given }: Unvalidated,
-  old?: Unvalidated,
-): Validated<S> {
+  { metadata, spec: given }: ValidationInput,
+  old?: ValidationInput,
+): ValidationResult<S> {
   const around = [...ofName(kind, metadata?.name), ...findAnnotationViolations(kind.kind, metadata?.annotations ?? {})];
   const huge = findHuge(given);
   if (huge !== undefined) return { violations: [tooLarge(huge), ...around], spec: undefined };
@@ -104,7 +104,7 @@ function withoutNulls(value: unknown): unknown {
   return Object.fromEntries(members.map(([name, child]) => [name, withoutNulls(child)]));
 }
 
-const brokenIn = (issue: z.core.$ZodIssue): Broken => (issue.code === 'custom' ? (issue.params ?? {}) : {});
+const brokenIn = (issue: z.core.$ZodIssue): IssueParams => (issue.code === 'custom' ? (issue.params ?? {}) : {});
 
 /** A zod issue about a spec. Rules and patterns carry their own message; the others get one here. */
 function toViolation(issue: z.core.$ZodIssue, spec: unknown, kind: Validatable): Violation {

@@ -5,13 +5,13 @@ import { createLazy } from '#core/caches/lazy.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { createDeadline } from './deadline.ts';
-import type { HandleDeps, Handled } from './handle.ts';
+import type { HandleDeps, ReviewOutcome } from './handle.ts';
 import type { Verb } from './review.ts';
 
 export type { Trigger } from './subject.ts';
 
 /** A review that was answered, for the log, the metrics and reconcile. */
-export interface Answered extends Handled {
+export interface ReviewRecord extends ReviewOutcome {
   readonly verb: Verb;
   readonly millis: number;
 }
@@ -26,7 +26,7 @@ export interface AdmissionDeps extends HandleDeps {
   /** Lines that say what is missing; none: ready. Absent: always ready. */
   readonly readiness?: (() => Promise<ReadonlyArray<string>>) | undefined;
   /** Records every review; the answer does not wait for the promise. */
-  readonly record?: (review: Answered) => Promise<void>;
+  readonly record?: (review: ReviewRecord) => Promise<void>;
 }
 
 export function createAdmission(deps: AdmissionDeps): Hono {

@@ -11,9 +11,9 @@ export interface Readable<Spec> {
   readonly old: () => Spec | undefined;
 }
 
-export interface Checked<Spec, Facts = unknown> extends Readable<Spec> {
+export interface CheckInput<Spec, Facts = unknown> extends Readable<Spec> {
   readonly didYouMean: DidYouMean;
   readonly facts: Facts;
 }
 
-export type Check<Spec, Facts = unknown> = (checked: Checked<Spec, Facts>) => ReadonlyArray<Finding>;
+export type Check<Spec, Facts = unknown> = (checked: CheckInput<Spec, Facts>) => ReadonlyArray<Finding>;

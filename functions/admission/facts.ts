@@ -15,7 +15,7 @@ import type { Hash } from '#core/ports/platform.ts';
 import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { TakenAlias } from '#core/rules/conflicts.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
-import type { Reference, Referred } from '#core/rules/references.ts';
+import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
 import { type ReadSecret, type SecretData, toReadSecret } from '#core/rules/secrets.ts';
 import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
@@ -76,7 +76,7 @@ export interface MemberFacts {
    */
   readonly taken: ReadonlyArray<TakenAlias>;
   /** Users and Teams that the object names, in its order. */
-  readonly references: ReadonlyArray<readonly [Reference, Referred | undefined]>;
+  readonly references: ReadonlyArray<readonly [Reference, ReferenceFacts | undefined]>;
   /**
    * The name that our Secret or VirtualKey would get, where a foreign one has it; a Secret only where the user may read
    * it.
@@ -132,13 +132,13 @@ interface WantedAlias {
   readonly owner: string | undefined;
 }
 
-interface Wanted {
+interface FactRequest {
   readonly aliases: ReadonlyArray<WantedAlias>;
   readonly names: ReadonlyArray<readonly [kind: Reference['kind'], path: string, name: string | undefined]>;
   readonly foreign: Promise<string | undefined> | undefined;
 }
 
-async function memberFacts(member: Member, ask: Ask, wanted: Wanted): Promise<MemberFacts> {
+async function memberFacts(member: Member, ask: Ask, wanted: FactRequest): Promise<MemberFacts> {
   const { namespace } = member.metadata;
   const findTaken = async () => {
     const instance = await findInstance(member, ask);
@@ -191,7 +191,10 @@ async function findHolder(
   return { path, alias, instance, from, holder: { kind: resource.kind, namespace, name } };
 }
 
-async function findReferred({ kind, namespace, name }: Reference, { cluster }: Ask): Promise<Referred | undefined> {
+async function findReferred(
+  { kind, namespace, name }: Reference,
+  { cluster }: Ask,
+): Promise<ReferenceFacts | undefined> {
   const found = await cluster.get(kind === 'User' ? users : teams, namespace, name);
   return found && { instance: connectionOf(found), isDeleted: !isLive(found) };
 }

@@ -21,7 +21,7 @@ export interface HandleDeps {
 }
 
 /** The outcome of a review: its answer, and what the log, the metrics and reconcile need. */
-export interface Handled {
+export interface ReviewOutcome {
   readonly status: 200 | 400 | 413 | 500;
   readonly body: unknown;
   readonly result: 'allowed' | 'refused' | 'malformed' | 'failed';
@@ -49,7 +49,7 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   const ours = new Set(own);
   const readBody = createBodyReader();
 
-  async function review(verb: Verb, body: Body, signal: AbortSignal): Promise<Handled> {
+  async function review(verb: Verb, body: Body, signal: AbortSignal): Promise<ReviewOutcome> {
     const read = body.ok ? readReview(body.value) : body;
     if (!read.ok) return problem(read.failure.status, 'malformed', read.failure.problem);
     const request = read.value;
@@ -65,21 +65,21 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   /**
    * Defaults are filled in first, so that they are validated too. Warnings come from /validate, which validates again.
    */
-  async function mutate(request: ReviewRequest, subject: Subject): Promise<Handled> {
+  async function mutate(request: ReviewRequest, subject: Subject): Promise<ReviewOutcome> {
     const filled = withObject(subject, withDefaults(subject));
     const decision = await decide(filled);
     const patch = toPatch(subject.object.json, filled.object.json);
     return { ...answered(request, { refusal: refusalOf(decision, filled), patch }), decision };
   }
 
-  async function check(request: ReviewRequest, subject: Subject, signal: AbortSignal): Promise<Handled> {
+  async function check(request: ReviewRequest, subject: Subject, signal: AbortSignal): Promise<ReviewOutcome> {
     const decision = await inTime(signal, decide(subject, { cluster, hash, user: subject.user, secretPrefixes }));
     const refusal = refusalOf(decision, subject);
     const trigger = refusal === undefined ? triggerOf(subject) : undefined;
     return { ...answered(request, { refusal, warnings: toSentences(decision.warned) }), decision, trigger };
   }
 
-  return async (verb: Verb, request: Request, signal: AbortSignal): Promise<Handled> => {
+  return async (verb: Verb, request: Request, signal: AbortSignal): Promise<ReviewOutcome> => {
     try {
       return await readBody(request, signal, (body) => review(verb, body, signal));
     } catch (error) {
@@ -89,7 +89,7 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   };
 }
 
-const answered = (request: ReviewRequest, answer: Answer): Handled => ({
+const answered = (request: ReviewRequest, answer: Answer): ReviewOutcome => ({
   status: 200,
   body: toReview(request.uid, answer),
   result: answer.refusal === undefined ? 'allowed' : 'refused',
@@ -99,7 +99,7 @@ const answered = (request: ReviewRequest, answer: Answer): Handled => ({
 const REASONS = { 400: 'BadRequest', 413: 'RequestEntityTooLarge', 500: 'InternalError' } as const;
 
 /** A Status, whose message the API server and kubectl show. */
-function problem(status: keyof typeof REASONS, result: 'malformed' | 'failed', error: string): Handled {
+function problem(status: keyof typeof REASONS, result: 'malformed' | 'failed', error: string): ReviewOutcome {
   const failure = { apiVersion: 'v1', kind: 'Status', status: 'Failure', reason: REASONS[status], code: status };
   return { status, body: { ...failure, message: error }, result, error };
 }

@@ -6,17 +6,17 @@ import { createBudgetLeft } from './caller/budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply/reply.ts';
 import { type RequestContext, refuse } from './reply/respond.ts';
-import { createAdmit, type Shared } from './request/admit.ts';
+import { type AdmitShared, createAdmit } from './request/admit.ts';
 import type { Share } from './request/memory-budget.ts';
 import { createRequestLogs, type RequestLog } from './request/request-log.ts';
 import { createReserve, type ReservedGrant } from './spend/reserve.ts';
 import { createSettle } from './spend/settle.ts';
 import { createChooseTargets } from './targets/targets.ts';
-import { type Asking, createCallUpstream } from './upstream/upstream.ts';
+import { type ClientContext, createCallUpstream } from './upstream/upstream.ts';
 import type { Api } from './wire/api.ts';
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
-export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
+export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
   const openRequestLog = createRequestLogs(deps, api.name);
   const admit = createAdmit(deps, shared, api);
   const reserve = createReserve(deps);
@@ -56,7 +56,10 @@ export function createHandle(deps: GatewayDeps, shared: Shared, api: Api) {
   }
 
   /** Targets, the upstream's answer, and its settlement. */
-  async function spend(reservation: ReservedGrant, { client, log, share }: Asking): Promise<Result<void, Failure>> {
+  async function spend(
+    reservation: ReservedGrant,
+    { client, log, share }: ClientContext,
+  ): Promise<Result<void, Failure>> {
     const targets = chooseTargets(reservation, log);
     const exchange = targets.ok ? await callUpstream(targets.value, { client, log, share }) : targets;
     if (exchange.ok) return reply(exchange.value, client, log);

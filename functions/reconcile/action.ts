@@ -187,7 +187,7 @@ export function identify(action: Action): string {
  * Removals of one kind on one instance that are not done. `message`: for the condition of the instance, and for its
  * event.
  */
-export interface Guarded {
+export interface DeletionGuard {
   readonly instance: Path;
   readonly action: 'RetireScope' | 'DeleteKey';
   readonly count: number;

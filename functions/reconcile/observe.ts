@@ -8,7 +8,7 @@ import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { type KindName, kindOf } from '#crds/kinds/kinds.ts';
 import { isReport, type Result } from './action.ts';
 import { mapConcurrent, withTimeout } from './concurrent.ts';
-import type { Draft, ObserveContext, Observed } from './observe/context.ts';
+import type { Draft, Observation, ObserveContext } from './observe/context.ts';
 import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
 import { readKeys, selectKeys, unreadKey } from './observe/keys.ts';
@@ -33,7 +33,7 @@ export const MAX_ROUNDS = 8;
 /** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
 const LONGEST: Millis = 60_000;
 
-export async function observe(context: ObserveContext, part: Part): Promise<Observed> {
+export async function observe(context: ObserveContext, part: Part): Promise<Observation> {
   const { deps, all, knative } = context;
   const { gatewayImage, gatewayPullSecrets = [], secretPrefixes = [], version, manyProcesses } = deps.platform;
   const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
@@ -64,7 +64,7 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
  */
 export async function observeTouched(
   context: ObserveContext,
-  observed: Observed,
+  observed: Observation,
   results: ReadonlyArray<Result>,
 ): Promise<void> {
   const { world } = observed;
@@ -72,7 +72,7 @@ export async function observeTouched(
   const touching = results.filter(
     ({ action, outcome }) => outcome.ended !== 'unchanged' && action.action !== 'RecordEvent',
   );
-  const touched = new Map<ObjectId, Touched>();
+  const touched = new Map<ObjectId, TouchedObject>();
   for (const { action, outcome } of touching) {
     const { kind, namespace, name } = action;
     const answer = outcome.ended === 'done' ? outcome.object : undefined;
@@ -98,7 +98,7 @@ export async function observeTouched(
   await readKeys(context, world, keys);
 }
 
-interface Touched {
+interface TouchedObject {
   readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
@@ -111,7 +111,7 @@ async function observeObject(
   { deps }: ObserveContext,
   world: Draft,
   id: ObjectId,
-  { kind, answer, ...at }: Touched,
+  { kind, answer, ...at }: TouchedObject,
 ): Promise<void> {
   const path = pathOf(at);
   const found = emptyCollection();
@@ -150,7 +150,7 @@ async function observeObject(
  */
 async function observeInstances(
   context: ObserveContext,
-  { world, links }: Observed,
+  { world, links }: Observation,
   instances: ReadonlyArray<GatewayInstance>,
 ): Promise<void> {
   if (instances.length === 0) return;

@@ -2,7 +2,7 @@
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import { ClusterError } from '#core/ports/cluster.ts';
-import type { Action, Guarded, Outcome, Result } from './action.ts';
+import type { Action, DeletionGuard, Outcome, Result } from './action.ts';
 import type { ObserveContext } from './observe/context.ts';
 import { unreadKey } from './observe/keys.ts';
 import type { Part } from './observe/parts.ts';
@@ -14,17 +14,17 @@ export interface PartEnd {
     readonly action: Pick<Action, 'action'>;
     readonly outcome: Pick<Outcome, 'ended'>;
   }>;
-  readonly guarded: ReadonlyArray<Guarded>;
+  readonly guarded: ReadonlyArray<DeletionGuard>;
 }
 
 /** The end of a part with all that it saw and did. */
-export interface Converged extends PartEnd {
+export interface ConvergedPart extends PartEnd {
   readonly world: World;
   readonly results: ReadonlyArray<Result>;
 }
 
 /** Without what is large: snapshots, claims, sums, and what was written. */
-export function toEnd({ world, results, guarded }: Converged): PartEnd {
+export function toEnd({ world, results, guarded }: ConvergedPart): PartEnd {
   const none = { claims: new Map(), sums: new Map(), parts: new Map() };
   const instances = [...world.instances].map(([path, view]): [Path, InstanceView] => [
     path,

@@ -3,7 +3,7 @@
 import { DEFAULT_SHARE, parseShare } from '#core/conditions/deletion-share.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { DELETION_SHARE_ANNOTATION } from '#crds/names/group.ts';
-import { type Action, type ActionOf, type Guarded, identify } from './action.ts';
+import { type Action, type ActionOf, type DeletionGuard, identify } from './action.ts';
 import { whyNot } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
 import { removeFinalizer } from './plan/deletion.ts';
@@ -18,7 +18,7 @@ export interface Plan {
   /** Actions of one object go in order, those of different objects concurrently. */
   readonly actions: ReadonlyArray<Action>;
   /** Deletions that wait, for they are too many. */
-  readonly guarded: ReadonlyArray<Guarded>;
+  readonly guarded: ReadonlyArray<DeletionGuard>;
 }
 
 /** Steps while there are any that can be taken; after them the statuses. Empty: everything is as it should be. */
@@ -59,7 +59,7 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
   ];
 }
 
-function planReports(context: PlanContext, guarded: ReadonlyArray<Guarded>): ReadonlyArray<Action> {
+function planReports(context: PlanContext, guarded: ReadonlyArray<DeletionGuard>): ReadonlyArray<Action> {
   const { instances, users, teams, keys, malformed } = context.world;
   const inactive = new Set<Path>();
   const ofKeys = [...keys].flatMap(([path, view]) => {
@@ -85,7 +85,7 @@ const ALWAYS = 10;
 function guardDeletions(actions: ReadonlyArray<Action>, { world, keysOf }: PlanContext): Plan {
   const removals = actions.filter((action) => isRemoval(action, world));
   const guarded = [...Map.groupBy(removals, ({ action, instance }) => `${action} ${instance}`).values()].flatMap(
-    (group): Guarded[] => {
+    (group): DeletionGuard[] => {
       const [{ action, instance } = { action: 'RetireScope', instance: '' } as const] = group;
       const view = world.instances.get(instance);
       const isRetire = action === 'RetireScope';
@@ -107,7 +107,7 @@ function guardDeletions(actions: ReadonlyArray<Action>, { world, keysOf }: PlanC
 }
 
 /** Removals of an object that a person deleted do not count. */
-function isRemoval(action: Action, world: World): action is ActionOf<Guarded['action']> {
+function isRemoval(action: Action, world: World): action is ActionOf<DeletionGuard['action']> {
   if (action.action !== 'DeleteKey' && action.action !== 'RetireScope') return false;
   const object = objectIn(world, action.kind, pathOf(action));
   return object === undefined || !isDeleted(object);

@@ -3,7 +3,7 @@ import { rowOf } from '#core/conditions/reasons.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { Team } from '#crds/kinds/team.ts';
-import { type ActionName, about, type Guarded, type Outcome, type Sign, signOf } from './action.ts';
+import { type ActionName, about, type DeletionGuard, type Outcome, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { isTried } from './observe/keys.ts';
@@ -11,7 +11,7 @@ import type { Objects } from './observe/objects.ts';
 import type { PartEnd } from './part-end.ts';
 import type { Plan } from './plan.ts';
 import type { Scope } from './scope.ts';
-import { hasFinalizer, idOf, isDeleted, type Malformed, type OwnObject, type World } from './world.ts';
+import { hasFinalizer, idOf, isDeleted, type MalformedObject, type OwnObject, type World } from './world.ts';
 
 export interface Report {
   /** Objects by kind. */
@@ -20,7 +20,7 @@ export interface Report {
   readonly actions: Readonly<Partial<Record<ActionName, number>>>;
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
   /** Deletions that were too many to be plausible. Absent: none. */
-  readonly guarded?: ReadonlyArray<Guarded> | undefined;
+  readonly guarded?: ReadonlyArray<DeletionGuard> | undefined;
   /** Changed keys that come with one of the next runs. Absent: none. */
   readonly deferred?: number | undefined;
   /** Objects that change without another request: ask again while there are any. Absent: none. */
@@ -89,7 +89,7 @@ const objectsIn = ({ instances, keys, users, teams, malformed }: PartEnd['world'
  * True for gateways that start and deletions that are tried again; false for what waits for a person (a stuck rollout,
  * a paused instance).
  */
-function isUnderWay(object: OwnObject | Malformed): boolean {
+function isUnderWay(object: OwnObject | MalformedObject): boolean {
   if (isDeleted(object) && hasFinalizer(object)) return true;
   if (object.kind !== 'GatewayInstance' || !('spec' in object) || object.spec.paused) return false;
   const workload = object.status?.conditions?.find(({ type }) => type === 'WorkloadReady');
@@ -97,7 +97,7 @@ function isUnderWay(object: OwnObject | Malformed): boolean {
 }
 
 /** When the object stopped being ready, was deleted, or was made. Undefined: it is as its spec says. */
-function unconvergedSince({ metadata, status }: OwnObject | Malformed): string | undefined {
+function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return metadata.deletionTimestamp;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready === undefined) return metadata.creationTimestamp;

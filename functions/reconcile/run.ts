@@ -6,11 +6,11 @@ import { identify, isReport, type Result } from './action.ts';
 import { keepCertificate, planCertificate } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
-import { createObserveContext, type ObserveContext, type Observed } from './observe/context.ts';
+import { createObserveContext, type Observation, type ObserveContext } from './observe/context.ts';
 import { eachPart } from './observe/parts.ts';
 import { withShare } from './observe/share.ts';
 import { MAX_ROUNDS, observe, observeTouched } from './observe.ts';
-import { type Converged, toEnd, toFailedEnd } from './part-end.ts';
+import { type ConvergedPart, toEnd, toFailedEnd } from './part-end.ts';
 import { plan } from './plan.ts';
 import { type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
 import type { Scope } from './scope.ts';
@@ -39,7 +39,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
 }
 
 /** Plans and acts until nothing is left to do. */
-async function converge(context: ObserveContext, observed: Observed): Promise<Converged> {
+async function converge(context: ObserveContext, observed: Observation): Promise<ConvergedPart> {
   const results: Result[] = [];
   const { world } = observed;
   const acting = { ...context, ...observed, minted: new Map() };
@@ -56,7 +56,7 @@ async function converge(context: ObserveContext, observed: Observed): Promise<Co
 }
 
 /** Adds the result of an action to the world. An object of which one failed is left alone, but for its status. */
-function remember({ action, outcome }: Result, { world }: Observed): void {
+function remember({ action, outcome }: Result, { world }: Observation): void {
   const id = identify(action);
   const isOver = outcome.ended === 'failed' || outcome.ended === 'skipped';
   world.attempts.set(id, isOver ? NEVER_AGAIN : (world.attempts.get(id) ?? 0) + 1);

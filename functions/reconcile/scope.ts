@@ -10,7 +10,7 @@ export type Scope =
   /** An event about something that is not ours. */
   | { readonly look: 'nowhere' };
 
-type Posted = { header(name: string): string | undefined; readonly body: string };
+type CloudEventRequest = { header(name: string): string | undefined; readonly body: string };
 
 const PING = 'dev.knative.sources.ping';
 const API_SERVER = /^dev\.knative\.apiserver\.ref\.(add|update|delete)$/;
@@ -24,7 +24,7 @@ const Reference = z.object({
 });
 
 /** An empty body, or a CloudEvent in binary mode. The failure is a sentence for the sender. */
-export function toScope({ header, body }: Posted): Result<Scope, string> {
+export function toScope({ header, body }: CloudEventRequest): Result<Scope, string> {
   const type = header('ce-type');
   if (type === undefined) {
     if (body.trim() === '') return ok({ look: 'everywhere' });

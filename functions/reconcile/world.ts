@@ -32,7 +32,7 @@ export interface Problem<Why extends Reason | OtherReason = Reason | OtherReason
 }
 
 /** `message` of what works: where it was reached. */
-export type Reached = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
+export type Reachability = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
 
 /** Plain data: `plan` reads it. An object that is not in it was not looked at, and is not planned for. */
 export interface World {
@@ -43,7 +43,7 @@ export interface World {
   /** What members here name and what is of another instance, so in another part of the run: it is not planned for. */
   readonly referred: Pick<World, 'users' | 'teams'> & { readonly keys: ReadonlyMap<Path, VirtualKey> };
   /** Objects whose spec cannot be read: an older CRD let them in. */
-  readonly malformed: ReadonlyMap<ObjectId, Malformed>;
+  readonly malformed: ReadonlyMap<ObjectId, MalformedObject>;
   /** Rules about its own spec that an object breaks. */
   readonly violations: ReadonlyMap<ObjectId, ReadonlyArray<Violation>>;
   /** Instances that could not be looked at: neither they nor their members are planned for. */
@@ -80,7 +80,7 @@ export interface InstanceView {
   readonly adopted?: InstanceState['adopted'];
   /** Instances that are gone and still count as open in its database. Resyncs look for them. */
   readonly orphans: ReadonlyArray<InstanceRow>;
-  readonly store: Reached;
+  readonly store: Reachability;
   /** Absent while its Secret does not say. */
   readonly storeType?: StoreConnection['type'];
   /** The problem of the database's Secret, else of the store's: Pods that start now could not read it. */
@@ -173,17 +173,17 @@ export interface PresentSecret {
 export const present = (view: SecretView | undefined): PresentSecret | undefined =>
   view?.state === 'present' ? view : undefined;
 
-export interface Malformed {
+export interface MalformedObject {
   readonly kind: KindName;
   readonly metadata: OwnObject['metadata'];
   readonly status: OwnObject['status'];
   readonly violations: ReadonlyArray<Violation>;
 }
 
-type Named = { readonly namespace: string; readonly name: string };
+type NamespacedName = { readonly namespace: string; readonly name: string };
 
-export const pathOf = ({ namespace, name }: Named): Path => `${namespace}/${name}`;
-export const idOf = (kind: string, { namespace, name }: Named): ObjectId => `${kind}/${namespace}/${name}`;
+export const pathOf = ({ namespace, name }: NamespacedName): Path => `${namespace}/${name}`;
+export const idOf = (kind: string, { namespace, name }: NamespacedName): ObjectId => `${kind}/${namespace}/${name}`;
 export const instancePathOf = (member: Member): Path => pathOf(member.spec.connectionRef.instanceRef);
 
 export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>

@@ -35,7 +35,7 @@ export function isApiError(outcome: unknown): outcome is ApiError {
   return outcome instanceof ApiError;
 }
 
-type Named = { readonly group: string; readonly plural: string; readonly kind: string };
+type ResourceName = { readonly group: string; readonly plural: string; readonly kind: string };
 
 export function apiError(code: number, reason: string | undefined, message: string, details?: Status['details']) {
   const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message } as const;
@@ -43,15 +43,15 @@ export function apiError(code: number, reason: string | undefined, message: stri
 }
 
 /** `widgets.example.com`, or `secrets` for the core group. */
-export function qualified(resource: Named): string {
+export function qualified(resource: ResourceName): string {
   return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`;
 }
 
-export function detailsOf({ group, plural }: Named, name: string): NonNullable<Status['details']> {
+export function detailsOf({ group, plural }: ResourceName, name: string): NonNullable<Status['details']> {
   return { ...(name && { name }), ...(group && { group }), kind: plural };
 }
 
-export function notFound(resource: Named, name: string): ApiError {
+export function notFound(resource: ResourceName, name: string): ApiError {
   return apiError(404, 'NotFound', `${qualified(resource)} "${name}" not found`, detailsOf(resource, name));
 }
 
@@ -60,7 +60,7 @@ export function noSuchPath(advice?: string): ApiError {
   return apiError(404, 'NotFound', advice === undefined ? words : `${words}: ${advice}`, {});
 }
 
-export function alreadyExists(resource: Named, name: string, leaving = false): ApiError {
+export function alreadyExists(resource: ResourceName, name: string, leaving = false): ApiError {
   const message = `${leaving ? 'object is being deleted: ' : ''}${qualified(resource)} "${name}" already exists`;
   return apiError(409, 'AlreadyExists', message, detailsOf(resource, name));
 }
@@ -68,12 +68,12 @@ export function alreadyExists(resource: Named, name: string, leaving = false): A
 export const objectModified =
   'the object has been modified; please apply your changes to the latest version and try again';
 
-export function conflict(resource: Named, name: string, why: string): ApiError {
+export function conflict(resource: ResourceName, name: string, why: string): ApiError {
   const message = `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`;
   return apiError(409, 'Conflict', message, detailsOf(resource, name));
 }
 
-export function invalid({ group, kind }: Named, name: string, causes: readonly Cause[]): ApiError {
+export function invalid({ group, kind }: ResourceName, name: string, causes: readonly Cause[]): ApiError {
   const what = group === '' ? kind : `${kind}.${group}`;
   return apiError(422, 'Invalid', `${what} "${name}" is invalid: ${joinCauses(causes)}`, {
     ...(name && { name }),
@@ -83,7 +83,12 @@ export function invalid({ group, kind }: Named, name: string, causes: readonly C
   });
 }
 
-export function forbidden(resource: Named, name: string, why: string, causes?: readonly StatusCause[]): ApiError {
+export function forbidden(
+  resource: ResourceName,
+  name: string,
+  why: string,
+  causes?: readonly StatusCause[],
+): ApiError {
   const what = name === '' ? qualified(resource) : `${qualified(resource)} "${name}"`;
   const details = { ...detailsOf(resource, name), ...(causes && { causes }) };
   return apiError(403, 'Forbidden', `${what} is forbidden: ${why}`, details);
@@ -93,7 +98,7 @@ export function badRequest(message: string): ApiError {
   return apiError(400, 'BadRequest', message);
 }
 
-export function methodNotAllowed(resource: Named | undefined, message: string): ApiError {
+export function methodNotAllowed(resource: ResourceName | undefined, message: string): ApiError {
   return apiError(405, 'MethodNotAllowed', message, resource === undefined ? {} : detailsOf(resource, ''));
 }
 

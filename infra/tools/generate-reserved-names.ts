@@ -60,11 +60,11 @@ function read<T>(kubeconfig: string, path: string): T {
 
 function builtIn(kubeconfig: string): ReadonlyArray<Resource> {
   type Group = { readonly name: string; readonly preferredVersion: { readonly groupVersion: string } };
-  type Listed = Omit<Names, 'plural' | 'singular'> & { readonly name: string; readonly singularName: string };
+  type ListedResource = Omit<Names, 'plural' | 'singular'> & { readonly name: string; readonly singularName: string };
   const { groups } = read<{ groups: ReadonlyArray<Group> }>(kubeconfig, '/apis');
   const paths = groups.map(({ name, preferredVersion }) => [name, `/apis/${preferredVersion.groupVersion}`] as const);
   return [['', '/api/v1'] as const, ...paths].flatMap(([group, path]) =>
-    read<{ resources: ReadonlyArray<Listed> }>(kubeconfig, path)
+    read<{ resources: ReadonlyArray<ListedResource> }>(kubeconfig, path)
       .resources.filter(({ name }) => !name.includes('/'))
       .map(({ name, singularName, ...names }) => ({ ...names, group, plural: name, singular: singularName })),
   );

@@ -7,7 +7,7 @@ import { GOOD, modelEntry, objectOf } from './fixtures.ts';
 
 type Json = Record<string, unknown>;
 
-export interface Bypassed {
+export interface BypassResult {
   readonly what: string;
   readonly object: KubeObject;
   /** The rule by which the function refuses it: the reason of the condition too. */
@@ -38,7 +38,7 @@ const entry = (identifier: string, nameRef: string, more: Json = {}) =>
   modelEntry('gpt-4o', { identifier, modelCredentials: { nameRef, keys: { apiKey: 'apiKey' } }, ...more });
 const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
 
-export const BYPASSED: ReadonlyArray<Bypassed> = [
+export const BYPASSED: ReadonlyArray<BypassResult> = [
   {
     what: 'a key for a model that is not served',
     object: of('VirtualKey', { models: ['gpt-4'] }),

@@ -12,7 +12,7 @@ import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryBooks } from '../doubles/books.ts';
 import { createMemoryRegistry } from '../doubles/registry.ts';
-import type { Finished } from '../support/child.ts';
+import type { ChildResult } from '../support/child.ts';
 import { CLUSTERS } from '../support/clusters.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeSideBySide } from '../support/side-by-side.ts';
@@ -31,7 +31,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
   let harness: Harness;
   let up: () => Promise<void>;
 
-  const kubectl = (args: string, ...input: KubeObject[]): Promise<Finished> =>
+  const kubectl = (args: string, ...input: KubeObject[]): Promise<ChildResult> =>
     harness.kubectl(args.split(' '), input.map((object) => JSON.stringify(object)).join('\n'));
   const key = (named: string) =>
     objectOf(

@@ -11,13 +11,13 @@ import { applyKinds, resourceOf } from '../../infra/packaging/manifests/apply.ts
 import { webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
 import { makeAccounts } from '../../infra/platforms/local/cluster/accounts.ts';
 import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
-import { type Finished, run } from '../support/child.ts';
+import { type ChildResult, run } from '../support/child.ts';
 import { type ClusterName, startCluster } from '../support/clusters.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
 
 export interface Harness {
   /** The stock kubectl against this cluster; `input` is its standard input. */
-  readonly kubectl: (args: ReadonlyArray<string>, input?: string) => Promise<Finished>;
+  readonly kubectl: (args: ReadonlyArray<string>, input?: string) => Promise<ChildResult>;
   readonly cluster: Cluster;
   /** Address of its etcd, where it has one. */
   readonly etcd: string | undefined;
@@ -28,7 +28,7 @@ export interface Harness {
   readonly stop: () => Promise<void>;
 }
 
-interface Started {
+interface StartedHarness {
   readonly etcd: string | undefined;
   readonly kubeconfig: string;
   readonly api: Api;
@@ -82,13 +82,13 @@ export async function openHarness(
 /** Of the person who runs `kubectl edit`: writes what no budget is. */
 const KUBE_EDITOR = `sed -i 's/maxBudget: .*/maxBudget: "ten"/'`;
 
-async function start(name: ClusterName): Promise<Started> {
+async function start(name: ClusterName): Promise<StartedHarness> {
   const { kubeconfig, etcd, url, token, ca, stop } = await startCluster(name);
   return { kubeconfig, etcd, api: { url, token, ca }, stop };
 }
 
 /** With the rights of its service account, and no more. */
-async function asAdmission({ kubeconfig, api }: Started, folder: string) {
+async function asAdmission({ kubeconfig, api }: StartedHarness, folder: string) {
   const { admission } = await makeAccounts(kubeconfig, folder);
   const { request, close } = await createKubeconfigTransport(admission);
   const { users } = parse(readFileSync(admission, 'utf8')) as { users: Array<{ user: { token: string } }> };

@@ -29,7 +29,7 @@ export interface Place extends Api {
   readonly more: Partial<AdmissionDeps>;
 }
 
-export interface Deployed {
+export interface Deployment {
   /** What stands before /mutate and /validate. */
   readonly base: string;
   readonly reviewed: () => number;
@@ -38,7 +38,7 @@ export interface Deployed {
   readonly stop: () => Promise<void>;
 }
 
-export type Deploy = (place: Place) => Promise<Deployed>;
+export type Deploy = (place: Place) => Promise<Deployment>;
 
 export const inNode: Deploy = async ({ cluster, tls, more }) => {
   const app = createAdmission({ ...nodeDependencies(), cluster, pathSecrets: [SEGMENT], ...more });

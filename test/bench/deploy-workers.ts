@@ -17,7 +17,7 @@ export interface Program {
   readonly first: (url: string) => Promise<Response>;
 }
 
-export interface Given {
+export interface DeployOptions {
   /** Pays a completion of the gateway at that address. */
   readonly pay: (url: string) => Promise<Response>;
   /** The sample's. */
@@ -25,7 +25,7 @@ export interface Given {
 }
 
 /** Needs a Redis, which stands behind a REST interface as Upstash's does. */
-export async function prepareWorkers(world: TestWorld, { pay, snapshot }: Given) {
+export async function prepareWorkers(world: TestWorld, { pay, snapshot }: DeployOptions) {
   const redis = await startRedis();
   const upstash = await startUpstash(redis);
   const { folder } = world;

@@ -13,7 +13,7 @@ import { run } from '../support/child.ts';
 import { whyNoRedis } from '../support/redis.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { buildBare } from './admission.ts';
-import { type Given, type Program, prepareWorkers } from './deploy-workers.ts';
+import { type DeployOptions, type Program, prepareWorkers } from './deploy-workers.ts';
 import { cpuOf } from './pinned.ts';
 import { median, spread, table } from './table.ts';
 
@@ -39,7 +39,7 @@ export async function benchDeploy(): Promise<string> {
   }
 }
 
-async function startsOfWorkers(world: TestWorld, given: Given): Promise<string> {
+async function startsOfWorkers(world: TestWorld, given: DeployOptions): Promise<string> {
   const why = whyNoRedis();
   if (why !== undefined) return `Workers were not started: ${why}.`;
   const workers = await prepareWorkers(world, given);

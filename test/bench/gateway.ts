@@ -95,7 +95,7 @@ const WARM_UP = 8;
 /** The same before each workload. */
 const WARM_UP_OF_WORKLOAD = 2;
 const SECONDS = 1;
-interface Measured {
+interface GatewayMeasurement {
   readonly name: string;
   readonly workload: Workload;
   readonly pairs: ReadonlyArray<Pair>;
@@ -109,7 +109,7 @@ export function benchRoutes(): Promise<string> {
 export async function benchGateway(all: typeof WORKLOADS = WORKLOADS): Promise<string> {
   const place = await startPlace();
   try {
-    const measured: Measured[] = [];
+    const measured: GatewayMeasurement[] = [];
     for (const store of place.stores) {
       const workloads = all[store].filter(({ name }) => `${name}, ${store}`.includes(BENCH_ONLY));
       if (workloads.length > 0) measured.push(...(await measureStore(place, store, workloads)));
@@ -120,9 +120,13 @@ export async function benchGateway(all: typeof WORKLOADS = WORKLOADS): Promise<s
   }
 }
 
-async function measureStore(place: Place, store: StoreName, workloads: ReadonlyArray<Workload>): Promise<Measured[]> {
+async function measureStore(
+  place: Place,
+  store: StoreName,
+  workloads: ReadonlyArray<Workload>,
+): Promise<GatewayMeasurement[]> {
   const gateways: Server[] = [];
-  const measured: Measured[] = [];
+  const measured: GatewayMeasurement[] = [];
   for (const workload of workloads) {
     while (gateways.length < (workload.gateways ?? 1)) {
       const gateway = await place.start(store);
@@ -149,7 +153,7 @@ async function alternate(place: Place, gateways: ReadonlyArray<Server>, workload
   return pairs;
 }
 
-function print(measured: ReadonlyArray<Measured>, stores: ReadonlyArray<StoreName>, books: string): string {
+function print(measured: ReadonlyArray<GatewayMeasurement>, stores: ReadonlyArray<StoreName>, books: string): string {
   const rates = measured.flatMap(({ name, workload: { kinds }, pairs }) =>
     ratesOf(name, kinds.length > 1 ? 0 : REPLIES[kinds[0] ?? 'plain'].events, pairs),
   );

@@ -15,7 +15,7 @@ import { eventually } from '../support/eventually.ts';
 import { mountGateway } from './gateway/place.ts';
 import { bodyOf, CONTENTS, type Content } from './memory/bodies.ts';
 import { type Pod, startPod, whyNoLimit } from './memory/pod.ts';
-import type { Asked } from './memory/provider.ts';
+import type { ProviderRequest } from './memory/provider.ts';
 import { ask, next } from './pinned.ts';
 import { table } from './table.ts';
 
@@ -106,7 +106,7 @@ const mib = (bytes: number): string => (bytes / MIB).toFixed(0);
 
 async function bodies(gateway: Gateway, limit: number, body: Buffer): Promise<string[]> {
   const { provider, keys } = gateway;
-  const before = await ask<Asked>(provider, 'tell');
+  const before = await ask<ProviderRequest>(provider, 'tell');
   const pod = await launch(gateway, limit);
   const agent = new Agent({ keepAlive: true });
   const watch = watchStalls(pod);
@@ -114,7 +114,7 @@ async function bodies(gateway: Gateway, limit: number, body: Buffer): Promise<st
   const sent = keys.map(async (key) => {
     answers.push(await send(pod, { agent, body, key }));
   });
-  const isIn = async () => answers.length + ((await ask<Asked>(provider, 'tell')).plain - before.plain);
+  const isIn = async () => answers.length + ((await ask<ProviderRequest>(provider, 'tell')).plain - before.plain);
   await eventually(isIn, (count) => count >= keys.length || !pod.isAlive(), 120_000);
   await ask(provider, 'answer');
   await Promise.all(sent);
@@ -166,11 +166,12 @@ async function both(
   const agent = new Agent({ keepAlive: true });
   const stream = streamBody();
   const streamed: string[] = [];
-  const before = await ask<Asked>(provider, 'slow');
+  const before = await ask<ProviderRequest>(provider, 'slow');
   const streaming = Array.from({ length: count }, async (_, at) => {
     streamed.push(await send(pod, { agent, body: stream, key: keys[at % keys.length] ?? '' }));
   });
-  const isStreaming = async () => (await ask<Asked>(provider, 'tell')).streams - before.streams + streamed.length;
+  const isStreaming = async () =>
+    (await ask<ProviderRequest>(provider, 'tell')).streams - before.streams + streamed.length;
   await eventually(isStreaming, (open) => open >= count, 60_000);
   const sent: string[] = [];
   const sending = keys.map(async (key) => {
@@ -231,14 +232,14 @@ function launch({ command, environment }: Gateway, limit: number): Promise<Pod> 
   return startPod({ command, environment: { ...environment, JOURNAL_DIR: journal }, limit });
 }
 
-interface Sent {
+interface SentBody {
   readonly agent: Agent;
   readonly body: Buffer;
   readonly key: string;
 }
 
 /** The status, with the code of an error; or how the connection ended. */
-async function send({ port }: Pod, { agent, body, key }: Sent): Promise<string> {
+async function send({ port }: Pod, { agent, body, key }: SentBody): Promise<string> {
   const type = { 'content-type': 'application/json', 'content-length': body.length };
   const headers = { authorization: `Bearer ${key}`, ...type };
   const options = { agent, host: '127.0.0.1', port, method: 'POST', path: '/v1/chat/completions', headers };

@@ -1,6 +1,6 @@
 // A million requests to one gateway and to the bare pass-through: memory, and stalls of their event loops.
 import { join } from 'node:path';
-import type { Stall, Watched, WatchOrder } from './gateway/event-loop-watch.ts';
+import type { Stall, WatchedLoop, WatchOrder } from './gateway/event-loop-watch.ts';
 import { type Place, type Server, startPlace } from './gateway/place.ts';
 import { ask } from './pinned.ts';
 import { table } from './table.ts';
@@ -18,7 +18,7 @@ const MAX_STALLS = 20;
 interface Part {
   readonly seconds: number;
   readonly cpu: number;
-  readonly watched: Watched;
+  readonly watched: WatchedLoop;
 }
 
 export async function benchMillion(): Promise<string> {
@@ -51,7 +51,7 @@ export async function benchMillion(): Promise<string> {
 async function serve(place: Place, server: Server): Promise<Part> {
   await order(server, 'begin');
   const { seconds, cpu } = await place.measure([server], { ...LOAD, requests: REQUESTS });
-  return { seconds, cpu, watched: await order<Watched>(server, 'tell') };
+  return { seconds, cpu, watched: await order<WatchedLoop>(server, 'tell') };
 }
 
 const order = <T>({ process }: Server, what: WatchOrder): Promise<T> => ask<T>(process, what);

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { KEY, openGateway, SPENT_KEY } from './gateway.ts';
 import { install } from './install.ts';
 import { type Command, PROGRAMS, type Program, type Scenario, type Target } from './programs.ts';
-import { type Asked, createMockUpstream, type Fault, type MockUpstream } from './upstream.ts';
+import { type ClientRequest, createMockUpstream, type Fault, type MockUpstream } from './upstream.ts';
 
 const MINUTES = 5 * 60_000;
 const ANSWERS: Readonly<Record<Scenario, RegExp>> = {
@@ -141,7 +141,10 @@ describeUnless(install(), 'the real programs', () => {
 });
 
 /** Sends a recorded request again, to this address, and shows what the upstream received and what came back. */
-async function repeat({ url, headers, body }: Asked, to: string): Promise<{ asked: Asked; reply: string }> {
+async function repeat(
+  { url, headers, body }: ClientRequest,
+  to: string,
+): Promise<{ asked: ClientRequest; reply: string }> {
   const from = upstream.asked.length;
   const own = Object.entries(headers).filter(
     ([name]) =>
@@ -163,7 +166,7 @@ async function repeat({ url, headers, body }: Asked, to: string): Promise<{ aske
  * A request as the upstream sees it, without what the gateway may change: a limit where there was none, the wish for
  * usage, and that nothing is stored.
  */
-function sentIn({ url, headers, body }: Asked) {
+function sentIn({ url, headers, body }: ClientRequest) {
   const {
     max_completion_tokens: _,
     max_output_tokens: __,

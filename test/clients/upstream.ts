@@ -10,7 +10,7 @@ export const PRICES = { input: 3000n, output: 15_000n };
 
 export type Fault = '429' | '503' | 'cut' | 'silence';
 
-export interface Asked {
+export interface ClientRequest {
   readonly url: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
@@ -19,7 +19,7 @@ export interface Asked {
 export type MockUpstream = Awaited<ReturnType<typeof createMockUpstream>>;
 
 export async function createMockUpstream() {
-  const asked: Asked[] = [];
+  const asked: ClientRequest[] = [];
   let billed = 0n;
   let faults: Fault[] = [];
   const server = createServer((request, response) => void handle(request, response).catch(() => response.destroy()));
@@ -116,7 +116,7 @@ function replyTo(route: string, body: Body, usage: Usage): object | string {
   return route === 'responses' ? responses(body, { words, call, usage }) : chat(body, { words, call, usage });
 }
 
-interface Said {
+interface ClientReply {
   readonly words: string;
   readonly call: { readonly name: string; readonly args: object } | undefined;
   readonly usage: Usage;
@@ -134,7 +134,7 @@ function embeddings({ input, encoding_format }: Body, { input: prompt_tokens }: 
 const data = (event: object) => `data: ${JSON.stringify(event)}\n\n`;
 const named = (type: string, more: object) => `event: ${type}\n${data({ type, ...more })}`;
 
-function messages({ stream }: Body, { words, call, usage }: Said): object | string {
+function messages({ stream }: Body, { words, call, usage }: ClientReply): object | string {
   const counts = { input_tokens: usage.input, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
   const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'mock' };
   const block =
@@ -166,7 +166,7 @@ function messages({ stream }: Body, { words, call, usage }: Said): object | stri
   ].join('');
 }
 
-function responses({ stream }: Body, { words, call, usage }: Said): object | string {
+function responses({ stream }: Body, { words, call, usage }: ClientReply): object | string {
   const part = { type: 'output_text', text: words, annotations: [], logprobs: [] };
   const item =
     call === undefined
@@ -224,7 +224,7 @@ function responses({ stream }: Body, { words, call, usage }: Said): object | str
   ].join('');
 }
 
-function chat({ stream, stream_options }: Body, { words, call, usage }: Said): object | string {
+function chat({ stream, stream_options }: Body, { words, call, usage }: ClientReply): object | string {
   const counts = {
     prompt_tokens: usage.input,
     completion_tokens: usage.output,

@@ -13,7 +13,7 @@ import {
 } from '#core/ports/cluster.ts';
 import { kinds } from '../../crds/kinds/kinds.ts';
 import { applyOver, isRecord, type Json, mergePatch } from './merge-patch.ts';
-import { createObjects, refuse, type Stored } from './objects.ts';
+import { createObjects, refuse, type StoredObject } from './objects.ts';
 import { toFieldPredicate, toLabelPredicate } from './selector.ts';
 
 export interface Call {
@@ -181,7 +181,7 @@ const place = ({ metadata: { namespace, name } }: KubeObject) => ({ namespace, n
 
 const missing = (resource: Resource, name: string) => refuse('gone', `${resource.plural} "${name}" not found`);
 
-function precondition({ object }: Stored, patch: Json): string | undefined {
+function precondition({ object }: StoredObject, patch: Json): string | undefined {
   const wanted = isRecord(patch.metadata) ? patch.metadata : {};
   const { uid, resourceVersion } = object.metadata;
   if (typeof wanted.uid === 'string' && wanted.uid !== uid) return `uid is ${uid}, not ${wanted.uid}`;

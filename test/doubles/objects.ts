@@ -4,7 +4,7 @@ import type { KubeObject, Resource, WriteRefusal, Written } from '#core/ports/cl
 import { sameJson } from './merge-patch.ts';
 import { invalid, keepOwn, settle, withoutEmptyLists } from './object-rules.ts';
 
-export interface Stored {
+export interface StoredObject {
   object: KubeObject;
   /** The last server-side apply. */
   applied?: KubeObject;
@@ -30,18 +30,18 @@ const hasStatus = ({ group }: Resource): boolean =>
   group.endsWith('.gateway-operator.dev') || group === 'apps' || group === 'serving.knative.dev';
 
 export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsDeps) {
-  const collections = new Map<string, { resource: Resource; byName: Map<string, Stored> }>();
+  const collections = new Map<string, { resource: Resource; byName: Map<string, StoredObject> }>();
   let version = 0;
 
   const collection = (resource: Resource) => {
     const key = `${resource.group}/${resource.plural}`;
-    const known = collections.get(key) ?? { resource, byName: new Map<string, Stored>() };
+    const known = collections.get(key) ?? { resource, byName: new Map<string, StoredObject>() };
     collections.set(key, known);
     return known.byName;
   };
   const keyOf = (namespace: string | undefined, name: string) => `${namespace ?? ''}/${name}`;
   const keyOfObject = ({ metadata }: KubeObject) => keyOf(metadata.namespace, metadata.name);
-  const find = (resource: Resource, namespace: string | undefined, name: string): Stored | undefined =>
+  const find = (resource: Resource, namespace: string | undefined, name: string): StoredObject | undefined =>
     collection(resource).get(keyOf(namespace, name));
   const nextVersion = () => {
     version += 1;
@@ -50,7 +50,7 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
   const timestamp = () => new Date(clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
 
   /** Objects by namespace and name, as etcd keeps them. */
-  function all(resource?: Resource): ReadonlyArray<Stored> {
+  function all(resource?: Resource): ReadonlyArray<StoredObject> {
     const chosen = resource === undefined ? [...collections.values()] : [{ byName: collection(resource) }];
     return chosen.flatMap(({ byName }) =>
       [...byName.entries()].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, stored]) => stored),
@@ -88,7 +88,12 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
     return { ok: true, object };
   }
 
-  function update(resource: Resource, stored: Stored, wanted: KubeObject, subresource?: 'status'): Written<KubeObject> {
+  function update(
+    resource: Resource,
+    stored: StoredObject,
+    wanted: KubeObject,
+    subresource?: 'status',
+  ): Written<KubeObject> {
     const before = stored.object;
     const split = hasStatus(resource);
     const body = split
@@ -113,7 +118,7 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
   }
 
   /** Deletes the object, or marks it while a finalizer (or a namespace's content) holds it. */
-  function remove(resource: Resource, stored: Stored): void {
+  function remove(resource: Resource, stored: StoredObject): void {
     const { metadata } = stored.object;
     if (metadata.deletionTimestamp !== undefined) return;
     const isNamespace = resource.plural === 'namespaces';

@@ -1,9 +1,9 @@
 // What do policies look like in a test? A function between the hash of one key and its record.
 import type { KeyRecord, Policies } from '#core/ports/policy.ts';
 
-type Found = KeyRecord | undefined;
+type FoundRecord = KeyRecord | undefined;
 
-export function policiesOf(find: (hash: string) => Found | Promise<Found>): Policies {
+export function policiesOf(find: (hash: string) => FoundRecord | Promise<FoundRecord>): Policies {
   return {
     find: async (hashes) => {
       const found = new Map<string, KeyRecord>();

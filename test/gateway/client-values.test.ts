@@ -20,7 +20,7 @@ const REQUESTS = 200;
 /** Bytes that a request may leave behind: far less than a value, which would be kept as part of several texts. */
 const MAX_LEFT = LENGTH / 4;
 
-interface Sent {
+interface SentBody {
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: object;
@@ -31,7 +31,7 @@ const MESSAGES = '/v1/messages';
 const COMPLETIONS = '/v1/chat/completions';
 
 /** What a client may choose freely, each time another text. */
-const CHOSEN: ReadonlyArray<[string, (text: string) => Sent]> = [
+const CHOSEN: ReadonlyArray<[string, (text: string) => SentBody]> = [
   ['queries of messages', (text) => ({ path: `${MESSAGES}?${text.slice(-1_000)}` })],
   ['queries that are too long', (text) => ({ path: `${MESSAGES}?${text}` })],
   ['queries of count_tokens', (text) => ({ path: `${MESSAGES}/count_tokens?${text.slice(-1_000)}` })],
@@ -92,7 +92,7 @@ describe('a process keeps no memory of different', () => {
   });
 
   let next = 0;
-  async function sendSome(toRequest: (text: string) => Sent): Promise<void> {
+  async function sendSome(toRequest: (text: string) => SentBody): Promise<void> {
     for (let sent = 0; sent < REQUESTS; sent += 10) {
       await Promise.all(
         Array.from({ length: 10 }, () => {
@@ -103,7 +103,7 @@ describe('a process keeps no memory of different', () => {
     }
   }
 
-  function sendOne({ path = MESSAGES, headers = {}, body = CHAT }: Sent): Promise<void> {
+  function sendOne({ path = MESSAGES, headers = {}, body = CHAT }: SentBody): Promise<void> {
     const { port } = new URL(gateway.url);
     const own = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers };
     return new Promise((resolve, reject) => {

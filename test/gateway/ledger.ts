@@ -4,14 +4,14 @@ import { windowAt } from '#core/money/window.ts';
 import type { Ledger, ReservationParams, Settlement } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 
-export interface Settled extends Settlement {
+export interface SettledRequest extends Settlement {
   readonly reservation: string;
 }
 
 /** A ledger of one process: limits, holds and windows as the real one keeps them, nothing durable. */
 export interface LedgerFake extends Ledger {
   readonly asked: ReservationParams[];
-  readonly settled: Settled[];
+  readonly settled: SettledRequest[];
   readonly released: string[];
   /** What holds have grown by. */
   readonly grown: bigint[];
@@ -31,7 +31,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
   const open = new Map<string, { id: string; amount: bigint; scopes: ReadonlyArray<ScopePolicy>; scopeWindows: [] }>();
   const sums = new Map<string, bigint>();
   const asked: ReservationParams[] = [];
-  const settled: Settled[] = [];
+  const settled: SettledRequest[] = [];
   const released: string[] = [];
   const grown: bigint[] = [];
   const progressed: Array<() => bigint> = [];

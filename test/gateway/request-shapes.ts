@@ -17,12 +17,13 @@ export const nested = (depth: number, open: string, close: string, inner = '') =
   open.repeat(depth) + inner + close.repeat(depth);
 
 /** A member with a value in JSON. */
-type Grown = (size: number) => string;
+type SizedText = (size: number) => string;
 
-const of = (value: (size: number) => unknown): Grown => {
+const of = (value: (size: number) => unknown): SizedText => {
   return (size) => JSON.stringify(value(size)).slice(1, -1);
 };
-const many = (value: (index: number) => unknown, name: string): Grown => of((size) => ({ [name]: list(size, value) }));
+const many = (value: (index: number) => unknown, name: string): SizedText =>
+  of((size) => ({ [name]: list(size, value) }));
 
 const user = (content: unknown) => ({ role: 'user', content });
 const text = (index: number) => ({ type: 'text', text: `t${index}` });
@@ -44,7 +45,7 @@ const MARK = markOf(entry('gpt'));
 const MAX_DEPTH = 1000;
 
 /** What a client of each API may send much of. Each replaces the member of that name in the smallest body. */
-const OWN: Readonly<Record<ApiName, Readonly<Record<string, Grown>>>> = {
+const OWN: Readonly<Record<ApiName, Readonly<Record<string, SizedText>>>> = {
   chat: {
     'neighbours of one role': many((at) => user(`m${at}`), 'messages'),
     'roles in turn': many((at) => (at % 2 === 0 ? user('q') : answer({})), 'messages'),
@@ -158,7 +159,7 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, Grown>>>> = {
 };
 
 /** Members that any client may add to any body. */
-const ANYWHERE: Readonly<Record<string, Grown>> = {
+const ANYWHERE: Readonly<Record<string, SizedText>> = {
   members: of((size) => Object.fromEntries(list(size, (at) => [`m${at}`, at]))),
   'one member many times': (size) => list(size, (at) => `"model":"gpt","temperature":0.${at}`).join(),
   'one member alone, many times': (size) => list(size * 10, () => `"model":"gpt"`).join(),

@@ -5,16 +5,16 @@ import { list, nested } from './request-shapes.ts';
 import { ADDED, COMPLETED, CREATED, deltas, response } from './responses.ts';
 import { chunk, completion, DONE, embedded, USAGE_CHUNK } from './upstream.ts';
 
-type Grown<T> = (size: number) => T;
+type SizedShape<T> = (size: number) => T;
 
 /** What a provider may send much of. */
 export interface Replies {
   /** Whole replies as JSON. */
-  readonly plain: Readonly<Record<string, Grown<string>>>;
+  readonly plain: Readonly<Record<string, SizedShape<string>>>;
   /** Events of streams. */
-  readonly events: Readonly<Record<string, Grown<ReadonlyArray<string>>>>;
+  readonly events: Readonly<Record<string, SizedShape<ReadonlyArray<string>>>>;
   /** Events of a stream that opens much, and then exceeds any limit of its request. */
-  readonly open?: Grown<ReadonlyArray<string>>;
+  readonly open?: SizedShape<ReadonlyArray<string>>;
 }
 
 /** Words beyond the limit of a small request. */
@@ -167,7 +167,7 @@ export const REPLIES = {
 } as const satisfies Readonly<Record<string, Replies>>;
 
 /** Events of any stream. */
-export const EVENTS_ANYWHERE: Readonly<Record<string, Grown<ReadonlyArray<string>>>> = {
+export const EVENTS_ANYWHERE: Readonly<Record<string, SizedShape<ReadonlyArray<string>>>> = {
   comments: (size) => list(size, () => ': c\n\n'),
   'lines of one event': (size) => [`${'data: {}\n'.repeat(size)}\n`],
   'blank lines': (size) => list(size, () => '\n\n'),

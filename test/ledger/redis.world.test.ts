@@ -86,7 +86,7 @@ describeUnless(missing, 'processes on one Redis', () => {
       const instanceUid = randomUUID();
       const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: '1' };
       const counts = await rush(order, 2);
-      expect(counts).toEqual({ held: 10, limited: 2 * requests - 10 });
+      expect(counts).toEqual({ reserved: 10, limited: 2 * requests - 10 });
     },
   );
 

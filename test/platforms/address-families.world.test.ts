@@ -8,7 +8,7 @@ import { startChild } from '../support/child.ts';
 import { linkBundles } from '../support/shared-servers.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import type { Answers, Asked } from './ask-each-port.ts';
+import type { Answers, PortAnswer } from './ask-each-port.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN } from './node-process.ts';
 
 /**
@@ -58,7 +58,7 @@ describeUnless(why, 'the functions', () => {
       JOURNAL_DIR: join(folder, 'journal'),
     };
     const tls = { TLS_CERT_FILE: write('tls.crt', cert), TLS_KEY_FILE: write('tls.key', key) };
-    const functions: ReadonlyArray<Asked> = [
+    const functions: ReadonlyArray<PortAnswer> = [
       { bundle: join(folder, 'node/admission.mjs'), environment: { ...api, ...tls, PATH_SECRETS: ADMISSION_PATH } },
       { bundle: join(folder, 'node/reconcile.mjs'), environment: api },
       { bundle: join(folder, 'node/gateway.mjs'), environment: mounts },

@@ -6,7 +6,7 @@ import { get as getSecure } from 'node:https';
 import { print } from '../../infra/runtime/node/process.ts';
 import { startNode } from './node-process.ts';
 
-export interface Asked {
+export interface PortAnswer {
   readonly bundle: string;
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -23,7 +23,7 @@ function statusOf(url: string): Promise<string> {
   });
 }
 
-async function ask({ bundle, environment }: Asked): Promise<Array<[string, readonly [string, string]]>> {
+async function ask({ bundle, environment }: PortAnswer): Promise<Array<[string, readonly [string, string]]>> {
   // An empty HOST counts as absent.
   const started = await startNode(bundle, { ...environment, HOST: '' });
   const ports = Object.entries({ functions: `${started.url}/healthz`, metrics: started.metrics });
@@ -36,6 +36,6 @@ async function ask({ bundle, environment }: Asked): Promise<Array<[string, reado
   return all;
 }
 
-const functions = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as ReadonlyArray<Asked>;
+const functions = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as ReadonlyArray<PortAnswer>;
 const answers: Answers = Object.fromEntries((await Promise.all(functions.map(ask))).flat());
 print(JSON.stringify(answers));

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import { eventually } from '../support/eventually.ts';
 
-export interface Served {
+export interface ServedCertificate {
   /** Has the API server ask about a key of this name; its answer. */
   readonly ask: (name: string) => Promise<string>;
   readonly url: string;
@@ -19,7 +19,7 @@ export interface Served {
 const DEADLINE = 60_000;
 
 /** They never stop until they are told to; what failed is told then. */
-export function startClients({ ask, url, host, trusted }: Served) {
+export function startClients({ ask, url, host, trusted }: ServedCertificate) {
   let isOver = false;
   const failures: string[] = [];
   const count = { calls: 0, handshakes: 0 };

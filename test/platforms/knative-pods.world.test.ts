@@ -259,13 +259,13 @@ function pingSourceWith(token: string): object {
   };
 }
 
-interface Posted {
+interface PostedEvent {
   readonly body: object;
   readonly onPart: (text: string) => void;
 }
 
 /** A POST under another host's name, which `fetch` cannot send. */
-function post(url: string, host: string, key: string, { body, onPart }: Posted) {
+function post(url: string, host: string, key: string, { body, onPart }: PostedEvent) {
   const headers = { host, authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   return new Promise<{ status: number; text: string }>((resolve, reject) => {
     const sent = request(url, { method: 'POST', headers, agent: false }, (response) => {

@@ -5,7 +5,7 @@ import { basename } from 'node:path';
 import { Log, LogLevel, Miniflare } from 'miniflare';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { WORKERS } from '../../infra/platforms/cloudflare/workers.ts';
-import type { HostAnswer, HostOrder, Listening, WorkerOfTest } from './miniflare.ts';
+import type { HostAnswer, HostOrder, ListeningWorker, WorkerOfTest } from './miniflare.ts';
 
 class Quiet extends Log {
   override log(message: string): void {
@@ -14,7 +14,7 @@ class Quiet extends Log {
 }
 
 const workers = JSON.parse(process.argv[2] ?? '[]') as ReadonlyArray<WorkerOfTest>;
-const { port = 0, tls } = JSON.parse(process.argv[3] ?? '{}') as Listening;
+const { port = 0, tls } = JSON.parse(process.argv[3] ?? '{}') as ListeningWorker;
 const miniflare = new Miniflare({
   host: '127.0.0.1',
   port,
@@ -33,7 +33,7 @@ const miniflare = new Miniflare({
   })),
 });
 
-interface Scheduled {
+interface ScheduledRun {
   scheduled(event: { readonly cron: string }): Promise<{ readonly outcome: string }>;
 }
 
@@ -50,7 +50,7 @@ async function carryOut(order: HostOrder): Promise<void> {
     process.exit(0);
   }
   // Its types come from a package that we do not have.
-  const worker = (await miniflare.getWorker(order.worker)) as unknown as Scheduled;
+  const worker = (await miniflare.getWorker(order.worker)) as unknown as ScheduledRun;
   const { outcome } = await worker.scheduled({ cron: '* * * * *' });
   say({ outcome });
 }

@@ -38,7 +38,7 @@ export interface RunningWorkers {
 }
 
 /** Where Workers are reached: on any free port and by HTTP, unless this says otherwise. */
-export interface Listening {
+export interface ListeningWorker {
   readonly port?: number;
   readonly tls?: { readonly cert: string; readonly key: string };
 }
@@ -47,7 +47,7 @@ export interface Listening {
 export async function startWorkers(
   workers: ReadonlyArray<WorkerOfTest>,
   ca: string,
-  listening: Listening = {},
+  listening: ListeningWorker = {},
 ): Promise<RunningWorkers> {
   const host = fork(
     join(import.meta.dirname, 'miniflare-host.ts'),

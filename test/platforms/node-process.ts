@@ -45,19 +45,19 @@ export async function startAdmission(bundle: string, environment: Environment): 
   return { ...started, base: `${started.url}/${ADMISSION_PATH}` };
 }
 
-interface Asking extends RequestInit {
+interface AskOptions extends RequestInit {
   readonly headers?: Environment;
 }
 
 export interface ReconcileProcess extends NodeProcess {
   /** Asks with the token: a resync, unless this says otherwise. */
-  ask(init?: Asking, query?: string): Promise<Response>;
+  ask(init?: AskOptions, query?: string): Promise<Response>;
 }
 
 export async function startReconcile(bundle: string, environment: Environment): Promise<ReconcileProcess> {
   const started = await startNode(bundle, { RECONCILE_TOKEN, ...environment });
   const authorization = `Bearer ${RECONCILE_TOKEN}`;
-  const ask = ({ headers, ...init }: Asking = {}, query = '') =>
+  const ask = ({ headers, ...init }: AskOptions = {}, query = '') =>
     fetch(`${started.url}/${query}`, { method: 'POST', ...init, headers: { authorization, ...headers } });
   return { ...started, ask };
 }

@@ -31,7 +31,7 @@ interface Edit {
 }
 
 /** By `GET key`, and by the status. */
-interface Told {
+interface ReportedState {
   readonly currentSpend?: string;
   readonly budgetResetDate?: string;
 }
@@ -81,8 +81,8 @@ const base64 = ({
   );
 
 /** In nano-dollars, and in seconds. */
-const spendOf = ({ currentSpend }: Told): number => Math.round(Number(currentSpend) * 1e9);
-const resetOf = ({ budgetResetDate }: Told): number => Math.floor(Date.parse(budgetResetDate ?? '') / 1000);
+const spendOf = ({ currentSpend }: ReportedState): number => Math.round(Number(currentSpend) * 1e9);
+const resetOf = ({ budgetResetDate }: ReportedState): number => Math.floor(Date.parse(budgetResetDate ?? '') / 1000);
 
 const SPENT_BY_ENTRIES = `select sum(cost)::text as spent from gateway_operator.charge
   where scope_id = (select scope_id from gateway_operator.claim where alias = 'lengthened')`;
@@ -135,9 +135,9 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     const body = (await answer.json()) as { error?: { code: string } };
     return [answer.status, body.error?.code].join(' ').trim();
   };
-  const toldBy = async ({ url }: NodeProcess, value: string): Promise<Told> => {
+  const toldBy = async ({ url }: NodeProcess, value: string): Promise<ReportedState> => {
     const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
-    return (await answer.json()) as Told;
+    return (await answer.json()) as ReportedState;
   };
   const perform = async ({ name, patch }: Edit): Promise<void> => {
     if (patch !== undefined) await world.cluster.patch(keys, 'default', name, patch);
@@ -187,7 +187,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     const value = await currentValue('lengthened');
     const look = async () => {
       await resync();
-      const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as Told;
+      const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as ReportedState;
       const all = [status, ...(await Promise.all(gateways.both.map((gateway) => toldBy(gateway, value))))];
       const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_ENTRIES);
       return {

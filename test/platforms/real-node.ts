@@ -25,11 +25,11 @@ export interface RealNode {
   /** The value of a key's Secret. */
   keyIn(namespace: string, secret: string): Promise<string>;
   /** Entries in PostgreSQL by kind, costs in nano-dollars. */
-  booked(): Promise<Booked>;
+  booked(): Promise<BookedSpend>;
   stop(): Promise<void>;
 }
 
-export interface Booked {
+export interface BookedSpend {
   readonly count: number;
   readonly cost: number;
   readonly settled: number;

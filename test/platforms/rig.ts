@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Child, type Finished, run, startChild } from '../support/child.ts';
+import { type Child, type ChildResult, run, startChild } from '../support/child.ts';
 import { whyNoControlPlane } from '../support/control-plane.ts';
 import { forward } from './forward.ts';
 
@@ -27,7 +27,7 @@ export interface Rig {
   /** Runs a script of the test kit on this node. */
   script(name: string, env?: Readonly<Record<string, string>>): Promise<string>;
   /** Runs a command on the node, with `kubectl` set up. */
-  run(command: string, args: ReadonlyArray<string>, stdin?: string): Promise<Finished>;
+  run(command: string, args: ReadonlyArray<string>, stdin?: string): Promise<ChildResult>;
   /** Runs commands of a page there, from this folder, and stops at the first that fails. */
   type(text: string, folder: string): Promise<string>;
   /** Sends a request to the API server, for what `kubectl` would be too slow. */

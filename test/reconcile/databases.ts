@@ -14,7 +14,7 @@ export interface Database extends Registry, LedgerReader {
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: most say nothing
-export type Lost = 'lost' | void;
+export type LossResult = 'lost' | void;
 
 /** Calls that only read. */
 export const READS: ReadonlyArray<string> = ['claims', 'claimsOf', 'instance', 'openInstances', 'sums', 'find'];
@@ -24,7 +24,7 @@ export interface DatabasesDependencies {
   readonly openDatabase: ((dbname: string) => Database) | undefined;
   readonly clock: Clock;
   /** Before each call of a guarded one: throw to fail it; `lost`: it happens, and its answer never arrives. */
-  readonly before: (method: string) => Lost | Promise<Lost>;
+  readonly before: (method: string) => LossResult | Promise<LossResult>;
 }
 
 export function createDatabases({ openDatabase, clock, before }: DatabasesDependencies) {

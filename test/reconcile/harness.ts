@@ -15,7 +15,7 @@ import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
 import { openObjects } from '../support/open-objects.ts';
-import { createDatabases, type Database, type Lost } from './databases.ts';
+import { createDatabases, type Database, type LossResult } from './databases.ts';
 import { resourceOf } from './objects.ts';
 import { findShown, noting, searchAfterTest, toOpenText } from './silence.ts';
 import { book } from './spending.ts';
@@ -59,7 +59,7 @@ export interface Harness {
   /** `nobody`: the platform serves no instance itself. */
   servedAt: string | 'nobody' | undefined;
   /** Called before each call to a database: throw to fail it; `lost`: it happens, and its answer never arrives. */
-  onDatabase: (method: string) => Lost | Promise<Lost>;
+  onDatabase: (method: string) => LossResult | Promise<LossResult>;
   readonly app: Hono;
   /** From now on there is a store that gateways outside the cluster read. */
   keepSnapshots(): void;

@@ -3,7 +3,7 @@ import { parseMoney } from '#core/money/money.ts';
 import { windowAt } from '#core/money/window.ts';
 import type { Database } from './databases.ts';
 
-export interface Spending {
+export interface SpendingKey {
   readonly instanceUid: string;
   readonly alias: string;
   readonly dollars: string;
@@ -14,7 +14,10 @@ export interface Spending {
 }
 
 /** Books a charge to the scope with this alias, in its current window. */
-export async function book(database: Database, { instanceUid, alias, dollars, model, now }: Spending): Promise<void> {
+export async function book(
+  database: Database,
+  { instanceUid, alias, dollars, model, now }: SpendingKey,
+): Promise<void> {
   const claim = (await database.claims(instanceUid)).find((one) => one.alias === alias);
   if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
   const scopes = 'furtherBudgets' in claim.policy ? (claim.policy.furtherBudgets ?? []) : [];

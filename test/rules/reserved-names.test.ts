@@ -4,17 +4,17 @@ import { toManifest } from '#crds/generators/crd.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
 import reserved from './reserved-names.json' with { type: 'json' };
 
-interface Known {
+interface KnownName {
   readonly names: ReadonlyArray<string>;
   readonly categories: ReadonlyArray<string>;
 }
 
-const ours: ReadonlyArray<readonly [string, Known]> = kinds.map((kind) => {
+const ours: ReadonlyArray<readonly [string, KnownName]> = kinds.map((kind) => {
   const { metadata, spec } = toManifest(kind);
   const { plural, singular, shortNames, categories } = spec.names;
   return [metadata.name, { names: [plural, singular, ...shortNames], categories }];
 });
-const theirs: ReadonlyArray<readonly [string, Known]> = Object.entries(reserved.resources);
+const theirs: ReadonlyArray<readonly [string, KnownName]> = Object.entries(reserved.resources);
 
 const project = (path: string) => theirs.some(([name]) => name === path || name.endsWith(`.${path}`));
 

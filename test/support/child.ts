@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** A program that has not printed the expected text by then hangs. */
 const TIMEOUT = 90_000;
 
-export interface Finished {
+export interface ChildResult {
   /** The exit code; -1 where a signal ended it. */
   readonly code: number;
   readonly stdout: string;
@@ -22,14 +22,14 @@ export interface Child {
   printed(): string;
   isRunning(): boolean;
   /** Resolves when the program has ended and its output was read. */
-  readonly ended: Promise<Finished & { readonly signal: NodeJS.Signals | null }>;
+  readonly ended: Promise<ChildResult & { readonly signal: NodeJS.Signals | null }>;
   /** Waits until the condition is true; fails with the whole output when the program ends before. */
   until(is: () => boolean | Promise<boolean>): Promise<void>;
   /** Waits for the pattern on standard output; returns the first group. */
   prints(pattern: RegExp): Promise<string>;
   signal(name: NodeJS.Signals): void;
   /** Sends the signal and waits for the end. */
-  end(name?: NodeJS.Signals): Promise<Finished & { readonly signal: NodeJS.Signals | null }>;
+  end(name?: NodeJS.Signals): Promise<ChildResult & { readonly signal: NodeJS.Signals | null }>;
 }
 
 export interface ChildOptions {
@@ -62,7 +62,7 @@ export function startChild(command: string, args: ReadonlyArray<string>, options
       text.both += chunk;
     });
   }
-  const ended = new Promise<Finished & { signal: NodeJS.Signals | null }>((resolve, reject) => {
+  const ended = new Promise<ChildResult & { signal: NodeJS.Signals | null }>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => {
       running.delete(child);
@@ -103,7 +103,7 @@ export async function run(
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {},
   stdin = '',
-): Promise<Finished> {
+): Promise<ChildResult> {
   const { code, stdout, stderr } = await startChild(command, args, { env: { ...process.env, ...env }, stdin }).ended;
   return { code, stdout, stderr };
 }

@@ -14,7 +14,7 @@ export interface CollectedSpan {
   readonly status: { readonly code: number; readonly message?: string };
 }
 
-export interface Collected {
+export interface CollectedSpans {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly resource: Readonly<Record<string, object>>;
@@ -23,7 +23,7 @@ export interface Collected {
 
 export interface Collector {
   readonly url: string;
-  readonly posts: Collected[];
+  readonly posts: CollectedSpans[];
   spans(): ReadonlyArray<CollectedSpan & { readonly service: unknown }>;
   /** The posted bodies, in order. */
   text(): string;
@@ -38,7 +38,7 @@ interface Export {
 }
 
 export async function startCollector(status = 200): Promise<Collector> {
-  const posts: Collected[] = [];
+  const posts: CollectedSpans[] = [];
   let text = '';
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI, { APIError } from 'openai';
 import type { Endpoints } from '../../infra/platforms/local/stack.ts';
-import { type Child, type Finished, run, startChild } from './child.ts';
+import { type Child, type ChildResult, run, startChild } from './child.ts';
 import { openLeakDetector } from './secret-leak-detector.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -13,7 +13,7 @@ export interface TestStack {
   /** The output of the process so far. */
   printed(): string;
   /** Runs the stock `kubectl` against this stack. */
-  kubectl(args: ReadonlyArray<string>, stdin?: string): Promise<Finished>;
+  kubectl(args: ReadonlyArray<string>, stdin?: string): Promise<ChildResult>;
   /** Runs `kubectl`, which must succeed; returns its output. */
   ok(...args: ReadonlyArray<string>): Promise<string>;
   /** Runs a full resync; returns its report. */
@@ -112,7 +112,7 @@ async function askedOf({ reconcile, gateway, admission }: Endpoints): Promise<Re
 }
 
 /** Runs the program to its end: for messages of a start that fails. */
-export async function runStack(args: ReadonlyArray<string>): Promise<Finished> {
+export async function runStack(args: ReadonlyArray<string>): Promise<ChildResult> {
   return launch(args).ended;
 }
 

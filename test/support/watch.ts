@@ -2,13 +2,13 @@
 import { KubeConfig, Watch } from '@kubernetes/client-node';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 
-export interface Watching {
+export interface WatchOptions {
   readonly resource: Resource;
   readonly onEvent: (object: KubeObject) => void;
 }
 
 /** Resolves when the watch is open, with a function that stops it. A watch that ends by itself is opened again. */
-export async function watch(kubeconfig: string, { resource, onEvent }: Watching): Promise<() => void> {
+export async function watch(kubeconfig: string, { resource, onEvent }: WatchOptions): Promise<() => void> {
   const { group, version, plural } = resource;
   const path = group === '' ? `/api/${version}/${plural}` : `/apis/${group}/${version}/${plural}`;
   const config = new KubeConfig();

@@ -11,7 +11,7 @@ import {
   requestOf,
   SEGMENT,
 } from '../../../test/admission/fixtures.ts';
-import { type AdmissionDeps, type Answered, createAdmission, type Trigger } from '../app.ts';
+import { type AdmissionDeps, createAdmission, type ReviewRecord, type Trigger } from '../app.ts';
 
 const { cluster } = await createWorld();
 const deps = depsOf(cluster);
@@ -144,7 +144,7 @@ describe('our own fault', () => {
 describe('a trigger to reconcile', () => {
   const told = async (request: object, path = '/validate', more: Partial<AdmissionDeps> = {}) => {
     const triggers: Array<Trigger | undefined> = [];
-    const record = async ({ trigger }: Answered) => void triggers.push(trigger);
+    const record = async ({ trigger }: ReviewRecord) => void triggers.push(trigger);
     const reply = await post({ ...deps, record, ...more }, path, reviewOf(request));
     expect(reply.status).toBe(200);
     return triggers.filter((trigger) => trigger !== undefined);
@@ -234,7 +234,7 @@ describe('the routes', () => {
 
 test('a client that leaves while it still sends is told of as failed, not a crash', async () => {
   const results: unknown[] = [];
-  const record = async ({ result, error }: Answered) => void results.push([result, error]);
+  const record = async ({ result, error }: ReviewRecord) => void results.push([result, error]);
   const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error('gone')) });
   const request = new Request(`http://x/${SEGMENT}/validate`, { method: 'POST', body, duplex: 'half' } as RequestInit);
   expect((await createAdmission({ ...deps, record }).request(request)).status).toBe(500);

@@ -16,7 +16,7 @@ export type Failure =
   | { readonly code: 'model_not_priced'; readonly model: string }
   | {
       readonly code: 'budget_exceeded';
-      readonly scope: Named;
+      readonly scope: ScopeName;
       readonly limit: Nano;
       readonly spent: Nano;
       readonly duration: string;
@@ -27,11 +27,11 @@ export type Failure =
       /** The minimum that must be held for this request: its maximum cost with an answer of one token. */
       readonly needs: Nano;
     }
-  | { readonly code: 'budget_held'; readonly scope: Named }
+  | { readonly code: 'budget_held'; readonly scope: ScopeName }
   /** `scope` absent: all entries of the model are full. */
   | {
       readonly code: 'rate_limit_exceeded';
-      readonly scope?: Named | undefined;
+      readonly scope?: ScopeName | undefined;
       readonly model: string;
       readonly rate: RateKind;
       readonly limit: number;
@@ -63,7 +63,7 @@ export type Failure =
   | { readonly code: 'upgrade_not_supported' }
   | { readonly code: 'internal_error' };
 
-type Named = Pick<ScopePolicy, 'kind' | 'name' | 'of'>;
+type ScopeName = Pick<ScopePolicy, 'kind' | 'name' | 'of'>;
 
 export type FailureCode = Failure['code'];
 
@@ -265,7 +265,7 @@ function isHopeless({ needs, limit }: FailureOf<'budget_exceeded'>): boolean {
 }
 
 /** `key "billing"`, `model "gpt" of key "billing"`. */
-function whose({ kind, name, of }: Named): string {
+function whose({ kind, name, of }: ScopeName): string {
   const named = `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
   return said(named) === '' ? `this ${kind}` : named;
 }

@@ -7,12 +7,12 @@ export interface NamespaceLabels {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-type Allowed = GatewayInstanceSpec['allowedNamespaces'];
-type Requirement = NonNullable<NonNullable<Allowed['selector']>['matchExpressions']>[number];
+type AllowedNamespaces = GatewayInstanceSpec['allowedNamespaces'];
+type Requirement = NonNullable<NonNullable<AllowedNamespaces['selector']>['matchExpressions']>[number];
 
 /** `All` by default; `Selector` without a selector admits no namespace. */
 export function admitsNamespace(
-  allowed: Allowed | undefined,
+  allowed: AllowedNamespaces | undefined,
   instanceNamespace: string,
   asking: NamespaceLabels,
 ): boolean {
@@ -28,7 +28,7 @@ export function admitsNamespace(
 }
 
 /** Whether the answer depends on the labels of the asking namespace, so that they must be read. */
-export const needsLabels = (allowed: Allowed | undefined): boolean => allowed?.from === 'Selector';
+export const needsLabels = (allowed: AllowedNamespaces | undefined): boolean => allowed?.from === 'Selector';
 
 /** Whether the labels meet a requirement, as everywhere in Kubernetes: `NotIn` holds for a label that is absent. */
 function meets({ key, operator, values = [] }: Requirement, asking: NamespaceLabels): boolean {

@@ -54,7 +54,7 @@ export function noModels(models: ReadonlyArray<unknown>): Finding<'NoModels'>[] 
   return [{ rule: 'NoModels', path: 'spec.models', value: undefined, message, effect: 'warn' }];
 }
 
-interface Addressed {
+interface EntryAddress {
   readonly modelCredentials?: { readonly keys: Readonly<Record<string, string>> } | undefined;
   readonly gatewayParams: PricedParams & { readonly apiBase?: string | undefined };
 }
@@ -89,7 +89,7 @@ function priceAdvice(modelName: string, params: PricedParams): string {
  * misspelt.
  */
 export function noAddress(
-  { modelCredentials, gatewayParams }: Addressed,
+  { modelCredentials, gatewayParams }: EntryAddress,
   index: number,
   didYouMean: DidYouMean,
 ): Finding<'ProviderUnknown' | 'AddressMissing'>[] {

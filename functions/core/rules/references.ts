@@ -12,7 +12,7 @@ export interface Reference {
 }
 
 /** The facts about the User or Team; `instance` is undefined where its own reference is malformed. */
-export interface Referred {
+export interface ReferenceFacts {
   readonly instance: InstanceName | undefined;
   readonly isDeleted: boolean;
 }
@@ -23,7 +23,7 @@ export interface Referred {
  */
 export function referenceFound(
   { kind, path, name, namespace }: Reference,
-  found: Referred | undefined,
+  found: ReferenceFacts | undefined,
   instance: InstanceName | undefined,
 ): Finding<`${Reference['kind']}${'NotFound' | 'OfOtherInstance'}`> | undefined {
   const at = { path, value: name };

@@ -2,11 +2,11 @@
 import type { WrittenRates } from '../models/snapshot.ts';
 import type { Usage } from '../money/usage.ts';
 
-type Written = WrittenRates & { readonly output: string; readonly cachedInput: string };
+type FullRates = WrittenRates & { readonly output: string; readonly cachedInput: string };
 
 export interface RandomRequest {
   readonly usage: Usage;
-  readonly written: Written;
+  readonly written: FullRates;
   /** Nano-dollars. */
   readonly naive: bigint;
 }
@@ -38,7 +38,7 @@ export function* randomRequests(count: number, seed = 0): Generator<RandomReques
   }
 }
 
-function naiveCost(usage: Usage, price: Written): bigint {
+function naiveCost(usage: Usage, price: FullRates): bigint {
   const sum =
     BigInt(usage.input - usage.cachedInput) * toNano(price.input) +
     BigInt(usage.cachedInput) * toNano(price.cachedInput) +

@@ -44,7 +44,7 @@ export interface Grant extends Access {
 }
 
 /** Model entries of one snapshot, and the accesses to them by key, kept as long as the key's present policy. */
-interface Served {
+interface SnapshotModels {
   readonly byModel: ReadonlyMap<string, Model>;
   readonly byKey: WeakMap<KeyPolicy, Map<string, Access>>;
 }
@@ -56,10 +56,10 @@ interface Model {
 }
 
 /** Entries and accesses by API. */
-export type AccessMemory = Map<ApiName, WeakMap<Snapshot, Served>>;
+export type AccessMemory = Map<ApiName, WeakMap<Snapshot, SnapshotModels>>;
 
 export function createAuthorize(memory: AccessMemory, api: Api) {
-  const own = memory.get(api.name) ?? new WeakMap<Snapshot, Served>();
+  const own = memory.get(api.name) ?? new WeakMap<Snapshot, SnapshotModels>();
   memory.set(api.name, own);
 
   return function authorize(caller: Caller, request: ModelRequest, snapshot: Snapshot): Result<Grant, Failure> {
@@ -77,10 +77,10 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
     return priced.length === 0 ? err(webSearchRefused(webSearches)) : ok({ ...grant, candidates: priced });
   };
 
-  function servedBy(snapshot: Snapshot): Served {
+  function servedBy(snapshot: Snapshot): SnapshotModels {
     const known = own.get(snapshot);
     if (known !== undefined) return known;
-    const served: Served = { byModel: modelsThrough(api, snapshot), byKey: new WeakMap() };
+    const served: SnapshotModels = { byModel: modelsThrough(api, snapshot), byKey: new WeakMap() };
     own.set(snapshot, served);
     return served;
   }
@@ -95,7 +95,7 @@ export function modelsOf({ scopes }: Caller, snapshot: Snapshot): ReadonlyArray<
 function compile(
   { key, scopes }: Caller,
   { model, path }: { readonly model: string; readonly path: string },
-  { byModel, byKey }: Served,
+  { byModel, byKey }: SnapshotModels,
 ): Result<Access, Failure> {
   const denier = scopes.find((scope) => !admits(scope, model));
   if (denier !== undefined) return err({ code: 'model_access_denied', model, kind: denier.kind });

@@ -7,7 +7,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import { chargedScopesOf, type Paid } from './budget-left.ts';
+import { type BudgetContext, chargedScopesOf } from './budget-left.ts';
 
 const made: unique symbol = Symbol('Caller');
 
@@ -22,15 +22,15 @@ export interface Caller extends KeyRecord {
 
 export type Authenticate = ReturnType<typeof createAuthenticate>;
 
-interface Found {
+interface FoundPolicy {
   readonly record: KeyRecord | undefined;
   readonly freshUntil: Millis;
 }
 
 /** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
-type FindPolicy = (hash: string) => Promise<Result<Found, string>>;
+type FindPolicy = (hash: string) => Promise<Result<FoundPolicy, string>>;
 
-interface Asked {
+interface AuthenticateOptions {
   readonly before?: Millis;
   readonly known?: (record: KeyRecord) => void;
 }
@@ -42,8 +42,8 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
    */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
-    context: Pick<Paid, 'chargedScopes'>,
-    { before = 0, known }: Asked = {},
+    context: Pick<BudgetContext, 'chargedScopes'>,
+    { before = 0, known }: AuthenticateOptions = {},
   ): Promise<Result<Caller, Failure>> {
     const key = keyIn(client);
     if (key === undefined) return err({ code: 'invalid_api_key' });

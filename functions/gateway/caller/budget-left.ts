@@ -15,7 +15,7 @@ export interface BudgetLeft {
 }
 
 /** The part of a request's context that tells its budget. */
-export interface Paid {
+export interface BudgetContext {
   /** The scopes that pay, once the key is known. */
   chargedScopes: ReadonlyArray<ScopePolicy> | undefined;
   /** The budget that has least, once that is known. */
@@ -28,7 +28,7 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
   /**
    * From memory, which knows the budgets of every request that holds money. Returns whether nothing is left to learn.
    */
-  function look(context: Paid): boolean {
+  function look(context: BudgetContext): boolean {
     const { chargedScopes = [] } = context;
     if (!chargedScopes.some(({ budget }) => budget !== undefined)) return true;
     const spends = ledger.knownSpend(chargedScopes);
@@ -40,7 +40,7 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
    * For replies without a reservation: the store is asked where memory does not know. A reply that already waited for the
    * store in vain goes without.
    */
-  async function learn(context: Paid, refused?: Failure): Promise<void> {
+  async function learn(context: BudgetContext, refused?: Failure): Promise<void> {
     if (look(context) || refused?.code === 'ledger_unavailable' || refused?.code === 'client_left') return;
     const { chargedScopes = [] } = context;
     const spends = await ledger.spend(chargedScopes);

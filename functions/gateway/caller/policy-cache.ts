@@ -32,7 +32,7 @@ interface Answer {
 
 export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 
-type Answered = Result<Answer, string>;
+type PolicyResult = Result<Answer, string>;
 
 /** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
 export const createPolicyMemory = () => ({ known: createLru<Answer>(MAX_KEPT), unknown: createLru<Answer>(MAX_KEPT) });
@@ -47,7 +47,7 @@ export function createPolicyCache(
 ) {
   const lanes = { known: createLane(QUERIES.known, query), unknown: createLane(QUERIES.unknown, query) };
 
-  return async function findPolicy(hash: string): Promise<Answered> {
+  return async function findPolicy(hash: string): Promise<PolicyResult> {
     const answer = known.get(hash) ?? unknown.get(hash);
     const now = clock.now();
     if (answer === undefined || now < answer.askedAt || now >= answer.freshUntil) return wait(ask(hash));
@@ -55,7 +55,7 @@ export function createPolicyCache(
     return ok(answer);
   };
 
-  async function wait(question: Promise<Answered>): Promise<Answered> {
+  async function wait(question: Promise<PolicyResult>): Promise<PolicyResult> {
     try {
       return await withTimeout(timer, REQUEST_DEADLINE, 'the database', question);
     } catch (error) {
@@ -63,7 +63,7 @@ export function createPolicyCache(
     }
   }
 
-  function ask(hash: string): Promise<Answered> {
+  function ask(hash: string): Promise<PolicyResult> {
     return known.get(hash) === undefined ? lanes.unknown(hash) : lanes.known(hash);
   }
 
@@ -87,8 +87,8 @@ export function createPolicyCache(
   }
 }
 
-type Question = PromiseWithResolvers<Answered>;
-type AnswerOf = (hash: string) => Answered;
+type Question = PromiseWithResolvers<PolicyResult>;
+type AnswerOf = (hash: string) => PolicyResult;
 type Query = (hashes: ReadonlyArray<string>) => Promise<AnswerOf>;
 
 /**
@@ -101,9 +101,9 @@ function createLane(queries: number, query: Query) {
   const asked = new Map<string, Question>();
   let running = 0;
 
-  return function ask(hash: string): Promise<Answered> {
+  return function ask(hash: string): Promise<PolicyResult> {
     const before = asked.get(hash) ?? waiting.get(hash);
-    const question = before ?? Promise.withResolvers<Answered>();
+    const question = before ?? Promise.withResolvers<PolicyResult>();
     if (asked.has(hash)) return question.promise;
     // Asked for again, a key is the newest.
     waiting.delete(hash);

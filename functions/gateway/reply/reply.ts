@@ -25,7 +25,7 @@ const KEEP_ALIVE = 15_000;
 const LINGER = 1_000;
 
 /** One stream that is under way. */
-interface Running {
+interface RunningStream {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
   readonly meter: Meter;
@@ -82,11 +82,11 @@ export function createReply(
     }
   }
 
-  function open(exchange: StreamExchange, client: HttpExchange): Running {
+  function open(exchange: StreamExchange, client: HttpExchange): RunningStream {
     const { reservation, target, deadline, format } = exchange;
     const meter = new Meter(reservation, target, format.createEnd(reservation.grant.request));
     const idle = { wake: () => {}, cancelLinger: () => {}, cancelKeepAlive: () => {} };
-    const running: Running = {
+    const running: RunningStream = {
       exchange,
       client,
       meter,
@@ -114,7 +114,7 @@ export function createReply(
   }
 
   /** Looks whether the client has heard anything when it might have been silent for long. */
-  function keepAlive(running: Running, event: Uint8Array): void {
+  function keepAlive(running: RunningStream, event: Uint8Array): void {
     const rest = running.spokenAt + KEEP_ALIVE - deps.clock.now();
     running.cancelKeepAlive = deps.timer(Math.max(1, Math.min(rest, KEEP_ALIVE)), () => {
       if (running.end !== undefined) return;
@@ -127,7 +127,7 @@ export function createReply(
   }
 
   /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
-  async function finish(running: Running, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
+  async function finish(running: RunningStream, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
     const { exchange, client, meter, end = 'broken', failure } = running;
     const { reservation, deadline } = exchange;
     const isWhole = end === 'complete' || end === 'failed';
@@ -150,7 +150,7 @@ export function createReply(
   }
 
   /** Ends a reply after our own error: its known cost is charged, unless it is charged already. */
-  async function abandon(running: Running): Promise<void> {
+  async function abandon(running: RunningStream): Promise<void> {
     const { exchange, meter } = running;
     running.cancelLinger();
     running.cancelKeepAlive();
@@ -161,7 +161,7 @@ export function createReply(
   }
 
   /** Reads on after the end that the client has seen: the count may follow it. */
-  async function drain(running: Running): Promise<void> {
+  async function drain(running: RunningStream): Promise<void> {
     const { reader, rest } = running.exchange;
     const cancel = deps.timer(LINGER, () => stop(running));
     try {
@@ -179,7 +179,7 @@ export function createReply(
 }
 
 /** Passes pieces on until the reply ends. Returns the last bytes, which wait for the settlement. */
-async function pass(running: Running, clock: Clock): Promise<ReadonlyArray<Uint8Array>> {
+async function pass(running: RunningStream, clock: Clock): Promise<ReadonlyArray<Uint8Array>> {
   const { exchange, client } = running;
   let passed = passOn(running, exchange.takeFirst(), clock);
   // The first packet shows the client nothing, and the next may take long: the client gets the head now.
@@ -195,7 +195,7 @@ async function pass(running: Running, clock: Clock): Promise<ReadonlyArray<Uint8
  * Keeps no packet while it waits for the next one: the provider may be silent for long after a packet that repeats the
  * whole request.
  */
-async function passNext(running: Running, clock: Clock): Promise<StreamProgress> {
+async function passNext(running: RunningStream, clock: Clock): Promise<StreamProgress> {
   const pieces = running.end === undefined ? await next(running.exchange) : undefined;
   if (pieces !== undefined) return passOn(running, pieces, clock);
   // An end without `[DONE]` is a whole reply only when its content had ended.
@@ -209,7 +209,7 @@ async function passNext(running: Running, clock: Clock): Promise<StreamProgress>
  */
 type StreamProgress = 'some' | 'nothing' | 'full' | ReadonlyArray<Uint8Array>;
 
-function passOn(running: Running, pieces: ReadonlyArray<Piece>, clock: Clock): StreamProgress {
+function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clock): StreamProgress {
   const shown: Uint8Array[] = [];
   if (running.end !== undefined) return shown;
   running.end = show(running, pieces, shown);
@@ -220,7 +220,7 @@ function passOn(running: Running, pieces: ReadonlyArray<Piece>, clock: Clock): S
   return isFull ? 'full' : 'some';
 }
 
-function roomIn(running: Running): Promise<void> {
+function roomIn(running: RunningStream): Promise<void> {
   return new Promise((resolve) => {
     running.wake = resolve;
     void running.client.drained().then(resolve);
@@ -241,7 +241,7 @@ async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Pie
 }
 
 /** Counts these pieces and collects those that the client sees. Returns how the reply ends, where it does. */
-function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
+function show(running: RunningStream, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
   const { meter, exchange } = running;
   const { includeUsage } = exchange.reservation.grant.request;
   for (const [at, piece] of pieces.entries()) {
@@ -287,7 +287,7 @@ function headersOf({ headers, target }: Exchange, { context }: RequestLog): Reco
   return answerHeaders(headers, context, clamped ? send : undefined);
 }
 
-function stop({ exchange }: Running): void {
+function stop({ exchange }: RunningStream): void {
   exchange.stop();
   // A failure to end the upstream is ignored: it has just been stopped.
   Promise.resolve(exchange.rest.return?.()).catch(() => {});

@@ -6,13 +6,13 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { WINDOWED_RATES } from '#core/ports/rates.ts';
-import type { Paid } from '../caller/budget-left.ts';
+import type { BudgetContext } from '../caller/budget-left.ts';
 import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
 /** A request as its replies name it: by our id. The client's name for the request is only echoed and logged. */
-export interface RequestContext extends Paid {
+export interface RequestContext extends BudgetContext {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
   /** `spec.blockedMessage` of the instance. */

@@ -19,13 +19,13 @@ export interface RequestMemory {
   readonly cooldowns: Cooldowns;
 }
 
-export interface Shared extends RequestMemory {
+export interface AdmitShared extends RequestMemory {
   readonly authenticate: Authenticate;
 }
 
 export function createAdmit(
   deps: Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | 'mac' | 'timer'>,
-  { authenticate, access, room }: Pick<Shared, 'authenticate' | 'access' | 'room'>,
+  { authenticate, access, room }: Pick<AdmitShared, 'authenticate' | 'access' | 'room'>,
   api: Api,
 ) {
   const authorize = createAuthorize(access, api);

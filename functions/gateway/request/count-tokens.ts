@@ -16,7 +16,7 @@ import { openReply } from '../upstream/upstream-reply.ts';
 import type { Api } from '../wire/api.ts';
 import type { Codec, Endpoint, Recipient } from '../wire/codec.ts';
 import { usualTokens } from '../wire/prompt/prompt.ts';
-import { createAdmit, type Shared } from './admit.ts';
+import { type AdmitShared, createAdmit } from './admit.ts';
 import type { Share } from './memory-budget.ts';
 import { createRequestLogs, type RequestLog } from './request-log.ts';
 
@@ -31,7 +31,7 @@ const ESTIMATED = { 'x-gateway-estimated': 'true' };
 /** Agents ask while a person waits, and an estimate is at hand. */
 const MAX_WAIT: Millis = 10_000;
 
-export function createCountTokens(deps: GatewayDeps, shared: Shared, api: Api & Required<Pick<Api, 'counting'>>) {
+export function createCountTokens(deps: GatewayDeps, shared: AdmitShared, api: Api & Required<Pick<Api, 'counting'>>) {
   const openRequestLog = createRequestLogs(deps, `${api.name}${api.counting.path}`);
   // A count searches nothing, so it needs no price of searches, and stores nothing: `store` is unknown there.
   const toRequest: Api['toRequest'] = (bytes, client) => {

@@ -3,15 +3,15 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
-export type Ending = 'timeout' | 'left';
+export type EndReason = 'timeout' | 'left';
 
 /** A class, because one is made for each request: methods are shared. */
 export class Deadline {
   /** Why the request has ended; undefined while it may continue. */
-  ended: Ending | undefined;
+  ended: EndReason | undefined;
   readonly #timer: Timer;
   readonly #cancel: () => void;
-  #listener: ((why: Ending) => void) | undefined;
+  #listener: ((why: EndReason) => void) | undefined;
 
   /** `client`: given where the request ends when the client leaves. */
   constructor(timer: Timer, total: Millis, client: Pick<HttpExchange, 'hasLeft' | 'onLeave'> | undefined) {
@@ -22,7 +22,7 @@ export class Deadline {
   }
 
   /** Calls this listener at the end, in place of an earlier one; immediately where the end has come. */
-  onEnd(listener: (why: Ending) => void): void {
+  onEnd(listener: (why: EndReason) => void): void {
     this.#listener = listener;
     if (this.ended !== undefined) listener(this.ended);
   }
@@ -44,7 +44,7 @@ export class Deadline {
     this.#cancel();
   }
 
-  #end(why: Ending): void {
+  #end(why: EndReason): void {
     if (this.ended !== undefined) return;
     this.ended = why;
     this.#cancel();

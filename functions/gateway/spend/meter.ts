@@ -10,7 +10,7 @@ import { estimateTokens } from '../wire/prompt/prompt.ts';
 import type { Option, ReservedGrant } from './reserve.ts';
 
 /** The entry that was called. */
-type Called = Option & Pick<Recipient, 'limit'>;
+type CalledEntry = Option & Pick<Recipient, 'limit'>;
 
 /**
  * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A
@@ -26,7 +26,7 @@ const MIN_DELTA_BYTES = 24;
 /** The content and counts of a stream so far. A class, because one is made for each stream: methods are shared. */
 export class Meter {
   readonly #reservation: ReservedGrant;
-  readonly #target: Called;
+  readonly #target: CalledEntry;
   readonly #end: StreamEnd;
   /** Unread pieces, joined: each packet of a word or two takes several times its bytes. */
   #unread = NO_BYTES;
@@ -43,7 +43,7 @@ export class Meter {
   /** Content has come since the last count. */
   #isBehind = false;
 
-  constructor(reservation: ReservedGrant, target: Called, end: StreamEnd) {
+  constructor(reservation: ReservedGrant, target: CalledEntry, end: StreamEnd) {
     this.#reservation = reservation;
     this.#target = target;
     this.#end = end;
@@ -175,12 +175,12 @@ export class Meter {
 }
 
 /** The charge of a whole reply. */
-export function settlementOfReply(reservation: ReservedGrant, target: Called, reply: Reply): Settlement {
+export function settlementOfReply(reservation: ReservedGrant, target: CalledEntry, reply: Reply): Settlement {
   return withLost(reservation, settlementOfWhole(reservation, target, reply));
 }
 
 /** A count of zero beside an answer is none. */
-function settlementOfWhole(reservation: ReservedGrant, target: Called, { usage, size }: Reply): Settlement {
+function settlementOfWhole(reservation: ReservedGrant, target: CalledEntry, { usage, size }: Reply): Settlement {
   if (usage !== undefined && usage.output > 0) {
     return settlementOf(reservation, target, countOf(usage, target, size), {});
   }
@@ -192,7 +192,11 @@ function settlementOfWhole(reservation: ReservedGrant, target: Called, { usage, 
 }
 
 /** The charge of a prompt that was sent and whose answer broke off after this many bytes, or was counted and failed. */
-export function settlementOfUnheard(reservation: ReservedGrant, target: Called, heard: number | Usage): Settlement {
+export function settlementOfUnheard(
+  reservation: ReservedGrant,
+  target: CalledEntry,
+  heard: number | Usage,
+): Settlement {
   const [counted, output] = typeof heard === 'number' ? [undefined, estimateTokens(heard)] : [heard, 0];
   return withLost(reservation, settlementOf(reservation, target, counted, { output }));
 }
@@ -201,7 +205,7 @@ export function settlementOfUnheard(reservation: ReservedGrant, target: Called, 
  * The count, with media of the answer that it does not tell apart. Only where media has a rate of its own: most answers
  * need not be sized.
  */
-function countOf(usage: Usage, { price }: Called, size: () => OutputSize): Usage {
+function countOf(usage: Usage, { price }: CalledEntry, size: () => OutputSize): Usage {
   return hasMediaRate(price) && size().media > 0 ? withOutputMedia(usage) : usage;
 }
 
@@ -236,7 +240,7 @@ function withLost({ reservation, failedAttemptsCost }: ReservedGrant, settlement
  */
 function settlementAbove(
   reservation: ReservedGrant,
-  target: Called,
+  target: CalledEntry,
   counted: Usage,
   output: Partial<Usage>,
 ): Settlement {
@@ -247,7 +251,7 @@ function settlementAbove(
 
 function settlementOf(
   { grant, reservation }: ReservedGrant,
-  { entry, price, provider, limit, uncounted, codec }: Called,
+  { entry, price, provider, limit, uncounted, codec }: CalledEntry,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {

@@ -6,7 +6,7 @@ import type { GatewayDeps } from '../deps.ts';
 import type { Address } from '../wire/codec.ts';
 
 /** A failed attempt. */
-interface Failed {
+interface FailureReport {
   /** The first failure of this request at this entry. Later ones of the same request do not count. */
   readonly isFirst: boolean;
   /** The VirtualKey (its scope) whose request may have caused the failure; absent: no request can. */
@@ -17,7 +17,7 @@ interface Failed {
 }
 
 /** An entry as it is called now. */
-type Called = Pick<Address, 'base' | 'credentials'> & {
+type CalledAddress = Pick<Address, 'base' | 'credentials'> & {
   readonly entry: Pick<Address['entry'], 'identifier' | 'model'>;
 };
 
@@ -83,7 +83,10 @@ export function createCooldowns({
      * The target whose cooldown ends first for this VirtualKey, or the first without one; undefined where there is no
      * target.
      */
-    soonest: <T extends { readonly endpoint: Called }>(targets: ReadonlyArray<T>, key: string): T | undefined => {
+    soonest: <T extends { readonly endpoint: CalledAddress }>(
+      targets: ReadonlyArray<T>,
+      key: string,
+    ): T | undefined => {
       const [first, ...others] = targets;
       const until = ({ endpoint }: T) => of(endpoint, key) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
@@ -94,9 +97,9 @@ export function createCooldowns({
      * begins one for all; a longer one counts as a failure.
      */
     failed: (
-      target: Called,
+      target: CalledAddress,
       { failures, within, duration }: Snapshot['routing']['cooldown'],
-      { isFirst, key, retryAfter, isRateLimited = false }: Failed,
+      { isFirst, key, retryAfter, isRateLimited = false }: FailureReport,
     ) => {
       const state = stateOf(target.entry.identifier);
       const now = clock.now();
@@ -117,23 +120,23 @@ export function createCooldowns({
    * The end of the entry's cooldown for this VirtualKey; undefined where it has none. A new address, model or
    * credential ends the cooldown.
    */
-  function of(target: Called, key: string): Millis | undefined {
+  function of(target: CalledAddress, key: string): Millis | undefined {
     const { identifier } = target.entry;
     const shared = endOf(target, states.get(identifier)?.cooldown);
     const ofKey = own.size() === 0 ? undefined : endOf(target, own.get(nameOf(identifier, key)));
     return shared === undefined || (ofKey !== undefined && ofKey > shared) ? ofKey : shared;
   }
 
-  function endOf(target: Called, cooldown: Cooldown | undefined): Millis | undefined {
+  function endOf(target: CalledAddress, cooldown: Cooldown | undefined): Millis | undefined {
     if (cooldown === undefined || cooldown.until <= clock.now()) return undefined;
     return cooldown.called === fingerprint(target) ? cooldown.until : undefined;
   }
 
   /** `key`: for this VirtualKey only; one of its failures then still counts for all. */
   function begin(
-    target: Called,
+    target: CalledAddress,
     duration: Millis,
-    { isRateLimited, key }: Pick<Failed, 'isRateLimited' | 'key'>,
+    { isRateLimited, key }: Pick<FailureReport, 'isRateLimited' | 'key'>,
   ): void {
     const { identifier } = target.entry;
     const state = stateOf(identifier);
@@ -153,6 +156,6 @@ export function createCooldowns({
 
 const nameOf = (identifier: string, key: string): string => `${key} ${identifier}`;
 
-function fingerprint({ entry, base, credentials }: Called): string {
+function fingerprint({ entry, base, credentials }: CalledAddress): string {
   return JSON.stringify([entry.model, base, credentials]);
 }

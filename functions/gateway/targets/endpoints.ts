@@ -7,7 +7,7 @@ import { type CredentialProblem, toAccess } from '#core/rules/credentials.ts';
 import type { Codec, Endpoint } from '../wire/codec.ts';
 
 /** An endpoint, or why the entry cannot be called. */
-export type Reached = Result<Endpoint, string>;
+export type EndpointResult = Result<Endpoint, string>;
 
 /** An entry, and the codec of the API for it. */
 interface Callable {
@@ -16,19 +16,19 @@ interface Callable {
 }
 
 /** An entry's credentials by name, as they were mounted when its endpoint was made. */
-interface Known {
+interface CachedEndpoint {
   readonly mounted: ReadonlyArray<{
     readonly secret: string;
     readonly entry: string;
     readonly value: string | undefined;
   }>;
-  readonly reached: Reached;
+  readonly reached: EndpointResult;
 }
 
 /** Endpoints of entries for one API, the same object for as long as nothing of an entry changes. */
 export function createEndpoints(credentials: Credentials) {
-  const known = new WeakMap<SnapshotEntry, Known>();
-  return function endpointOf({ entry, codec }: Callable): Reached {
+  const known = new WeakMap<SnapshotEntry, CachedEndpoint>();
+  return function endpointOf({ entry, codec }: Callable): EndpointResult {
     const before = known.get(entry);
     if (before?.mounted.every(({ secret, entry, value }) => credentials.read(secret, entry) === value)) {
       return before.reached;
@@ -44,7 +44,7 @@ export function createEndpoints(credentials: Credentials) {
   };
 }
 
-function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string | undefined>): Reached {
+function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string | undefined>): EndpointResult {
   const names = Object.keys(entry.credentials);
   const access = toAccess(
     entry,

@@ -15,14 +15,17 @@ const PRICE = {
   cachedAudio: '3',
 };
 
-interface Asked {
+interface TestRequest {
   readonly body: string;
   readonly reply: string;
   readonly provider?: string;
   readonly path?: string;
 }
 
-async function charge({ body, reply, provider = 'openrouter', path = '/chat/completions' }: Asked, more: object = {}) {
+async function charge(
+  { body, reply, provider = 'openrouter', path = '/chat/completions' }: TestRequest,
+  more: object = {},
+) {
   const model = entry('gpt', { provider, price: { ...PRICE, ...more } });
   const { chat, ledger } = stageOne(model, { script: () => ({ body: reply }), limit: '1000' });
   expect((await chat(body, { path })).status).toBe(200);

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { inOrder } from '../targets/targets.ts';
 
-interface One {
+interface TestTarget {
   readonly entry: { readonly identifier: string; readonly weight: number; readonly priority: number };
   readonly busy: number;
 }
@@ -17,7 +17,7 @@ const targets = fc
     },
   )
   .map((list) =>
-    list.map(({ busy, ...entry }, index): One => ({ busy, entry: { identifier: `e${index}`, ...entry } })),
+    list.map(({ busy, ...entry }, index): TestTarget => ({ busy, entry: { identifier: `e${index}`, ...entry } })),
   );
 const dice = fc.uint8Array({ minLength: 64, maxLength: 64 });
 
@@ -27,7 +27,7 @@ function rolls(bytes: Uint8Array) {
   return (count: number) => Uint8Array.from({ length: count }, () => bytes[at++ % bytes.length] ?? 0);
 }
 
-const order = (list: ReadonlyArray<One>, strategy: string, bytes: Uint8Array) =>
+const order = (list: ReadonlyArray<TestTarget>, strategy: string, bytes: Uint8Array) =>
   inOrder(list, strategy, {
     random: rolls(bytes),
     inFlight: (identifier) => list.find(({ entry }) => entry.identifier === identifier)?.busy ?? 0,
@@ -68,7 +68,7 @@ test.each(['SimpleShuffle', 'Priority', 'LeastBusy'])(
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 32 }), { minLength: 2, maxLength: 5 }), (weights) => {
         const list = weights.map(
-          (weight, index): One => ({ busy: 0, entry: { identifier: `e${index}`, weight, priority: 0 } }),
+          (weight, index): TestTarget => ({ busy: 0, entry: { identifier: `e${index}`, weight, priority: 0 } }),
         );
         const total = weights.reduce((sum, weight) => sum + weight, 0);
         const first = new Map<string, number>();

@@ -6,7 +6,7 @@ import type { Caller } from '../caller/authenticate.ts';
 import type { createReply } from '../reply/reply.ts';
 import type { createReserve, ReservedGrant } from '../spend/reserve.ts';
 import type { createChooseTargets, Targets } from '../targets/targets.ts';
-import type { Asking, createCallUpstream, Exchange } from '../upstream/upstream.ts';
+import type { ClientContext, createCallUpstream, Exchange } from '../upstream/upstream.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
 declare const request: ModelRequest;
@@ -20,7 +20,7 @@ declare const reply: ReturnType<typeof createReply>;
  * Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that
  * nothing else in it is the error.
  */
-function skippingSteps(asking: Asking): void {
+function skippingSteps(asking: ClientContext): void {
   const snapshot = snapshotOf([]);
   const { client, log } = asking;
   const { context } = log;

@@ -35,7 +35,7 @@ export const noAttempts = (order: ReadonlyArray<Target>): Attempts => ({
 });
 
 /** A failed attempt. */
-interface Failed {
+interface FailedAttempt {
   readonly reservation: ReservedGrant;
   /** The target as it was called. */
   readonly target: Target;
@@ -58,7 +58,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   }
 
   /** Records that the attempt at this one of `left` has failed. */
-  function note(attempts: Attempts, next: Target, { reservation, target, deadline, failed }: Failed): void {
+  function note(attempts: Attempts, next: Target, { reservation, target, deadline, failed }: FailedAttempt): void {
     const { failure, outputBytes, usage, again, retryAfter, fault } = failed;
     const { routing, caller } = reservation.grant;
     const failures = attempts.failures.get(next) ?? 0;

@@ -8,7 +8,7 @@ import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import type { Share } from '../request/memory-budget.ts';
-import type { Endpoint, Made, Piece, Reply, StreamFormat, StreamReader } from '../wire/codec.ts';
+import type { Endpoint, Piece, Reply, ReplyMarks, StreamFormat, StreamReader } from '../wire/codec.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';
 import { toSse } from '../wire/streams/aws-event-stream.ts';
 import {
@@ -45,12 +45,12 @@ interface Origin {
   readonly clock: Clock;
   /** Ends the call. */
   readonly signal: AbortSignal;
-  readonly marks?: Pick<Made, 'by' | 'markId'>;
+  readonly marks?: Pick<ReplyMarks, 'by' | 'markId'>;
   /** Room for a plain reply. */
   readonly share: Share;
 }
 
-type Opened = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
+type OpenResult = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
 
 /**
  * Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle
@@ -65,7 +65,7 @@ const NO_BYTES = new Uint8Array(0);
  * The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any
  * content.
  */
-export async function openReply(response: UpstreamResponse, origin: Origin): Opened {
+export async function openReply(response: UpstreamResponse, origin: Origin): OpenResult {
   const { streams, readError } = origin.endpoint.codec;
   if (response.status >= 200 && response.status <= 299) {
     const isStreamed = streams !== undefined && isStream(response, origin.stream);
@@ -76,7 +76,7 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
   return err(refusalOf({ status, headers, error: readError(bytes), isOwn: isOwnError(bytes) }, origin.endpoint));
 }
 
-async function readPlain(response: UpstreamResponse, origin: Origin): Opened {
+async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult {
   const { codec } = origin.endpoint;
   const { share } = origin;
   const { bytes, length, refused, broken } = await read(response, share.limits.reply, share);
@@ -93,13 +93,13 @@ async function readPlain(response: UpstreamResponse, origin: Origin): Opened {
   return err(invalidReply(response.status, bytes, codec.readError(bytes)));
 }
 
-async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): Opened {
+async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): OpenResult {
   const { endpoint, clock } = origin;
   const reader = format.createReader(madeBy(origin));
   const isFramed = typeOf(response).startsWith('application/vnd.amazon.eventstream');
   const rest = (isFramed ? toSse(response.body) : response.body)[Symbol.asyncIterator]();
   const since = clock.now();
-  const opening: Opening = { first: [], bytes: 0, hasBegun: false };
+  const opening: StreamOpening = { first: [], bytes: 0, hasBegun: false };
   const { first } = opening;
   while (first.length === 0 || (isKept(opening) && clock.now() - since < KEPT_BACK)) {
     const next = await rest.next();
@@ -117,7 +117,7 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
 }
 
 /** The pieces of a stream up to its first content. */
-interface Opening {
+interface StreamOpening {
   readonly first: Piece[];
   bytes: number;
   /** One of the pieces is more than a sign of life. */
@@ -125,7 +125,7 @@ interface Opening {
 }
 
 /** Keeps the pieces, but for signs of life that show the client nothing. */
-function keep(opening: Opening, pieces: ReadonlyArray<Piece>): void {
+function keep(opening: StreamOpening, pieces: ReadonlyArray<Piece>): void {
   for (const piece of pieces) {
     opening.hasBegun ||= !isKeepAlive(piece);
     opening.bytes += piece.bytes.length;
@@ -133,7 +133,7 @@ function keep(opening: Opening, pieces: ReadonlyArray<Piece>): void {
   }
 }
 
-function isKept({ bytes, hasBegun }: Opening): boolean {
+function isKept({ bytes, hasBegun }: StreamOpening): boolean {
   return !hasBegun && bytes < MAX_KEPT_BACK;
 }
 
@@ -152,11 +152,11 @@ function typeOf({ headers }: UpstreamResponse): string {
   return (headers['content-type'] ?? '').toLowerCase();
 }
 
-function madeBy({ clock, marks, endpoint }: Origin): Made {
+function madeBy({ clock, marks, endpoint }: Origin): ReplyMarks {
   return { created: Math.floor(clock.now() / 1000), ...marks, redact: (words) => withoutSecrets(words, endpoint) };
 }
 
-interface Read {
+interface ErrorBody {
   /** The beginning of the body, where it was not read to its end. */
   readonly bytes: Uint8Array;
   readonly length: number;
@@ -166,7 +166,7 @@ interface Read {
 }
 
 /** The body, or its beginning where it breaks off, has more than `max` bytes or finds no room: then no more is read. */
-async function read({ body }: UpstreamResponse, max: number, share?: Share): Promise<Read> {
+async function read({ body }: UpstreamResponse, max: number, share?: Share): Promise<ErrorBody> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   let refused: BodyRefusal | undefined;

@@ -12,7 +12,7 @@ import { outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import { markOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target, Targets } from '../targets/targets.ts';
-import type { Call, Made } from '../wire/codec.ts';
+import type { Call, ReplyMarks } from '../wire/codec.ts';
 import type { SentBody } from '../wire/request.ts';
 import { type AttemptFailure, failureOf } from './attempt-failure.ts';
 import { type Attempts, createNextAttempt, lastFailure, noAttempts, passOver } from './attempts.ts';
@@ -23,16 +23,16 @@ const made: unique symbol = Symbol('Exchange');
 /** An upstream that answers. Only `callUpstream` makes one. */
 export type Exchange = PlainExchange | StreamExchange;
 
-interface Answered {
+interface AnsweredCall {
   readonly [made]: true;
   readonly reservation: ReservedGrant;
   readonly target: Target;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export interface PlainExchange extends Answered, PlainReply {}
+export interface PlainExchange extends AnsweredCall, PlainReply {}
 
-export interface StreamExchange extends Answered, StreamReply {
+export interface StreamExchange extends AnsweredCall, StreamReply {
   readonly deadline: Deadline;
   /** Stops the call of the upstream. */
   stop(): void;
@@ -58,7 +58,7 @@ interface Attempt {
 }
 
 /** The client that asks, and its room. */
-export interface Asking {
+export interface ClientContext {
   readonly client: HttpExchange;
   readonly log: RequestLog;
   readonly share: Share;
@@ -72,7 +72,7 @@ export function createCallUpstream(
 
   return async function callUpstream(
     { reservation, order }: Targets,
-    asking: Asking,
+    asking: ClientContext,
   ): Promise<Result<Exchange, Failure>> {
     const { client } = asking;
     const { request, routing } = reservation.grant;
@@ -92,7 +92,7 @@ export function createCallUpstream(
   async function callInTurn(
     { reservation, deadline }: Pick<Attempt, 'reservation' | 'deadline'>,
     attempts: Attempts,
-    { client, log, share }: Asking,
+    { client, log, share }: ClientContext,
   ): Promise<Result<Exchange, Failure>> {
     const { request, routing } = reservation.grant;
     for (let tries = 0; tries <= routing.retries; ) {
@@ -144,7 +144,7 @@ export function createCallUpstream(
     return err({ target, failed: result.failure });
   }
 
-  function marksOf({ grant, options }: ReservedGrant, { entry }: Target): Pick<Made, 'by' | 'markId'> {
+  function marksOf({ grant, options }: ReservedGrant, { entry }: Target): Pick<ReplyMarks, 'by' | 'markId'> {
     const by = markOf(entry);
     const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, by });
     return { by: options.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };

@@ -18,7 +18,7 @@ export interface Codec {
   /** The request as it is sent; a failure where the dialect cannot express it. */
   toCall(request: ModelRequest, to: Recipient): Result<Call, Failure>;
   /** A whole reply as the client gets it, and its counts; undefined when it is no reply of this API. */
-  readReply(bytes: Uint8Array, made: Made): Reply | undefined;
+  readReply(bytes: Uint8Array, made: ReplyMarks): Reply | undefined;
   /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
   /** The provider counts the tokens of a prompt at the API's own path; absent: the count is estimated. */
@@ -33,7 +33,7 @@ export type Call = Pick<UpstreamRequest, 'url' | 'query' | 'headers' | 'body' | 
 /** Streams as they come from a provider, and the ends that the gateway gives them. */
 export interface StreamFormat {
   /** Reads one stream from its first byte to its last. */
-  createReader(made: Made): StreamReader;
+  createReader(made: ReplyMarks): StreamReader;
   createEnd(request: ModelRequest): StreamEnd;
   /** An event that the client ignores, for the time in which the provider is silent; absent: there is none. */
   readonly keepAlive?: Uint8Array;
@@ -97,7 +97,7 @@ export interface OutputLimit {
 }
 
 /** How a reply was made, for the parts of it that its dialect does not tell. */
-export interface Made {
+export interface ReplyMarks {
   /** Seconds since the Unix epoch: the date of a reply. */
   readonly created: number;
   /** The mark of the entry, where the model has several; absent: nothing is marked. */

@@ -4,7 +4,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { parseJson } from '#core/json/json.ts';
 import { hasTooManyValues, LONG_TEXT } from '#core/json/json-limits.ts';
-import { type Member, membersOf, type ObjectText, type Sent } from './json/json-splice.ts';
+import { type EncodedText, type Member, membersOf, type ObjectText } from './json/json-splice.ts';
 import { asksForHour, type HigherRates } from './prompt/higher-rates.ts';
 import type { Measure } from './prompt/prompt.ts';
 import type { StoredState } from './prompt/stored-state.ts';
@@ -38,7 +38,7 @@ export interface ModelRequest extends HigherRates {
   /** The conversation, where providers keep parts of it; absent: any entry may answer. */
   readonly affinity?: Affinity;
   /** Parts of the request beside its body that reach a provider of the same API as they are; absent: none. */
-  readonly forwarded?: Forwarded;
+  readonly forwarded?: ForwardedHead;
 }
 
 export interface Affinity {
@@ -50,7 +50,7 @@ export interface Affinity {
   readonly madeBy?: string | undefined;
 }
 
-export interface Forwarded {
+export interface ForwardedHead {
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -61,7 +61,7 @@ const NOTHING = new Uint8Array(0);
 const NO_MEMBERS: ObjectText = { open: 0, members: [] };
 
 /** The body as it was sent. A class, because one is made for each request: methods are shared. */
-export class SentBody implements Sent {
+export class SentBody implements EncodedText {
   readonly isAscii: boolean;
   #object: ObjectText;
   #bytes: Uint8Array;

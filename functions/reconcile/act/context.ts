@@ -6,11 +6,11 @@ import type { ScopeId } from '#core/ports/policy.ts';
 import { kindOf } from '#crds/kinds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
 import type { Link } from '../memory.ts';
-import type { ObserveContext, Observed } from '../observe/context.ts';
-import { idOf, type Malformed, type OwnObject, objectIn, pathOf } from '../world.ts';
+import type { Observation, ObserveContext } from '../observe/context.ts';
+import { idOf, type MalformedObject, type OwnObject, objectIn, pathOf } from '../world.ts';
 
 /** The world is as it was planned for. */
-export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now'>, Observed {
+export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now'>, Observation {
   /** New values of keys and their scopes, by path, between row and Secret. */
   readonly minted: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
 }
@@ -49,7 +49,7 @@ export function linkOf(action: Action, { links }: ActContext): Link {
 export type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
 
 /** The object that an action is about, as the world has it. */
-export const objectOf = (at: At, { world }: ActContext): OwnObject | Malformed | undefined =>
+export const objectOf = (at: At, { world }: ActContext): OwnObject | MalformedObject | undefined =>
   objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
 
 /**

@@ -33,10 +33,10 @@ import {
 
 const MAX_EVENT = 1024;
 
-type Told = At & Pick<ActionOf<'RecordEvent'>, 'type' | 'reason' | 'message' | 'once'>;
+type EventAction = At & Pick<ActionOf<'RecordEvent'>, 'type' | 'reason' | 'message' | 'once'>;
 
 /** The same event twice has the same name: the API server takes the first. */
-export async function recordEvent(action: Told, context: ActContext): Promise<Outcome> {
+export async function recordEvent(action: EventAction, context: ActContext): Promise<Outcome> {
   const { deps, now } = context;
   const { kind, namespace, name, type, reason, message, once } = action;
   const uid = objectOf(action, context)?.metadata.uid ?? '';

@@ -47,13 +47,13 @@ export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
   return windowAt({ ...budget, anchor }, Math.max(now, anchor));
 }
 
-type Budgeted = ScopePolicy & { readonly budget: Budget };
+type BudgetedScope = ScopePolicy & { readonly budget: Budget };
 
 /** The scopes of a policy that have a budget: the claim's own, and its further ones. */
-export function budgetedScopes({ policy }: Pick<Claim, 'policy'>): ReadonlyArray<Budgeted> {
+export function budgetedScopes({ policy }: Pick<Claim, 'policy'>): ReadonlyArray<BudgetedScope> {
   if (policy === undefined) return [];
   const further = 'furtherBudgets' in policy ? (policy.furtherBudgets ?? []) : [];
-  return [policy, ...further].filter((scope): scope is Budgeted => scope.budget !== undefined);
+  return [policy, ...further].filter((scope): scope is BudgetedScope => scope.budget !== undefined);
 }
 
 export interface Spend {

@@ -21,7 +21,7 @@ const KEY_MARK = `\${key}`;
 const URL_MARK = `\${baseURL}`;
 
 /** The Secret that a shape is for. */
-export interface Wanted {
+export interface SecretTarget {
   readonly name: string;
   /** The instance's base address. A Secret key that needs it is left out until it is known. */
   readonly url: string | undefined;
@@ -30,7 +30,7 @@ export interface Wanted {
   readonly present: PresentSecret | undefined;
 }
 
-export function shapeOf(key: VirtualKey, wanted: Wanted): SecretShape {
+export function shapeOf(key: VirtualKey, wanted: SecretTarget): SecretShape {
   const { name, url } = wanted;
   const template = key.spec.secretTemplate;
   const [labels, annotations] = [allowed('labels', template, wanted), allowed('annotations', template, wanted)];
@@ -48,7 +48,7 @@ export function shapeOf(key: VirtualKey, wanted: Wanted): SecretShape {
 }
 
 /** The same for a key that outlives its object: an owner reference would take the Secret along. */
-export function retainedShape(key: VirtualKey, wanted: Wanted): SecretShape {
+export function retainedShape(key: VirtualKey, wanted: SecretTarget): SecretShape {
   const shape = shapeOf(key, wanted);
   return { ...shape, labels: { ...shape.labels, [RETAINED_LABEL]: 'true' }, owners: [] };
 }
@@ -62,7 +62,7 @@ type Texts = Readonly<Record<string, string>>;
 function allowed(
   part: 'labels' | 'annotations',
   template: VirtualKey['spec']['secretTemplate'],
-  { prefixes, present: secret }: Wanted,
+  { prefixes, present: secret }: SecretTarget,
 ): Texts {
   const before = parse(secret?.annotations[TEMPLATE_ANNOTATION])[part];
   const isKept = (name: string, text: string) =>

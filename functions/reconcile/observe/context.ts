@@ -9,7 +9,7 @@ import type { Path, World } from '../world.ts';
 import { loadObjects, type Referred } from './objects.ts';
 
 /** `Draft`: the world while it is observed. */
-export interface Observed {
+export interface Observation {
   readonly world: Draft;
   readonly links: Map<Path, Link>;
 }

@@ -15,7 +15,7 @@ import { mapConcurrent } from '../concurrent.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import type { Link } from '../memory.ts';
 import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';
-import type { ObserveContext, Observed } from './context.ts';
+import type { Observation, ObserveContext } from './context.ts';
 
 /** Where database and store are, or what is wrong with their Secrets. */
 export interface Connections {
@@ -108,7 +108,7 @@ async function readSums(books: LedgerReader, claims: Iterable<Claim>, now: Milli
 /** Looks again at what the databases of instances hold of some aliases. */
 export async function observeClaims(
   { now }: ObserveContext,
-  { world, links }: Observed,
+  { world, links }: Observation,
   touched: ReadonlyArray<Alias & { readonly instance: Path }>,
 ): Promise<void> {
   const byInstance = Map.groupBy(touched, ({ instance }) => instance);

@@ -41,7 +41,7 @@ import {
   type Member,
   type Problem,
   pathOf,
-  type Reached,
+  type Reachability,
   type SnapshotView,
 } from '../world.ts';
 import type { ObserveContext } from './context.ts';
@@ -88,12 +88,12 @@ export async function observeInstance(
 }
 
 /** A Secret (`undefined`: it is not there) and which version of it, or why it could not be read. */
-interface Read {
+interface SecretResult {
   readonly secret?: ReadSecret;
   readonly version?: string | undefined;
   readonly problem?: Problem;
 }
-type Secrets = ReadonlyMap<string, Read>;
+type Secrets = ReadonlyMap<string, SecretResult>;
 
 /** Reads each Secret once, by name. */
 async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<Secrets> {
@@ -101,7 +101,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
     requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
   );
   const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
-  const read = await mapConcurrent(names, async (name): Promise<[string, Read]> => {
+  const read = await mapConcurrent(names, async (name): Promise<[string, SecretResult]> => {
     try {
       const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
       // The API server guarantees the shape of a Secret's data.
@@ -153,7 +153,7 @@ function connectionsOf(
   };
 }
 
-async function probe({ deps }: ObserveContext, object: GatewayInstance, store: StoreConnection): Promise<Reached> {
+async function probe({ deps }: ObserveContext, object: GatewayInstance, store: StoreConnection): Promise<Reachability> {
   const where =
     store.type === 'memory'
       ? 'memory of the gateway process'

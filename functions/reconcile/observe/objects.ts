@@ -19,7 +19,7 @@ import type { Scope } from '../scope.ts';
 import {
   idOf,
   instancePathOf,
-  type Malformed,
+  type MalformedObject,
   type Member,
   type ObjectId,
   type OwnObject,
@@ -33,7 +33,7 @@ export interface Collection {
   readonly keys: Map<Path, VirtualKey>;
   readonly users: Map<Path, User>;
   readonly teams: Map<Path, Team>;
-  readonly malformed: Map<ObjectId, Malformed>;
+  readonly malformed: Map<ObjectId, MalformedObject>;
   readonly violations: Map<ObjectId, ReadonlyArray<Violation>>;
 }
 
@@ -193,12 +193,12 @@ export const emptyCollection = (): Collection => ({
  * An object of our kinds: with its defaults, and undefined where it is malformed; and what breaks a rule about its own
  * spec.
  */
-export interface Own extends Malformed {
+export interface OwnObjectView extends MalformedObject {
   readonly object: OwnObject | undefined;
 }
 
 /** Validated as admission does it. A status that cannot be read counts as absent: it is written anew. */
-export function toOwn(object: KubeObject): Own | undefined {
+export function toOwn(object: KubeObject): OwnObjectView | undefined {
   const kind = kinds.find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
   const { spec, violations } = validate(kind, object);

@@ -24,8 +24,8 @@ import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
 import { toOwn, whereServed } from './objects.ts';
 
-/** What is compared of an object that a claim names. Whoever owns a database may name objects of a megabyte. */
-interface Found {
+/** An object that a claim names, as much of it as is compared: an owner of a database may name objects of a megabyte. */
+interface ClaimedObject {
   readonly uid: string | undefined;
   /** Absent where it is malformed, or no member of an instance. */
   readonly claims?: { readonly instance: Path; readonly key: string; readonly uid: string };
@@ -80,8 +80,12 @@ export async function findOrphanedClaims(
 
 /** Looks up each object once. A Secret without our label keeps no claim: nobody learns that it is there. */
 function createLookUp(cluster: Cluster) {
-  const found = new Map<ObjectId, Promise<Found | 'not served' | undefined>>();
-  const ask = async (kind: Resource, namespace: string, name: string): Promise<Found | 'not served' | undefined> => {
+  const found = new Map<ObjectId, Promise<ClaimedObject | 'not served' | undefined>>();
+  const ask = async (
+    kind: Resource,
+    namespace: string,
+    name: string,
+  ): Promise<ClaimedObject | 'not served' | undefined> => {
     if (kind === RESOURCES.secrets) {
       const secret = await cluster.get(kind, namespace, name, { metadataOnly: true });
       return secret?.metadata.labels?.[OWNED_LABEL] === OWNED ? { uid: secret.metadata.uid } : undefined;

@@ -11,7 +11,7 @@ import { SOFT } from './conditions-member.ts';
 const SHARES = [95, 80, 50];
 
 /** One budget of a member: its spend now, and as the status told it last. */
-interface Budgeted {
+interface BudgetChange {
   readonly spend: Spend | undefined;
   readonly reset: string | undefined;
   readonly maxBudget: string | undefined;
@@ -23,7 +23,7 @@ interface Budgeted {
 }
 
 /** The event that spend has passed a share, planned before the status that would hide this. */
-export function planShareEvent(member: Member, { spend, reset, maxBudget, before, window }: Budgeted): Action[] {
+export function planShareEvent(member: Member, { spend, reset, maxBudget, before, window }: BudgetChange): Action[] {
   if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
   const limit = parseMoney(maxBudget) ?? 0n;
   const told = before?.budgetResetDate === reset ? (parseMoney(before?.currentSpend ?? '0') ?? 0n) : 0n;

@@ -13,7 +13,7 @@ import { toServedModels } from '#core/rules/models.ts';
 import type { DidYouMean } from '#core/rules/nearest-name.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
-import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
+import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
 import { evaluateWorkload, whyNotShared } from './conditions-workload.ts';
 
 export type InstanceConditions = ReturnType<typeof evaluateInstance>;
@@ -27,7 +27,7 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
   // In this order: the first that keeps the instance from serving is the reason of Ready.
   const causes = [database, store, evaluated.any, checkSnapshot(view), workload.reached];
   const serves = workload.url === undefined ? 'serves' : `serves at ${workload.url}`;
-  const ready: Reached = causes.find((reached) => !reached.ok) ?? { ok: true, message: serves };
+  const ready: Reachability = causes.find((reached) => !reached.ok) ?? { ok: true, message: serves };
   return {
     ready,
     conditions: [
@@ -49,17 +49,17 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
   };
 }
 
-const toCondition = (type: ConditionType, reached: Reached): ConditionState =>
+const toCondition = (type: ConditionType, reached: Reachability): ConditionState =>
   reached.ok
     ? { type, status: 'True', reason: 'Ready', message: reached.message }
     : { type, status: 'False', reason: reached.reason, message: reached.message };
 
-type Failed = Extract<Reached, { readonly ok: false }>;
+type Unreachable = Extract<Reachability, { readonly ok: false }>;
 
-const toFailed = (problem: Problem | undefined): Failed | undefined => problem && { ok: false, ...problem };
+const toFailed = (problem: Problem | undefined): Unreachable | undefined => problem && { ok: false, ...problem };
 
 /** A database that answers and is not open in our schema is not ready. */
-function checkDatabase(view: InstanceView, { failures }: World): Reached {
+function checkDatabase(view: InstanceView, { failures }: World): Reachability {
   const { database, object } = view;
   if (!database.ok || isOpen(view)) return database;
   const failure = failures.get(idOf(object.kind, object.metadata));
@@ -69,7 +69,7 @@ function checkDatabase(view: InstanceView, { failures }: World): Reached {
 }
 
 /** `all`: what ModelsReady says. `any`: whether one entry at least can serve, which is all that Ready asks. */
-function checkModels(view: InstanceView): { readonly all: Reached; readonly any: Reached } {
+function checkModels(view: InstanceView): { readonly all: Reachability; readonly any: Reachability } {
   const { object, entryProblems } = view;
   const { models } = object.spec;
   const none = toFailed(toProblem(noModels(models)));
@@ -87,13 +87,13 @@ function checkModels(view: InstanceView): { readonly all: Reached; readonly any:
 }
 
 /** A snapshot that is too large is not published; the previous one continues serving. */
-function snapshotProblem({ snapshot }: InstanceView): Failed | undefined {
+function snapshotProblem({ snapshot }: InstanceView): Unreachable | undefined {
   if (snapshot.bytes <= MAX_SNAPSHOT) return undefined;
   const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${MAX_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or make a second instance`;
   return { ok: false, reason: 'SnapshotTooLarge', message };
 }
 
-function checkSnapshot(view: InstanceView): Reached {
+function checkSnapshot(view: InstanceView): Reachability {
   const { isPublished, isPushed, name } = view.snapshot;
   if (isPublished && isPushed) return { ok: true, message: name };
   const earlier = view.object.status?.snapshotHash;

@@ -76,7 +76,7 @@ interface Case {
   readonly view: KeyView;
   readonly key: VirtualKey;
   /** Without values while the key has none. */
-  readonly claim: Held;
+  readonly claim: ClaimState;
   /** Values that live without end: one in the overlap of a rotation is not among them. */
   readonly live: ReadonlyArray<string>;
   /** The database's clock. */
@@ -85,9 +85,9 @@ interface Case {
   put(value: ActionOf<'PutSecret'>['value'], why: string): Action;
 }
 
-type Held = Pick<Claim, 'scopeId' | 'anchor' | 'values'>;
+type ClaimState = Pick<Claim, 'scopeId' | 'anchor' | 'values'>;
 
-const NOTHING: Held = { scopeId: '', anchor: 0, values: [] };
+const NOTHING: ClaimState = { scopeId: '', anchor: 0, values: [] };
 
 function planSecret(view: KeyView, instance: InstanceView, context: PlanContext): SecretPlan {
   const { object: key, secret } = view;
@@ -193,7 +193,7 @@ const retireLost = ({ key, claim, time }: Case, why: string): Action[] =>
 
 function retire(
   key: VirtualKey,
-  { scopeId }: Held,
+  { scopeId }: ClaimState,
   hashes: ReadonlyArray<string>,
   why: string,
   overlap?: Millis,

@@ -11,7 +11,7 @@ import type { Condition } from '#crds/kinds/shared-fields.ts';
 import type { User, UserStatus } from '#crds/kinds/user.ts';
 import type { VirtualKey, VirtualKeyStatus } from '#crds/kinds/virtual-key.ts';
 import type { Violation } from '#crds/validation/violation.ts';
-import { type Action, about, event, type Guarded, type StatusPatch } from '../action.ts';
+import { type Action, about, type DeletionGuard, event, type StatusPatch } from '../action.ts';
 import { differingMembers } from '../json.ts';
 import { type Spend, spendOf, type WindowSpend, windowSpends } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
@@ -23,7 +23,7 @@ import {
   instancePathOf,
   isDeleted,
   type KeyView,
-  type Malformed,
+  type MalformedObject,
   type Member,
   type OwnClaim,
   type Path,
@@ -52,7 +52,7 @@ const TOO_MANY = 'TooManyDeletions';
 export function planInstanceStatus(
   view: InstanceView,
   context: PlanContext,
-  { guarded, inactive }: { readonly guarded: ReadonlyArray<Guarded>; readonly inactive: ReadonlySet<Path> },
+  { guarded, inactive }: { readonly guarded: ReadonlyArray<DeletionGuard>; readonly inactive: ReadonlySet<Path> },
 ): Action[] {
   const { object, snapshot, isComplete } = view;
   if (object.spec.paused && !isDeleted(object)) return planPausedStatus(object, context);
@@ -204,7 +204,7 @@ function modeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
 }
 
 /** An object whose spec an older CRD let in: nothing can be done for it but to say so, and to let it go. */
-export function planMalformedStatus(malformed: Malformed, context: PlanContext): Action[] {
+export function planMalformedStatus(malformed: MalformedObject, context: PlanContext): Action[] {
   const { kind, status } = malformed;
   const problem: Problem<Reason> = { reason: 'InvalidSpec', message: toText(malformed.violations) };
   // The other conditions are unknown while a spec cannot be read.
@@ -218,8 +218,8 @@ export function planMalformedStatus(malformed: Malformed, context: PlanContext):
   return planWrite(malformed, after, context);
 }
 
-type Reported = Pick<Malformed, 'kind' | 'metadata'> & {
-  readonly status?: Malformed['status'];
+type StatusSubject = Pick<MalformedObject, 'kind' | 'metadata'> & {
+  readonly status?: MalformedObject['status'];
   /** Violations of what this platform allows. */
   readonly forbidden?: ReadonlyArray<Violation>;
 };
@@ -234,7 +234,7 @@ const forbiddenIn = (member: Member, { world }: PlanContext): ReadonlyArray<Viol
  * not ask; what breaks one continues working as far as it can.
  */
 function toObserved(
-  { kind, metadata, status, forbidden = [] }: Reported,
+  { kind, metadata, status, forbidden = [] }: StatusSubject,
   evaluated: ReadonlyArray<ConditionState>,
   { now, world }: PlanContext,
   unseen: ReadonlyArray<string>,
@@ -255,17 +255,17 @@ const toReady = (problem: Problem | undefined): ConditionState =>
     : { type: 'Ready', status: 'False', ...problem };
 
 /** The shown value of a key, and the event of a new one. */
-interface Shown {
+interface DisplayedValue {
   readonly keyValue?: StatusPatch['keyValue'];
   readonly value?: ReadonlyArray<Action>;
 }
 
 /** Only what changed, with its events. `lastSyncTime` changes only along with something else. */
 function planWrite(
-  object: Reported,
+  object: StatusSubject,
   after: Readonly<Record<string, unknown>> & Pick<VirtualKeyStatus, 'conditions'>,
   context: PlanContext,
-  { keyValue, value = [] }: Shown = {},
+  { keyValue, value = [] }: DisplayedValue = {},
 ): Action[] {
   const changed = differingMembers(object.status ?? {}, after);
   if (changed.length === 0) return [];
@@ -281,7 +281,7 @@ function planWrite(
 }
 
 /** An event whenever Ready turns or has another reason. Its name makes a second run add nothing. */
-function planReadyEvent(object: Reported, conditions: ReadonlyArray<Condition> | undefined): Action[] {
+function planReadyEvent(object: StatusSubject, conditions: ReadonlyArray<Condition> | undefined): Action[] {
   const [was, is] = [object.status?.conditions, conditions].map((all) => all?.find(({ type }) => type === 'Ready'));
   if (is === undefined || (was?.status === is.status && was.reason === is.reason)) return [];
   const once = `${is.reason}/${was?.reason ?? ''}/${was?.lastTransitionTime ?? ''}/${object.metadata.generation}`;

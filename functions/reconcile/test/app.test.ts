@@ -70,7 +70,7 @@ test('an event with a scope reconciles that object and what it needs', async () 
   expect(await harness.trigger('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
 });
 
-test('of many triggers at once a few are followed at the same time, and of one namespace a quarter; a resync does not wait for them', async () => {
+test('of many triggers a few are followed at the same time, and of one namespace a quarter; a resync does not wait for them', async () => {
   const { promise: go, resolve } = Promise.withResolvers<void>();
   const begun: Array<string | undefined> = [];
   harness.cluster.inject(async ({ verb, resource, name }) => {

@@ -16,7 +16,7 @@ export interface MemoryBudget {
   share(entitled: number): MemoryShare & { end(): void };
 }
 
-interface Holding {
+interface ShareState {
   readonly entitled: number;
   held: number;
   readonly controller: AbortController;
@@ -39,8 +39,8 @@ const ENDED = 'was not asked to the end: the work that asked has ended';
  * they are.
  */
 export function createMemoryBudget(maxExcess: number): MemoryBudget {
-  const shares = new Set<Holding>();
-  const excessOf = ({ held, entitled }: Holding): number => Math.max(0, held - entitled);
+  const shares = new Set<ShareState>();
+  const excessOf = ({ held, entitled }: ShareState): number => Math.max(0, held - entitled);
   const takeAway = (): void => {
     const [largest] = [...shares].sort((one, other) => excessOf(other) - excessOf(one));
     if (largest === undefined) return;
@@ -51,7 +51,7 @@ export function createMemoryBudget(maxExcess: number): MemoryBudget {
   return {
     share(entitled) {
       const controller = new AbortController();
-      const own: Holding = { entitled, held: 0, controller };
+      const own: ShareState = { entitled, held: 0, controller };
       const holders = new Map<object, number>();
       shares.add(own);
       return {

@@ -17,7 +17,7 @@ export async function inBooking<T>(
   { session, months, log }: BookingDeps,
   work: (booking: Booking) => Promise<T>,
 ): Promise<T> {
-  const aside: Aside[] = [];
+  const aside: RejectedRow[] = [];
   const value = await session.transaction(BACKGROUND_LIMIT, (query) => {
     aside.length = 0;
     return work({ query, months, aside });
@@ -29,10 +29,10 @@ export async function inBooking<T>(
 export interface Booking {
   readonly query: Query;
   readonly months: Months;
-  readonly aside: Aside[];
+  readonly aside: RejectedRow[];
 }
 
-interface Aside extends Pick<LedgerRow, 'id' | 'kind'> {
+interface RejectedRow extends Pick<LedgerRow, 'id' | 'kind'> {
   readonly instance: string;
   readonly reason: string;
 }

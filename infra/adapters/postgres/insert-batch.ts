@@ -16,7 +16,7 @@ import type { Query } from './session.ts';
  */
 const PORTION = 2500;
 
-interface Inserted {
+interface InsertResult {
   readonly epoch: number;
   readonly calls: number;
   readonly entries: ReadonlyArray<LedgerRow>;
@@ -30,7 +30,7 @@ interface Inserted {
 export async function insertBatch(
   booking: Booking,
   instanceUid: string,
-  { entries, epoch, calls }: Inserted,
+  { entries, epoch, calls }: InsertResult,
 ): Promise<ReadonlyArray<string>> {
   const { query, months } = booking;
   const sorted = entries.toSorted(byIdAndKind);

@@ -64,14 +64,14 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
   return createView({ connection, pool, used }, undefined);
 }
 
-interface Pooled {
+interface SessionPool {
   readonly connection: DatabaseConnection;
   readonly pool: ReturnType<typeof openPool>;
   /** Connections that were used before. */
   readonly used: WeakSet<pg.PoolClient>;
 }
 
-function createView(pooled: Pooled, share: MemoryShare | undefined): Session {
+function createView(pooled: SessionPool, share: MemoryShare | undefined): Session {
   const { connection, pool, used } = pooled;
   const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
     const silence = createSilence(limit, share?.signal);

@@ -20,15 +20,15 @@ interface Deps {
 }
 
 /** Until when a credential may be used, in milliseconds since the Unix epoch. */
-interface Lasting<T> {
+interface Expiring<T> {
   readonly value: T;
   readonly until: number;
 }
 
 /** Credentials of the place where the process runs. A rejection says why there are none. */
 export interface PodIdentity {
-  awsKeys(region: string, signal: AbortSignal): Promise<Lasting<Keys>>;
-  googleToken(signal: AbortSignal): Promise<Lasting<string>>;
+  awsKeys(region: string, signal: AbortSignal): Promise<Expiring<Keys>>;
+  googleToken(signal: AbortSignal): Promise<Expiring<string>>;
 }
 
 type Keys = Pick<SigningOf<'aws'>, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>;
@@ -43,8 +43,8 @@ type SigningOf<By extends Signing['by']> = Extract<Signing, { by: By }>;
 /** The upstream with signed requests. One that cannot be signed is not sent: it breaks as `unsigned`. */
 export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
   /** Values only: on Workers a request may not wait for another's call. */
-  const tokens = new Map<string, Lasting<string>>();
-  const keys = new Map<string, Lasting<Keys>>();
+  const tokens = new Map<string, Expiring<string>>();
+  const keys = new Map<string, Expiring<Keys>>();
 
   return (request) => (request.signing === undefined ? upstream(request) : sign(request, request.signing));
 
@@ -67,7 +67,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
   async function withToken(
     request: UpstreamRequest,
     id: string,
-    ask: () => Promise<Lasting<string>>,
+    ask: () => Promise<Expiring<string>>,
   ): Promise<UpstreamResponse> {
     const headers = { ...request.headers, authorization: `Bearer ${await lasting(tokens, id, ask)}` };
     const response = await upstream({ ...request, headers });
@@ -76,7 +76,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
     return response;
   }
 
-  async function lasting<T>(known: Map<string, Lasting<T>>, id: string, ask: () => Promise<Lasting<T>>): Promise<T> {
+  async function lasting<T>(known: Map<string, Expiring<T>>, id: string, ask: () => Promise<Expiring<T>>): Promise<T> {
     const before = known.get(id);
     if (before !== undefined && now() < before.until - MARGIN) return before.value;
     const asked = await orBroken(ask());
@@ -84,7 +84,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
     return asked.value;
   }
 
-  async function askToken(request: UpstreamRequest, signing: SigningOf<'google'>): Promise<Lasting<string>> {
+  async function askToken(request: UpstreamRequest, signing: SigningOf<'google'>): Promise<Expiring<string>> {
     const at = now();
     const { toAssertion } = await import('./google-assertion.ts');
     const response = await fetch(signing.tokenUri, {

@@ -8,7 +8,7 @@ export type Controller = { start(): void; stop(): Promise<void> };
 /** Adds an object now, or after so many milliseconds. */
 export type Add = (key: Key, delay?: number) => void;
 
-type Working = {
+type WorkQueueOptions = {
   readonly name: string;
   /** Resolves when nothing is left to do for now; throws to be called again a little later. */
   work(key: Key, add: Add): Promise<void>;
@@ -20,7 +20,7 @@ type Working = {
  */
 export function createController(
   { store, log }: Pick<Deps, 'store' | 'log'>,
-  { concerned, ...working }: Working & { concerned(event: StoredEvent): readonly Key[] },
+  { concerned, ...working }: WorkQueueOptions & { concerned(event: StoredEvent): readonly Key[] },
 ): Controller {
   const queue = createWorkQueue(log, working);
   const follow = (event: StoredEvent) => {
@@ -45,7 +45,10 @@ type Item = { readonly key: Key; readonly failures: number };
 const [firstDelay, maxDelay] = [200, 30_000];
 
 /** One object at a time, in order; an object added again while it waits is worked on once. */
-export function createWorkQueue(log: Log, { name, work }: Working): { readonly add: Add; stop(): Promise<void> } {
+export function createWorkQueue(
+  log: Log,
+  { name, work }: WorkQueueOptions,
+): { readonly add: Add; stop(): Promise<void> } {
   const waiting = new Map<string, Item>();
   const timers = new Set<NodeJS.Timeout>();
   let running = Promise.resolve();

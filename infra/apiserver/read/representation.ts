@@ -37,21 +37,21 @@ function isServed({ as, g, v }: Parameters): boolean {
   return as === undefined || (/^(Table|PartialObjectMetadata(List)?)$/.test(as) && g === 'meta.k8s.io' && v === 'v1');
 }
 
-export type Shown = {
+export type RepresentationOptions = {
   readonly resource: Resource;
   readonly form: Representation;
   /** For ages, in milliseconds since 1970. */
   readonly now: number;
 };
 
-export function showObject(object: KubeObject, { resource, form, now }: Shown): JsonObject {
+export function showObject(object: KubeObject, { resource, form, now }: RepresentationOptions): JsonObject {
   if (!form.isTable) return object;
   const { resourceVersion } = object.metadata;
   return toTable([object], { columns: resource.columns, now, include: form.include, listMeta: { resourceVersion } });
 }
 
 /** A page of a list as a List or a Table. */
-export function showPage(page: Page, { resource, form, now }: Shown): JsonObject {
+export function showPage(page: Page, { resource, form, now }: RepresentationOptions): JsonObject {
   const { objects, metadata } = page;
   if (form.isTable) {
     return toTable(objects, { columns: resource.columns, now, include: form.include, listMeta: metadata });

@@ -28,9 +28,9 @@ export function watch(deps: Deps, request: ApiRequest, form: Representation): Ou
   return (send, end) => run(deps, { ...request, selection, show: shower(deps, request, form) }, send, end);
 }
 
-type Watched = ApiRequest & { readonly selection: Selection; readonly show: (object: KubeObject) => JsonObject };
+type WatchRequest = ApiRequest & { readonly selection: Selection; readonly show: (object: KubeObject) => JsonObject };
 
-function run({ store }: Deps, watched: Watched, ...[send, end]: Parameters<Watch>): () => void {
+function run({ store }: Deps, watched: WatchRequest, ...[send, end]: Parameters<Watch>): () => void {
   const { resource, namespace, query, selection, show } = watched;
   const wanted = query.get('resourceVersion') ?? '';
   const initial = query.get('sendInitialEvents') === 'true' || wanted === '' || wanted === '0';

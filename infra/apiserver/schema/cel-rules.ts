@@ -8,12 +8,12 @@ import { goPattern } from './formats.ts';
 import type { JsonObject } from './json.ts';
 import { nodesOf, partsOf, type Rule, type Schema, SchemaError } from './schema.ts';
 
-type Compiled = { readonly rule: Rule; readonly program: CelProgram; readonly usesOldSelf: boolean };
-type Found = { causes: Cause[]; warnings: Cause[] };
+type CompiledRule = { readonly rule: Rule; readonly program: CelProgram; readonly usesOldSelf: boolean };
+type RuleCauses = { causes: Cause[]; warnings: Cause[] };
 
 /** The rules of a schema, compiled. Throws `SchemaError` for a rule or a pattern that does not compile. */
 export function createRules(schema: Schema) {
-  const compiled = new Map<Schema, readonly Compiled[]>();
+  const compiled = new Map<Schema, readonly CompiledRule[]>();
   for (const { node, path } of nodesOf(schema)) {
     const { pattern, 'x-kubernetes-validations': rules = [] } = node;
     if (pattern !== undefined) {
@@ -30,8 +30,8 @@ export function createRules(schema: Schema) {
   }
   return {
     present: compiled.size > 0,
-    validate: (object: JsonObject, correlation: Correlation | undefined): Found => {
-      const found: Found = { causes: [], warnings: [] };
+    validate: (object: JsonObject, correlation: Correlation | undefined): RuleCauses => {
+      const found: RuleCauses = { causes: [], warnings: [] };
       const root = { value: object, schema, path: '', correlation, kept: unchanged(correlation) };
       if (compiled.size > 0) walk(root, compiled, found);
       return found;
@@ -39,7 +39,7 @@ export function createRules(schema: Schema) {
   };
 }
 
-function compileRule(rule: Rule, field: string): Compiled {
+function compileRule(rule: Rule, field: string): CompiledRule {
   const program = compile(() => compileCel(rule.rule, 'rule'), field, 'compilation failed');
   return { rule, program, usesOldSelf: /\boldSelf\b/.test(rule.rule) };
 }
@@ -61,7 +61,7 @@ type Node = {
   readonly kept: boolean;
 };
 
-function walk(node: Node, compiled: Map<Schema, readonly Compiled[]>, found: Found): void {
+function walk(node: Node, compiled: Map<Schema, readonly CompiledRule[]>, found: RuleCauses): void {
   const { value, schema, path } = node;
   if (schema === undefined || (value === null && schema.nullable === true)) return;
   for (const rule of compiled.get(schema) ?? []) check(rule, node, found);
@@ -71,7 +71,7 @@ function walk(node: Node, compiled: Map<Schema, readonly Compiled[]>, found: Fou
   }
 }
 
-function check(compiled: Compiled, node: Node, found: Found): void {
+function check(compiled: CompiledRule, node: Node, found: RuleCauses): void {
   const { usesOldSelf, rule } = compiled;
   if (usesOldSelf && node.correlation === undefined && rule.optionalOldSelf !== true) return;
   const cause = verdict(compiled, variablesOf(compiled, node), node);
@@ -81,7 +81,7 @@ function check(compiled: Compiled, node: Node, found: Found): void {
 }
 
 function variablesOf(
-  { usesOldSelf, rule }: Compiled,
+  { usesOldSelf, rule }: CompiledRule,
   { value, schema, path, correlation }: Node,
 ): Record<string, unknown> {
   const resource = path === '';
@@ -92,7 +92,7 @@ function variablesOf(
   return { self, oldSelf: old === undefined ? Optional.none() : Optional.of(old) };
 }
 
-function verdict({ rule, program }: Compiled, values: Record<string, unknown>, node: Node): Cause | undefined {
+function verdict({ rule, program }: CompiledRule, values: Record<string, unknown>, node: Node): Cause | undefined {
   const type = node.schema?.type ?? ''; // quoted where another cause quotes the value
   try {
     if (program(values) === true) return undefined;

@@ -10,7 +10,7 @@ import type { ApiRequest } from '../request/request.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { create } from '../write/create.ts';
 import { decodeObject } from '../write/decode.ts';
-import { type Deleted, deleteCollection, deleteObject, readDeletion } from '../write/delete.ts';
+import { type DeleteResult, deleteCollection, deleteObject, readDeletion } from '../write/delete.ts';
 import { patch } from '../write/patch.ts';
 import { update } from '../write/update.ts';
 import type { PlainResponse, WatchResponse } from './write-response.ts';
@@ -63,7 +63,7 @@ async function updateFrom(deps: Deps, request: ApiRequest): Promise<Outcome<Kube
   return isApiError(object) ? object : update(deps, request, { isPut: true, next: () => object });
 }
 
-async function deleteFrom(deps: Deps, request: ApiRequest): Promise<Outcome<Deleted>> {
+async function deleteFrom(deps: Deps, request: ApiRequest): Promise<Outcome<DeleteResult>> {
   const deletion = readDeletion(request);
   return isApiError(deletion) ? deletion : deleteObject(deps, deletion.request, deletion.options);
 }

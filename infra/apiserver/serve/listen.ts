@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type ApiError, badRequest, internalError } from '../api-error.ts';
-import { respond, type Serving } from './respond.ts';
+import { respond, type ServeContext } from './respond.ts';
 import { streamEvents, writeResponse } from './write-response.ts';
 
 export type Listener = Awaited<ReturnType<typeof listen>>;
@@ -11,7 +11,7 @@ export type Listener = Awaited<ReturnType<typeof listen>>;
 export type Tls = { readonly key: string; readonly cert: string };
 
 /** Listens on 127.0.0.1 over HTTPS. Throws one sentence when the port is taken. */
-export async function listen(serving: Serving, { port, tls }: { port: number; tls: Tls }) {
+export async function listen(serving: ServeContext, { port, tls }: { port: number; tls: Tls }) {
   const stopping = new AbortController();
   const server = createServer({ ...tls, ALPNProtocols: ['http/1.1'] }, (message, response) => {
     void serve(serving, { message, response, stopping: stopping.signal });
@@ -44,7 +44,7 @@ type Exchange = {
   readonly stopping: AbortSignal;
 };
 
-async function serve(serving: Serving, { message, response, stopping }: Exchange): Promise<void> {
+async function serve(serving: ServeContext, { message, response, stopping }: Exchange): Promise<void> {
   const left = new AbortController();
   response.once('close', () => left.abort());
   const warnings: string[] = [];

@@ -10,7 +10,7 @@ import { handle } from './handle.ts';
 import { plainResponse, publicResponse } from './plain.ts';
 import type { PlainResponse, WatchResponse } from './write-response.ts';
 
-export type Serving = {
+export type ServeContext = {
   readonly deps: Deps;
   readonly openApi: OpenApi;
   authenticate(headers: IncomingMessage['headers']): Outcome<User>;
@@ -23,7 +23,7 @@ const longest = 34_000;
 
 /** Everything but the writing of the response. `warn` collects Warning headers. */
 export async function respond(
-  serving: Serving,
+  serving: ServeContext,
   message: IncomingMessage,
   context: Pick<ApiRequest, 'warn' | 'signal'>,
 ): Promise<Outcome<PlainResponse | WatchResponse>> {
@@ -53,7 +53,7 @@ export async function respond(
 function unserved(
   what: 'resource' | 'subresource' | 'method',
   { plural, subresource }: ResourcePath,
-  { instead }: Serving,
+  { instead }: ServeContext,
 ): ApiError {
   if (what === 'resource') return noSuchPath();
   if (what === 'subresource') return noSuchPath(`this API server has no ${plural}/${subresource}; ${instead}`);

@@ -9,7 +9,7 @@ import { joinCauses } from '../schema/field-errors.ts';
 import { coreViolations, decodeObject } from './decode.ts';
 import { metadataCauses } from './metadata-rules.ts';
 
-export type Admitting = {
+export type AdmitContext = {
   readonly request: ApiRequest;
   readonly object: KubeObject;
   readonly old?: KubeObject;
@@ -20,7 +20,7 @@ export type Admitting = {
 /** Mutating webhooks → defaults and system fields → rules of metadata, schema and kind → validating webhooks. */
 export async function admitAndValidate(
   deps: Deps,
-  { request, object, old, preserve }: Admitting,
+  { request, object, old, preserve }: AdmitContext,
 ): Promise<Outcome<KubeObject>> {
   const { resource } = request;
   const operation = old === undefined ? 'CREATE' : 'UPDATE';

@@ -26,7 +26,7 @@ export type DeleteOptions = {
 };
 
 /** `object` is the object as it is now, or was last; `gone` tells which. */
-export type Deleted = { readonly object: KubeObject; readonly gone: boolean };
+export type DeleteResult = { readonly object: KubeObject; readonly gone: boolean };
 
 const protectedNamespaces: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public']);
 
@@ -37,7 +37,11 @@ export const orphanFinalizer = 'orphan';
  * Deletes, or marks as being deleted what finalizers (or a namespace's content) still hold. Repeating it changes
  * nothing.
  */
-export async function deleteObject(deps: Deps, request: ApiRequest, options: DeleteOptions): Promise<Outcome<Deleted>> {
+export async function deleteObject(
+  deps: Deps,
+  request: ApiRequest,
+  options: DeleteOptions,
+): Promise<Outcome<DeleteResult>> {
   const { resource, namespace, name = '' } = request;
   const key = keyOf(resource, namespace, name);
   for (let attempt = 0; ; attempt++) {

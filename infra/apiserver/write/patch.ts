@@ -17,10 +17,10 @@ import { create } from './create.ts';
 import { decodeObject } from './decode.ts';
 import { update } from './update.ts';
 
-export type Patched = { readonly object: KubeObject; readonly created: boolean };
+export type PatchResult = { readonly object: KubeObject; readonly created: boolean };
 
 /** JSON patch, merge patch, strategic merge patch (core kinds) or server-side apply, by content type. */
-export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>> {
+export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<PatchResult>> {
   const type = mediaType(request.contentType);
   if (type === 'application/apply-patch+yaml') return apply(deps, request);
   const change = changeOf(request.resource, type);
@@ -77,7 +77,7 @@ function parsed({ body }: ApiRequest): Outcome<{ readonly value: unknown }> {
  * Server-side apply: creates an absent object, else merges the configuration into the present one. Conflicts are always
  * forced.
  */
-async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>> {
+async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<PatchResult>> {
   const { resource, query, subresource, name = '' } = request;
   const manager = query.get('fieldManager');
   if (!manager) return wrongOption('PatchOptions', required('fieldManager', 'is required for apply patch'));

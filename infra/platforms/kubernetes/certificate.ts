@@ -2,7 +2,7 @@
 import { readFileSync, watchFile } from 'node:fs';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Log } from '#core/ports/clock.ts';
-import type { Served, Tls } from '../../runtime/node/serve.ts';
+import type { RunningServer, Tls } from '../../runtime/node/serve.ts';
 
 /** Milliseconds between two looks at the file. Mounted Secrets are links that change: only looking finds that out. */
 const LOOK_EVERY = 2_000;
@@ -17,7 +17,7 @@ export function readCertificate({ cert, key }: CertificateFiles): Tls {
 }
 
 /** Certificates are renewed while processes run. One that cannot be used is logged, and the old one stays. */
-export function followCertificate(files: CertificateFiles, served: Pick<Served, 'renew'>, log: Log): void {
+export function followCertificate(files: CertificateFiles, served: Pick<RunningServer, 'renew'>, log: Log): void {
   let shown = '';
   for (const file of Object.values(files)) {
     watchFile(file, { interval: LOOK_EVERY, persistent: false }, () => {

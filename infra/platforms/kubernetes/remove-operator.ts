@@ -19,7 +19,7 @@ export interface RemoveDependencies {
 const DEADLINE = 90_000;
 const LOOK_EVERY = 1_000;
 
-type Found = readonly [Kind, KubeObject];
+type FoundObject = readonly [Kind, KubeObject];
 
 /**
  * `Delete` deletes every gateway resource and lets a running operator clean up behind it: keys stop working, gateways
@@ -38,7 +38,8 @@ export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' |
     await deps.cluster.delete(resource, undefined, WEBHOOKS, hook.metadata.uid ?? '');
     deps.print(`deleted ${resource.kind} ${WEBHOOKS}`);
   }
-  const isHeld = ([, { metadata }]: Found) => objects === 'Delete' || metadata.finalizers?.includes(FINALIZER) === true;
+  const isHeld = ([, { metadata }]: FoundObject) =>
+    objects === 'Delete' || metadata.finalizers?.includes(FINALIZER) === true;
   const findHeld = async () => (await find(deps.cluster)).filter(isHeld);
   for (let held = await findHeld(); held.length > 0; held = await findHeld()) {
     for (const [kind, object] of held) {
@@ -75,10 +76,10 @@ async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): 
 async function find(
   cluster: Cluster,
   kinds: ReadonlyArray<Kind> = [virtualKeys, users, teams, gatewayInstances],
-): Promise<ReadonlyArray<Found>> {
+): Promise<ReadonlyArray<FoundObject>> {
   const lists = kinds.map(async (kind) => {
     const objects = (await unlessGone(cluster.list(kind))) ?? [];
-    return objects.map((object): Found => [kind, object]);
+    return objects.map((object): FoundObject => [kind, object]);
   });
   return (await Promise.all(lists)).flat();
 }
@@ -100,7 +101,11 @@ async function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {
  * Frees the object of our finalizer. A deleted one goes without being cleaned: what reconcile would have done is not
  * done.
  */
-async function release({ cluster, print }: RemoveDependencies, [kind, { metadata }]: Found, justDeleted: boolean) {
+async function release(
+  { cluster, print }: RemoveDependencies,
+  [kind, { metadata }]: FoundObject,
+  justDeleted: boolean,
+) {
   const { namespace, name, resourceVersion, finalizers = [] } = metadata;
   const others = finalizers.filter((finalizer) => finalizer !== FINALIZER);
   if (others.length > 0 && others.length === finalizers.length)

@@ -13,7 +13,7 @@ type Variable<T> = (given: unknown) => T;
 
 /** A rule about several variables, checked whatever else is wrong: one start shows everything. */
 export interface Agreement {
-  readonly reservations: (given: Given) => boolean;
+  readonly reservations: (given: SetVariables) => boolean;
   /** The variable that has to change, and how. */
   readonly at: string;
   readonly problem: string;
@@ -26,7 +26,7 @@ interface Environment<V extends Variables> {
 
 type Variables = Readonly<Record<string, Variable<unknown>>>;
 /** Variables that are set, and not empty. */
-type Given = Readonly<Record<string, unknown>>;
+type SetVariables = Readonly<Record<string, unknown>>;
 
 export type ValuesOf<E> =
   E extends Environment<infer V>

@@ -107,7 +107,7 @@ function sizeOf({ url = '', rawHeaders }: IncomingMessage): number {
 }
 
 /** The parser of a socket, which Node's types do not name. */
-interface Parsed {
+interface SocketWithParser {
   readonly parser?: { onIncoming: (request: { upgrade: boolean }) => number } | null;
 }
 
@@ -116,7 +116,7 @@ const UPGRADE = 2;
 
 function cut({ network, socket }: Connection): void {
   network.destroy();
-  const { parser } = socket as Parsed;
+  const { parser } = socket as SocketWithParser;
   if (!parser) return;
   // Thousands of requests may be in the bytes that are being parsed. They end at the next one, as at an upgrade.
   parser.onIncoming = (request) => {

@@ -6,7 +6,7 @@ import type { Metrics } from '#core/ports/clock.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import type { Handler } from './serve.ts';
 
-type Rendered = Pick<Metrics, 'render'>;
+type MetricsSource = Pick<Metrics, 'render'>;
 type Fetch<Rest extends readonly unknown[]> = (request: Request, ...rest: Rest) => Response | Promise<Response>;
 
 const TEXT = 'text/plain; version=0.0.4';
@@ -16,7 +16,7 @@ export const metricsOf = (metrics: Metrics, { namespace, name }: Pick<InstanceId
   withLabels(metrics, { gateway_instance: `${namespace}/${name}` });
 
 /** The handler with `GET /metrics` at its root, and below a prefix of its paths (admission's segment). */
-export function withMetrics<Rest extends readonly unknown[]>(metrics: Rendered, fetch: Fetch<Rest>): Fetch<Rest> {
+export function withMetrics<Rest extends readonly unknown[]>(metrics: MetricsSource, fetch: Fetch<Rest>): Fetch<Rest> {
   return (request, ...rest) => {
     const isAsked = request.method === 'GET' && new URL(request.url).pathname.endsWith('/metrics');
     if (!isAsked) return fetch(request, ...rest);
@@ -31,7 +31,7 @@ const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
  * The handler of a port for metrics, and for the probes of a function whose clients may take all connections of its own
  * port.
  */
-export function metricsOnly(metrics: Rendered, probed?: Handler): HttpHandler {
+export function metricsOnly(metrics: MetricsSource, probed?: Handler): HttpHandler {
   return async (client) => {
     const { method, path } = client;
     if (probed !== undefined && PROBES.has(path)) return answerProbe(client, probed);

@@ -8,7 +8,7 @@ import type { Log } from '#core/ports/clock.ts';
 import type { GatewayEnvironment, TracesEnvironment } from '../config/environments.ts';
 import { metricsOnly } from './metrics.ts';
 import { nodeDependencies } from './platform.ts';
-import { type Handler, type Listening, type Served, serve } from './serve.ts';
+import { type Handler, type RunningServer, type ServeOptions, serve } from './serve.ts';
 import { openTraces } from './traces.ts';
 
 /**
@@ -51,10 +51,10 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
    * a port that no Service has.
    */
   async function run(
-    handler: Handler & Pick<Listening, 'tls' | 'maxConnections'>,
+    handler: Handler & Pick<ServeOptions, 'tls' | 'maxConnections'>,
     close: (millis: number) => Promise<unknown>,
     { drain, requests, all } = STOP,
-  ): Promise<Served> {
+  ): Promise<RunningServer> {
     const served = await serve({ ...handler, port, host, traces });
     const scraped = await serve({
       handle: metricsOnly(metrics, handler),

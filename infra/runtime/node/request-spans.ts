@@ -6,7 +6,7 @@ import { type Attributes, type Span, SpanStatusCode } from '@opentelemetry/api';
  * Ends the span after the reply's last byte or when the client has left, and, where the reply has an id, with the line
  * of that request.
  */
-export function followReply(outgoing: ServerResponse, span: Span, meeting: Meeting): void {
+export function followReply(outgoing: ServerResponse, span: Span, meeting: SpanMeeting): void {
   const writeHead = outgoing.writeHead.bind(outgoing) as (...head: unknown[]) => ServerResponse;
   let id: unknown;
   outgoing.writeHead = (...head: unknown[]) => {
@@ -31,7 +31,7 @@ interface Half {
   readonly fields?: Fields;
 }
 
-export type Meeting = ReturnType<typeof createMeeting>;
+export type SpanMeeting = ReturnType<typeof createMeeting>;
 
 /** The maximum number of waiting halves; the oldest goes when there are more. */
 const MAX_WAITING = 2_000;

@@ -16,7 +16,7 @@ interface FetchHandler {
 
 export type Handler = FetchHandler | { readonly handle: HttpHandler };
 
-export interface Listening extends ListenOptions {
+export interface ServeOptions extends ListenOptions {
   readonly tls?: Tls;
   /**
    * Connections that are open at the same time: for each further one, one without a request is closed. Absent: no
@@ -37,7 +37,7 @@ export interface Tls {
   readonly key: string;
 }
 
-export type Served = Awaited<ReturnType<typeof serve>>;
+export type RunningServer = Awaited<ReturnType<typeof serve>>;
 
 /**
  * Longer than a load balancer keeps an idle connection, so that the server never closes one that is just being used.
@@ -50,7 +50,7 @@ const KEEP_ALIVE = 65_000;
 const HEAD_WITHIN = 10_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
-export async function serve(options: Handler & Listening) {
+export async function serve(options: Handler & ServeOptions) {
   const { port, host, tls, maxConnections, headWithin = HEAD_WITHIN, stalled, traces } = options;
   const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
   const traced: RequestListener =

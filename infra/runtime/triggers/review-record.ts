@@ -1,6 +1,6 @@
 // The record of an answered review: one log line, what the metrics count, the trigger to reconcile. Never the object.
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import type { Answered, Trigger } from '../../../functions/admission/app.ts';
+import type { ReviewRecord, Trigger } from '../../../functions/admission/app.ts';
 
 export interface RecordDependencies {
   readonly log: Log;
@@ -11,7 +11,7 @@ export interface RecordDependencies {
 
 /** The log line, metrics and trigger of each review. The promise is the trigger's: the answer does not wait for it. */
 export function createReviewRecord({ log, metrics, trigger: tell }: RecordDependencies) {
-  return async ({ verb, millis, result, request, decision, error, trigger }: Answered): Promise<void> => {
+  return async ({ verb, millis, result, request, decision, error, trigger }: ReviewRecord): Promise<void> => {
     const kind = decision === undefined ? (result === 'malformed' ? '' : 'other') : (request?.kind.kind ?? '');
     metrics.add('gateway_operator_admission_reviews_total', { verb, kind, result });
     if (request !== undefined) metrics.observe('gateway_operator_admission_seconds', millis / 1000, { verb });

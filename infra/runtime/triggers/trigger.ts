@@ -23,7 +23,7 @@ export interface TriggerDependencies {
 }
 
 /** The trigger of one object that is not over. */
-interface Pending {
+interface PendingTrigger {
   readonly namespace: string;
   /** The place of the next look in `PAUSES`. */
   step: number;
@@ -38,14 +38,14 @@ interface Pending {
  */
 export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, traceparent?: string) => Promise<void> {
   const queue = createQueue(MAX_SENT);
-  const ask = (trigger: Trigger, { namespace, traceparent }: Pending) =>
+  const ask = (trigger: Trigger, { namespace, traceparent }: PendingTrigger) =>
     queue.run(namespace, async () => {
       const answer = await deps.send(toEvent(deps, trigger, traceparent));
       const text = await answer.text();
       if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
       return text;
     });
-  const pending = new Map<string, Pending>();
+  const pending = new Map<string, PendingTrigger>();
   return async (trigger, traceparent) => {
     const { namespace } = trigger;
     const id = `${trigger.kind} ${namespace}/${trigger.name}`;
@@ -57,7 +57,7 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
     const ofNamespace = [...pending.values()].filter((one) => one.namespace === namespace).length;
     if (pending.size >= MAX_PENDING.all || ofNamespace >= MAX_PENDING.namespace)
       throw new Error('too many objects have triggers: the next resync looks at this one');
-    const own: Pending = { namespace, step: 0, traceparent, wake: () => undefined };
+    const own: PendingTrigger = { namespace, step: 0, traceparent, wake: () => undefined };
     pending.set(id, own);
     try {
       while (own.step < PAUSES.length) {
@@ -73,7 +73,7 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
     }
   };
 }
-function pause(millis: number, woken: Pick<Pending, 'wake'> | undefined): Promise<void> {
+function pause(millis: number, woken: Pick<PendingTrigger, 'wake'> | undefined): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, millis);
     if (woken === undefined) return;

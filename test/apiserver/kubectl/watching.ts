@@ -89,12 +89,12 @@ export function watchingCases(kubectl: () => KubectlHarness): void {
 
 const atLeast = (count: number) => (lines: readonly string[]) => lines.length >= count;
 
-type Followed = ReturnType<KubectlHarness['follow']>;
+type WatchOutput = ReturnType<KubectlHarness['follow']>;
 
 /** It has looked, and found that there is something to wait for. */
-const watches = (waiting: Followed) => eventually(waiting.errors, (errors) => errors.includes('watch=true'));
+const watches = (waiting: WatchOutput) => eventually(waiting.errors, (errors) => errors.includes('watch=true'));
 
-const isMet = async (waiting: Followed) => {
+const isMet = async (waiting: WatchOutput) => {
   await eventually(waiting.lines, ([line]) => line === 'widget.kubectl.example.com/waited condition met');
   await waiting.end();
 };

@@ -97,9 +97,13 @@ describeUnless(why, 'a real API server', () => {
   });
 });
 
-type Judged = { readonly unknown: readonly string[]; readonly causes: readonly string[]; readonly stored: unknown };
+type SchemaVerdict = {
+  readonly unknown: readonly string[];
+  readonly causes: readonly string[];
+  readonly stored: unknown;
+};
 
-function ours(object: JsonObject): Judged {
+function ours(object: JsonObject): SchemaVerdict {
   const { object: pruned, unknown } = prune(bounds.schema, object);
   const stored = structural.applyDefaults(pruned);
   const causes = structural
@@ -112,7 +116,7 @@ function ours(object: JsonObject): Judged {
   };
 }
 
-function theirs({ code, body, warnings }: Answer): Judged {
+function theirs({ code, body, warnings }: Answer): SchemaVerdict {
   const { spec, details } = body as {
     spec?: unknown;
     details?: { causes?: { field: string; reason: string; message: string }[] };

@@ -11,7 +11,7 @@ export interface Target {
   readonly body: string;
 }
 
-export interface Measured {
+export interface LoadMeasurement {
   readonly perSecond: number;
   /** Milliseconds of each answer, ascending. */
   readonly millis: readonly number[];
@@ -24,7 +24,7 @@ export interface Measured {
 export async function load(
   target: Target,
   { connections = 8, millis = Number.POSITIVE_INFINITY, requests = Number.POSITIVE_INFINITY },
-): Promise<Measured> {
+): Promise<LoadMeasurement> {
   const took: number[] = [];
   const from = performance.now();
   const continues = (now: number) => now < from + millis && took.length < requests;

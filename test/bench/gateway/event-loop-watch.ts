@@ -19,7 +19,7 @@ export interface Stall {
   readonly waited: number;
 }
 
-export interface Watched {
+export interface WatchedLoop {
   readonly rss: number;
   /** The least heap in use after a pause for garbage, in bytes. */
   readonly heap: number;
@@ -76,7 +76,7 @@ function begin(): void {
   began = performance.now();
 }
 
-function tell(): Watched {
+function tell(): WatchedLoop {
   const lateBy = (micros: number) => micros / 1000;
   const garbageIn = ({ at, millis }: Stall) =>
     pauses.reduce((sum, { from, until }) => {
@@ -94,7 +94,7 @@ function tell(): Watched {
   };
 }
 
-interface Reading {
+interface LoopReading {
   readonly time: number;
   /** Milliseconds of CPU: of all threads, of the main thread. */
   readonly cpu: number;
@@ -103,7 +103,7 @@ interface Reading {
   readonly waited: number;
 }
 
-function read(): Reading {
+function read(): LoopReading {
   const [all, main] = [process.cpuUsage(), process.threadCpuUsage()];
   return {
     time: performance.now(),
@@ -116,7 +116,7 @@ function read(): Reading {
 /**
  * The main thread waits for threads of its own process too, which share its core: that wait is not another process's.
  */
-function toStall(millis: number, from: Reading, until: Reading): Stall {
+function toStall(millis: number, from: LoopReading, until: LoopReading): Stall {
   const cpu = until.cpu - from.cpu;
   const ofHelpers = cpu - (until.main - from.main);
   return {

@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { createSplitter } from './messages.ts';
 import { kindOf, PACE, REPLIES } from './replies.ts';
 
-export interface Reported {
+export interface UpstreamReport {
   readonly requests: number;
 }
 
@@ -25,7 +25,7 @@ server.listen(0, '127.0.0.1', () => {
   const address = server.address();
   process.send?.({ port: typeof address === 'object' ? address?.port : 0 });
 });
-process.on('message', () => process.send?.({ requests } satisfies Reported));
+process.on('message', () => process.send?.({ requests } satisfies UpstreamReport));
 process.on('disconnect', () => process.exit(0));
 
 /** Sends several writes without pauses: the first word, the words, the end. */

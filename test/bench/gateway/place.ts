@@ -13,7 +13,7 @@ import { startWorld, type TestWorld } from '../../platforms/world.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../support/redis.ts';
 import { ask, type CoreTimes, cpuOf, forkPinned, next, pinSelf, printed, spawnPinned, timesOf } from '../pinned.ts';
 import { watchRedis } from '../redis-watch.ts';
-import type { Reported } from './fake-upstream.ts';
+import type { UpstreamReport } from './fake-upstream.ts';
 import type { Load, Order } from './load.ts';
 import { type Kind, REPLIES } from './replies.ts';
 import type { Round } from './rounds.ts';
@@ -98,7 +98,7 @@ export async function startPlace(preload?: string) {
       stop: async (gateways: ReadonlyArray<Server>): Promise<void> => void (await Promise.all(gateways.map(stop))),
       /** Call it when all gateways are stopped. */
       checkBooks: async (): Promise<string> => {
-        const { requests } = await ask<Reported>(upstream, {});
+        const { requests } = await ask<UpstreamReport>(upstream, {});
         return `${await checkBooks(world, owed)}; the upstream saw ${requests} requests of both servers.`;
       },
     };
@@ -206,13 +206,13 @@ function costOf(answers: Load['answers']): bigint {
   }, 0n);
 }
 
-interface Owed {
+interface ExpectedCharge {
   readonly answers: number;
   readonly cost: bigint;
 }
 
 /** Compares booked entries with the clients' answers, to the nano-dollar: a bench that loses money proves nothing. */
-async function checkBooks({ postgres, database }: TestWorld, { answers, cost }: Owed): Promise<string> {
+async function checkBooks({ postgres, database }: TestWorld, { answers, cost }: ExpectedCharge): Promise<string> {
   const [booked] = await postgres.query<{ entries: string; cost: string }>(
     database,
     'select count(*) as entries, coalesce(sum(cost), 0)::text as cost from gateway_operator.entry',

@@ -14,7 +14,7 @@ export type SpendOrder =
   /** The number of bare round trips, and how many run concurrently. */
   | { readonly type: 'travel'; readonly trips: number; readonly abreast: number };
 
-export interface Spent {
+export interface SpendResult {
   /** The number of settled holds. */
   readonly pairs: number;
   readonly trips: number;
@@ -76,7 +76,7 @@ async function serve(connection: StoreConnection): Promise<void> {
     const { user: ours, system } = process.cpuUsage(cpu);
     const after = counted();
     const trips = after.trips - before.trips;
-    const spent: Spent = {
+    const spent: SpendResult = {
       pairs: pairs ?? 0,
       trips,
       abreast: (after.abreast - before.abreast) / trips,

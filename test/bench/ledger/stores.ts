@@ -5,7 +5,7 @@ import { TOKEN } from '../../support/upstash.ts';
 import { ask, forkPinned, next, pins } from '../pinned.ts';
 import { watchRedis } from '../redis-watch.ts';
 import { median, spread, table } from '../table.ts';
-import type { SpendOrder, Spent } from './spender.ts';
+import type { SpendOrder, SpendResult } from './spender.ts';
 
 const ROUNDS = 5;
 const MILLIS = 800;
@@ -13,8 +13,8 @@ const MILLIS = 800;
 const WARM_UP_PAIRS = 12_000;
 
 interface Round {
-  readonly ledger: Spent;
-  readonly bare: Spent;
+  readonly ledger: SpendResult;
+  readonly bare: SpendResult;
   /** Microseconds of the server's CPU, for the ledger and for bare round trips; absent without a server. */
   readonly server: readonly [number, number] | undefined;
 }
@@ -58,9 +58,9 @@ async function measure(connection: StoreConnection, cpuOfServer?: () => Promise<
   try {
     await next(child);
     const rounds: Round[] = [];
-    const order = async (order: SpendOrder): Promise<readonly [Spent, number]> => {
+    const order = async (order: SpendOrder): Promise<readonly [SpendResult, number]> => {
       const before = (await cpuOfServer?.()) ?? 0;
-      const spent = await ask<Spent>(child, order);
+      const spent = await ask<SpendResult>(child, order);
       return [spent, ((await cpuOfServer?.()) ?? 0) - before];
     };
     for (let warmed = 0; rounds.length < ROUNDS; ) {

@@ -3,7 +3,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 
 /** What it has been asked so far. */
-export interface Asked {
+export interface ProviderRequest {
   readonly plain: number;
   readonly streams: number;
 }
@@ -52,7 +52,7 @@ process.on('message', (order) => {
   if (order === 'slow' || order === 'fast') every = order === 'slow' ? SLOW : 1;
   if (order === 'answer') for (const outgoing of waiting) answer(outgoing);
   if (order === 'end') for (const stream of streams) end(stream);
-  process.send?.(asked satisfies Asked);
+  process.send?.(asked satisfies ProviderRequest);
 });
 process.on('disconnect', () => {
   clearInterval(timer);

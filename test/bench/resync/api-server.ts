@@ -11,7 +11,7 @@ export interface StandIn {
   stop(): Promise<void>;
 }
 
-interface Kept {
+interface KeptObject {
   object: KubeObject;
   text: string;
 }
@@ -34,16 +34,16 @@ const fieldsOf = (value: unknown): object =>
  * Merge patches, with a status subresource; finalizers, owners, generations and versions as far as reconcile sees them.
  */
 export async function startStandIn(): Promise<StandIn> {
-  const folders = new Map<string, Map<string, Kept>>();
+  const folders = new Map<string, Map<string, KeptObject>>();
   let version = 1000;
   let uids = 0;
 
   const folder = (path: string) => {
-    const found = folders.get(path) ?? new Map<string, Kept>();
+    const found = folders.get(path) ?? new Map<string, KeptObject>();
     folders.set(path, found);
     return found;
   };
-  const keep = (path: string, id: string, object: KubeObject): Kept => {
+  const keep = (path: string, id: string, object: KubeObject): KeptObject => {
     version += 1;
     const { managedFields: _, ...metadata } = object.metadata as KubeObject['metadata'] & { managedFields?: unknown };
     const managedFields = [
@@ -61,7 +61,7 @@ export async function startStandIn(): Promise<StandIn> {
     folder(path).set(id, entry);
     return entry;
   };
-  const insert = (path: string, object: KubeObject): Kept => {
+  const insert = (path: string, object: KubeObject): KeptObject => {
     uids += 1;
     const uid = `00000000-0000-4000-8000-${String(uids).padStart(12, '0')}`;
     const { namespace, name } = object.metadata;
@@ -126,11 +126,11 @@ export async function startStandIn(): Promise<StandIn> {
 }
 
 /** A page of a list. The token is an insertion index: nothing is inserted while a list is paged here. */
-function listed(all: ReadonlyMap<string, Kept>, url: URL, namespace: string | undefined): string {
+function listed(all: ReadonlyMap<string, KeptObject>, url: URL, namespace: string | undefined): string {
   const limit = Number(url.searchParams.get('limit') ?? Number.MAX_SAFE_INTEGER);
   const from = Number(url.searchParams.get('continue') ?? 0);
   const wanted = /^spec\.connectionRef\.instanceRef\.name=(.*)$/.exec(url.searchParams.get('fieldSelector') ?? '')?.[1];
-  const fits = ({ object }: Kept) =>
+  const fits = ({ object }: KeptObject) =>
     (namespace === undefined || object.metadata.namespace === namespace) &&
     (wanted === undefined || instanceOf(object) === wanted);
   const page = all.values().filter(fits).drop(from).take(limit).toArray();

@@ -10,8 +10,8 @@ const MILLIS = /\b1[78]\d{11}\b/g;
  * `all`: with the values that work on for a while beside the one that is published. `Published`: the current ones among
  * these hashes.
  */
-type Published = ReadonlySet<string>;
-type Values = 'current' | 'all' | Published;
+type PublishedSnapshots = ReadonlySet<string>;
+type Values = 'current' | 'all' | PublishedSnapshots;
 
 /**
  * Objects but their events, claims with their live values and policies, and whether each published key works. One line

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { READS } from '../databases.ts';
 import type { Harness } from '../harness.ts';
 
-type Who = 0 | 1;
+type RunIndex = 0 | 1;
 /** Before which calls a run may be held. */
 export type Points = 'calls' | 'writes';
 
@@ -19,21 +19,21 @@ export async function interleave(
   turns: ReadonlyArray<number>,
   points: Points = 'calls',
 ): Promise<readonly [number, number]> {
-  const whose = new AsyncLocalStorage<Who>();
+  const whose = new AsyncLocalStorage<RunIndex>();
   const met: [number, number] = [0, 0];
   const ended = [false, false];
   let place = 0;
-  let active: Who = 0;
+  let active: RunIndex = 0;
   let left = turns[0] ?? Number.POSITIVE_INFINITY;
   let changed = Promise.withResolvers<void>();
-  const yieldTo = (other: Who) => {
+  const yieldTo = (other: RunIndex) => {
     active = other;
     place += 1;
     left = turns[place] ?? Number.POSITIVE_INFINITY;
     changed.resolve();
     changed = Promise.withResolvers();
   };
-  const other = (who: Who): Who => (who === 0 ? 1 : 0);
+  const other = (who: RunIndex): RunIndex => (who === 0 ? 1 : 0);
   const point = async () => {
     const who = whose.getStore();
     if (who === undefined) return;
@@ -52,7 +52,7 @@ export async function interleave(
   harness.onDatabase = async (method) => {
     if (points === 'calls' || !READS.includes(method)) await point();
   };
-  const start = (who: Who) =>
+  const start = (who: RunIndex) =>
     whose.run(who, async () => {
       const run = runs[who]();
       harness.restart();

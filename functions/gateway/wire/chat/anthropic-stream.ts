@@ -1,6 +1,6 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
 import { member, parseJson, textOf } from '#core/json/json.ts';
-import { type Made, NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import {
   addUsage,
   anthropicError,
@@ -19,7 +19,7 @@ interface Call {
   hasArguments: boolean;
 }
 
-export function createReader({ created }: Made): StreamReader {
+export function createReader({ created }: ReplyMarks): StreamReader {
   const splitter = new SseSplitter();
   const calls = new Map<unknown, Call>();
   let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };

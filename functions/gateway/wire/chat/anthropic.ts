@@ -31,7 +31,7 @@ export const anthropic: Codec = {
 const decoder = new TextDecoder();
 
 /** Members that the gateway decides, whatever the client wrote. */
-interface Decided {
+interface GatewayMembers {
   readonly model: string;
   /** The limit, which Anthropic requires: the client's, else that of the reservation. */
   readonly maxTokens: number;
@@ -44,7 +44,10 @@ const PASSED_ON = ['top_p', 'top_k', 'thinking'];
 const HOTTEST = 1;
 
 /** The body for Anthropic, or the refusal of what has no counterpart there. */
-export function toMessagesBody(request: unknown, { model, maxTokens, stream }: Decided): Result<object, Failure> {
+export function toMessagesBody(
+  request: unknown,
+  { model, maxTokens, stream }: GatewayMembers,
+): Result<object, Failure> {
   return translate((refuse) => {
     const { system, turns } = toTurns(listOf(member(request, 'messages')), refuse);
     const tools = listOf(member(request, 'tools')).flatMap(toTool);

@@ -81,7 +81,7 @@ export function splice(text: string, object: ObjectText, changes: Changes): stri
 }
 
 /** A text and its bytes. */
-export interface Sent {
+export interface EncodedText {
   readonly text: string;
   readonly bytes: Uint8Array;
   /** Each character is one byte: then the text itself is not needed. */
@@ -92,7 +92,11 @@ export interface Sent {
  * The same in the text's bytes: parts of them, with the new texts between. What does not change is neither copied nor
  * encoded.
  */
-export function spliceBytes(sent: Sent, object: ObjectText, changes: Changes): ReadonlyArray<Uint8Array | string> {
+export function spliceBytes(
+  sent: EncodedText,
+  object: ObjectText,
+  changes: Changes,
+): ReadonlyArray<Uint8Array | string> {
   const { bytes } = sent;
   const parts: Array<Uint8Array | string> = [];
   let known: Offset = { text: 0, bytes: 0 };
@@ -117,7 +121,7 @@ interface Offset {
  * The place of an offset, counted from the known one before it or from the end, whichever is nearer: most members stand
  * beside one that is very long.
  */
-function offsetAt(offset: number, known: Offset, sent: Sent): Offset {
+function offsetAt(offset: number, known: Offset, sent: EncodedText): Offset {
   if (sent.isAscii) return { text: offset, bytes: offset };
   const { text, bytes } = sent;
   const isNear = offset - known.text < text.length - offset;

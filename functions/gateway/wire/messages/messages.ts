@@ -8,7 +8,7 @@ import { anthropicErrors } from '../dialects/error-format.ts';
 import { readLimited } from '../prompt/limited-request.ts';
 import { NOTHING_STORED } from '../prompt/stored-state.ts';
 import { type Members, webSearchesIn } from '../prompt/unmetered-features.ts';
-import { type Forwarded, invalid, isAbsent, type ModelRequest } from '../request.ts';
+import { type ForwardedHead, invalid, isAbsent, type ModelRequest } from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';
@@ -65,7 +65,7 @@ function minOutputOf(thinking: unknown): number {
 /** Headers that choose the version and the features of the API: the provider reads them as the client wrote them. */
 const FORWARDED = ['anthropic-version', 'anthropic-beta'];
 
-function forwardedBy(client: Pick<HttpExchange, 'header' | 'query'>): Forwarded {
+function forwardedBy(client: Pick<HttpExchange, 'header' | 'query'>): ForwardedHead {
   const headers: Record<string, string> = {};
   for (const name of FORWARDED) {
     const value = client.header(name);

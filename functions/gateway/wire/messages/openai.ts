@@ -26,7 +26,7 @@ export const openai: Codec = {
 };
 
 /** Members that the gateway decides, whatever the client wrote, and the provider whose names they have. */
-interface Decided {
+interface GatewayMembers {
   readonly model: string;
   readonly maxTokens: number;
   readonly stream: boolean;
@@ -40,7 +40,7 @@ interface Decided {
  */
 export function toChatBody(
   request: unknown,
-  { model, maxTokens, stream, store, provider }: Decided,
+  { model, maxTokens, stream, store, provider }: GatewayMembers,
 ): Result<object, Failure> {
   return translate((refuse) => {
     const tools = listOf(member(request, 'tools')).flatMap((tool, index) => toTool(tool, `tools[${index}]`, refuse));
@@ -176,12 +176,12 @@ function partsIn(content: unknown, at: string, refuse: Refuse): Parts {
 }
 
 /** The parts so far: one list for all depths, because a copy at each depth would multiply the work. */
-interface Writing {
+interface ContentWriter {
   readonly parts: object[];
   readonly refuse: Refuse;
 }
 
-function addContent(content: unknown, at: string, writing: Writing): void {
+function addContent(content: unknown, at: string, writing: ContentWriter): void {
   if (typeof content === 'string') {
     if (content !== '') writing.parts.push({ type: 'text', text: content });
     return;
@@ -189,7 +189,7 @@ function addContent(content: unknown, at: string, writing: Writing): void {
   for (const [index, block] of listOf(content).entries()) addParts(block, `${at}[${index}]`, writing);
 }
 
-function addParts(block: unknown, at: string, writing: Writing): void {
+function addParts(block: unknown, at: string, writing: ContentWriter): void {
   const { parts, refuse } = writing;
   const type = member(block, 'type');
   if (type === 'text') parts.push({ type, text: textOf(member(block, 'text')) ?? '' });
@@ -201,7 +201,7 @@ function addParts(block: unknown, at: string, writing: Writing): void {
   else refuse(`${at}.type`, 'must be text, image, document or tool_result for this model.');
 }
 
-function addDocument(block: unknown, at: string, writing: Writing): void {
+function addDocument(block: unknown, at: string, writing: ContentWriter): void {
   const { parts, refuse } = writing;
   const source = member(block, 'source');
   const type = member(source, 'type');

@@ -14,7 +14,7 @@ export interface Form {
 }
 
 /** A request without the parts that each API reads in its own way. */
-export interface Limited {
+export interface LimitedRequest {
   readonly members: Members;
   readonly request: Omit<ModelRequest, 'minOutput' | 'input' | 'webSearches' | 'stored'>;
 }
@@ -24,7 +24,7 @@ export function readLimited(
   bytes: Uint8Array,
   { limit: limitName, rules, nested }: Form,
   wrong: (members: Members) => Result<never, Failure> | undefined,
-): Result<Limited, Failure> {
+): Result<LimitedRequest, Failure> {
   const body = readBody(bytes);
   if (!body.ok) return body;
   const { members, ...sentBody } = body.value;

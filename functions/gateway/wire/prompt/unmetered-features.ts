@@ -173,7 +173,7 @@ export function spellingsOf(word: string): string {
 }
 
 /** A deciding list of the same name inside (the tools of a namespace) is read too; nothing deeper decides. */
-function isAmbiguous(text: string, start: number, { list, deciding }: Nested, isInner = false): boolean {
+function isAmbiguous(text: string, start: number, { list, deciding }: NestedList, isInner = false): boolean {
   const { members } = membersOf(text, start);
   const names = members.map(({ name }) => name);
   const folded = names.map(foldCase);
@@ -185,7 +185,7 @@ function isAmbiguous(text: string, start: number, { list, deciding }: Nested, is
   return inner.some((at) => isAmbiguous(text, at, { list, deciding }, true));
 }
 
-interface Nested {
+interface NestedList {
   readonly list: string;
   readonly deciding: ReadonlyArray<string>;
 }

@@ -2,7 +2,7 @@
 // send both back.
 
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
-import type { Made } from '../codec.ts';
+import type { ReplyMarks } from '../codec.ts';
 import { elementsOf, type Member, membersOf, type ObjectText } from '../json/json-splice.ts';
 import type { MarkedId } from '../prompt/stored-state.ts';
 import type { SentBody } from '../request.ts';
@@ -27,7 +27,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export function mark(
   bytes: Uint8Array,
   ids: ReadonlySet<string>,
-  { by, markId }: Pick<Made, 'by' | 'markId'>,
+  { by, markId }: Pick<ReplyMarks, 'by' | 'markId'>,
 ): Uint8Array {
   if (by === undefined && markId === undefined) return bytes;
   const text = decoder.decode(bytes);
@@ -54,7 +54,7 @@ export function idsIn(event: unknown): ReadonlySet<string> {
 }
 
 /** A body as its provider knows it. */
-export interface Unmarked {
+export interface UntaggedBody {
   readonly bytes: Uint8Array;
   /** The mark of the entry that the marked parts belong to. */
   readonly by: string;
@@ -62,7 +62,7 @@ export interface Unmarked {
 }
 
 /** The body without its marks; undefined where it has none. */
-export function unmark({ text, object }: Pick<SentBody, 'text' | 'object'>): Unmarked | undefined {
+export function unmark({ text, object }: Pick<SentBody, 'text' | 'object'>): UntaggedBody | undefined {
   if (!MAYBE_MARKED.test(text)) return undefined;
   const ids = new Map<string, MarkedId>();
   let by: string | undefined;

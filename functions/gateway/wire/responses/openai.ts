@@ -2,7 +2,7 @@
 
 import { ok } from '#core/failure/result.ts';
 import { member } from '#core/json/json.ts';
-import { type Codec, type Made, type Recipient, type Reply, toCall } from '../codec.ts';
+import { type Codec, type Recipient, type Reply, type ReplyMarks, toCall } from '../codec.ts';
 import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
 import { type NewValue, spliceBytes } from '../json/json-splice.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
@@ -38,7 +38,7 @@ function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient)
   return spliceBytes(sent, sent.object, { set, drop: lookalikesIn(sent.object), once: OWN_MEMBERS });
 }
 
-function readReply(received: Uint8Array, made: Made): Reply | undefined {
+function readReply(received: Uint8Array, made: ReplyMarks): Reply | undefined {
   const { body: whole, reply } = readJson(received);
   const bytes = withoutSecretsIn(received, reply, made.redact);
   const sent = bytes === received ? whole : bytes;

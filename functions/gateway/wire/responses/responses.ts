@@ -8,7 +8,7 @@ import { responsesErrors } from '../dialects/error-format.ts';
 import { readLimited } from '../prompt/limited-request.ts';
 import { ambiguousIn, type Members } from '../prompt/unmetered-features.ts';
 import { invalid, isAbsent, type ModelRequest } from '../request.ts';
-import { type Unmarked, unmark } from './conversation-tag.ts';
+import { type UntaggedBody, unmark } from './conversation-tag.ts';
 import { measure, storedStateOf } from './items.ts';
 import { openai } from './openai.ts';
 import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
@@ -36,7 +36,7 @@ const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['i
 const MAYBE_ID = /"[iı]d"|\\u0/i;
 
 /** `marked`: the marks that were taken out of the body. */
-function toRequest(bytes: Uint8Array, marked?: Omit<Unmarked, 'bytes'>): Result<ModelRequest, Failure> {
+function toRequest(bytes: Uint8Array, marked?: Omit<UntaggedBody, 'bytes'>): Result<ModelRequest, Failure> {
   const read = readLimited(bytes, FORM, ({ input }) =>
     isAbsent(input) || typeof input === 'string' || Array.isArray(input)
       ? undefined

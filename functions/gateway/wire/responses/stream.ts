@@ -1,6 +1,6 @@
 // Streamed responses: each event passes as it is, and is read for content, counts, errors and the end.
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
-import { type Made, NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
 import { bytesIn } from '../prompt/prompt.ts';
@@ -12,9 +12,9 @@ const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
 const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
 const SUMMARY = 'response.reasoning_summary_text.delta';
 
-export function createReader(made: Made): StreamReader {
+export function createReader(made: ReplyMarks): StreamReader {
   const splitter = new SseSplitter();
-  const written: Written = new Map();
+  const written: OutputBytes = new Map();
   const read = (bytes: Uint8Array) => {
     const event = eventIn(bytes);
     const told = withoutSecretsIn(bytes, member(event, 'response'), made.redact);
@@ -24,14 +24,14 @@ export function createReader(made: Made): StreamReader {
 }
 
 /** Bytes of output that events have shown, by item. */
-type Written = Map<unknown, number>;
+type OutputBytes = Map<unknown, number>;
 
 function eventIn(bytes: Uint8Array): unknown {
   const data = dataOf(bytes);
   return data === undefined ? undefined : parseJson(data);
 }
 
-function readEvent(bytes: Uint8Array, written: Written): ReadonlyArray<Piece> {
+function readEvent(bytes: Uint8Array, written: OutputBytes): ReadonlyArray<Piece> {
   const event = eventIn(bytes);
   const type = textOf(member(event, 'type')) ?? '';
   switch (type) {
@@ -55,7 +55,7 @@ function withoutType(event: unknown): unknown {
 }
 
 /** The count of an end, and output that only the end shows. The event itself waits for the settlement. */
-function counted(event: unknown, written: Written): Piece {
+function counted(event: unknown, written: OutputBytes): Piece {
   const response = member(event, 'response');
   const usage = toUsage(response);
   const end = { ...NOTHING, frame: event, choices: FINISHED, usage };
@@ -75,7 +75,7 @@ function failed(event: unknown): ReadonlyArray<Piece> {
 function content(
   bytes: Uint8Array,
   event: unknown,
-  { type, written }: { readonly type: string; readonly written: Written },
+  { type, written }: { readonly type: string; readonly written: OutputBytes },
 ): Piece {
   const piece = { ...NOTHING, bytes, frame: event, choices: BEGUN };
   // A summary of thoughts is shorter or longer than what is billed: it cuts nothing, and is charged where nobody has
@@ -89,7 +89,7 @@ function sized(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
 }
 
 /** Bytes of output that no event before this one has shown. */
-function sizeIn(event: unknown, type: string, written: Written): number {
+function sizeIn(event: unknown, type: string, written: OutputBytes): number {
   const index = member(event, 'output_index');
   if (type === 'response.output_item.done') return unwritten(member(event, 'item'), index, written);
   if (!type.endsWith('.delta')) return 0;
@@ -99,7 +99,7 @@ function sizeIn(event: unknown, type: string, written: Written): number {
 }
 
 /** Bytes of a whole item beyond those of its deltas. */
-function unwritten(item: unknown, index: unknown, written: Written): number {
+function unwritten(item: unknown, index: unknown, written: OutputBytes): number {
   const known = written.get(index) ?? 0;
   const size = sizeOf({ ...Object(item), summary: undefined });
   written.set(index, Math.max(known, size));

@@ -72,7 +72,7 @@ test('a server on this machine is spoken to without TLS where nobody asks for it
   expect(await isEncrypted(sessionAt(tls.connection))).toBe(false);
 });
 
-type Wanted = Pick<TestPostgres['connection'], 'sslmode' | 'sslrootcert'>;
+type SslMode = Pick<TestPostgres['connection'], 'sslmode' | 'sslrootcert'>;
 
 /** What comes of it: `tls`, `plain`, or why there is no connection. */
 async function outcomeOf(connection: TestPostgres['connection']): Promise<string> {
@@ -87,7 +87,7 @@ const NOT_OFFERED = expect.stringMatching(/^DatabaseUnreachable: .* does not off
 const NOT_VERIFIED = expect.stringMatching(/^DatabaseUnreachable: .* has a certificate that does not verify/);
 
 describe('a connection is never less safe than its sslmode', () => {
-  test.each<[NonNullable<Wanted['sslmode']>, unknown, unknown]>([
+  test.each<[NonNullable<SslMode['sslmode']>, unknown, unknown]>([
     ['disable', 'plain', 'plain'],
     ['prefer', 'tls', 'plain'],
     ['require', 'tls', NOT_OFFERED],
@@ -96,7 +96,7 @@ describe('a connection is never less safe than its sslmode', () => {
     expect(await outcomeOf({ ...plain.connection, sslmode })).toEqual(without);
   });
 
-  test.each<[NonNullable<Wanted['sslmode']>, string, unknown]>([
+  test.each<[NonNullable<SslMode['sslmode']>, string, unknown]>([
     ['require', '127.0.0.1', 'tls'],
     ['verify-ca', '127.0.0.1', 'tls'],
     ['verify-ca', 'localhost', 'tls'],

@@ -17,7 +17,7 @@ const timer = (millis: number, callback: () => void) => {
   return () => clearTimeout(running);
 };
 
-interface Seen {
+interface ReceivedRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -25,7 +25,7 @@ interface Seen {
 
 let server: Server;
 let base: string;
-let seen: Seen[];
+let seen: ReceivedRequest[];
 /** The answer to each path; absent: 200. */
 let status: (path: string) => number;
 let now: number;
@@ -206,7 +206,7 @@ describe('a request with the role of the Pod', () => {
 });
 
 /** SigV4 as AWS's reference describes it for a POST, over the headers that the request names as signed. */
-function authorizationOf({ path, headers, body }: Seen): string {
+function authorizationOf({ path, headers, body }: ReceivedRequest): string {
   const [, scope = '', names = ''] =
     /Credential=AKIDEXAMPLE\/([^,]+), SignedHeaders=([^,]+), Signature=/.exec(headers.authorization ?? '') ?? [];
   expect(names.split(';')).toEqual(expect.arrayContaining(['host', 'x-amz-date', 'x-amz-security-token']));

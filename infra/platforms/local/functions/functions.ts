@@ -15,7 +15,7 @@ import { readEnvironment } from '../../../runtime/config/variable.ts';
 import { withMetrics } from '../../../runtime/node/metrics.ts';
 import { nodeDependencies } from '../../../runtime/node/platform.ts';
 import { answerMemory } from '../../../runtime/node/reply-memory.ts';
-import { type Handler, type Listening, serve } from '../../../runtime/node/serve.ts';
+import { type Handler, type ServeOptions, serve } from '../../../runtime/node/serve.ts';
 import { createStoreMaintenance } from '../../../runtime/node/store-maintenance.ts';
 import { openTraces } from '../../../runtime/node/traces.ts';
 import { createReviewRecord } from '../../../runtime/triggers/review-record.ts';
@@ -36,7 +36,7 @@ export interface FunctionsOptions {
   readonly gatewayPort: number;
 }
 
-type Serving = Pick<StartContext, 'state' | 'log' | 'onStop'>;
+type ServeContext = Pick<StartContext, 'state' | 'log' | 'onStop'>;
 
 /** Milliseconds that open streams get to end: with PostgreSQL and the rest a stop stays below 15 s. */
 const GRACE = 6_000;
@@ -45,7 +45,7 @@ const GRACE = 6_000;
  * Starts the functions; answers their addresses, admission's with its segment. A stop takes no new requests, lets
  * streams end, books their cost.
  */
-export async function startFunctions(context: Serving, options: FunctionsOptions) {
+export async function startFunctions(context: ServeContext, options: FunctionsOptions) {
   const { state } = context;
   const { accounts, certificates, cluster, gatewayPort } = options;
   const parts = await openParts(context);
@@ -76,7 +76,7 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
 }
 
 /** Parts of each function: metrics of its own, traces and log under its own name, as everywhere. */
-async function openParts({ state, log, onStop }: Serving) {
+async function openParts({ state, log, onStop }: ServeContext) {
   const environment = readEnvironment(TracesEnvironment, process.env);
   const node = nodeDependencies();
   const open = async (name: 'admission' | 'reconcile' | 'gateway') => {
@@ -90,7 +90,10 @@ async function openParts({ state, log, onStop }: Serving) {
 type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
 
 /** A stop comes in the opposite order: a server waits for its open requests before what they need is closed. */
-async function listen({ traces, onStop }: Parts, options: Handler & Pick<Listening, 'port' | 'tls'>): Promise<string> {
+async function listen(
+  { traces, onStop }: Parts,
+  options: Handler & Pick<ServeOptions, 'port' | 'tls'>,
+): Promise<string> {
   const server = await serve({ ...options, host: '127.0.0.1', traces });
   onStop(() => server.close(GRACE));
   return server.url;

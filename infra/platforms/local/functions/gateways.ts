@@ -26,7 +26,7 @@ export interface GatewaysOptions extends Pick<GatewayParts, 'upstream' | 'log' |
 }
 
 /** `absent`: there is no such instance; `unavailable`: its gateway cannot run (yet), or the cluster does not answer. */
-type Found = OpenGateway | 'absent' | 'unavailable';
+type GatewayLookup = OpenGateway | 'absent' | 'unavailable';
 
 export type Gateways = ReturnType<typeof createGateways>;
 
@@ -41,7 +41,7 @@ interface Configuration {
   readonly secrets: ReadonlyMap<string, Data>;
 }
 
-interface Running {
+interface RunningGateway {
   configuration: Configuration;
   readonly gateway: OpenGateway;
 }
@@ -49,15 +49,15 @@ interface Running {
 /** Gateways of one process. Changes of one instance are made one after another. */
 export function createGateways(options: GatewaysOptions) {
   const { cluster, log } = options;
-  const running = new Map<string, Running>();
-  const last = new Map<string, Promise<Found>>();
+  const running = new Map<string, RunningGateway>();
+  const last = new Map<string, Promise<GatewayLookup>>();
   /** Gateways whose last requests end. */
   const retired = new Set<Promise<void>>();
 
-  const refreshOne = (path: string): Promise<Found> => {
+  const refreshOne = (path: string): Promise<GatewayLookup> => {
     const found = (last.get(path) ?? Promise.resolve())
       .then(() => follow(path))
-      .catch((error: unknown): Found => {
+      .catch((error: unknown): GatewayLookup => {
         log.warn('gateway not started', { instance: path, why: reasonAndCausesOf(error) });
         return 'unavailable';
       });
@@ -65,7 +65,7 @@ export function createGateways(options: GatewaysOptions) {
     return found;
   };
 
-  const follow = async (path: string): Promise<Found> => {
+  const follow = async (path: string): Promise<GatewayLookup> => {
     const wanted = await readConfiguration(cluster, path);
     const have = running.get(path);
     if (wanted === 'unchanged') return have?.gateway ?? 'unavailable';
@@ -83,7 +83,7 @@ export function createGateways(options: GatewaysOptions) {
     return fresh.gateway;
   };
 
-  const retire = (path: string, { gateway }: Running): Promise<void> => {
+  const retire = (path: string, { gateway }: RunningGateway): Promise<void> => {
     const closing = gateway
       .close(GRACE)
       .catch((error: unknown) => log.warn('gateway not closed', { instance: path, why: reasonAndCausesOf(error) }))
@@ -106,7 +106,7 @@ export function createGateways(options: GatewaysOptions) {
 
   return {
     /** The gateway of this instance. */
-    find: async (namespace: string, name: string): Promise<Found> => {
+    find: async (namespace: string, name: string): Promise<GatewayLookup> => {
       const path = `${namespace}/${name}`;
       return running.get(path)?.gateway ?? refreshOne(path);
     },
@@ -132,11 +132,11 @@ export function createGateways(options: GatewaysOptions) {
   };
 }
 
-function start({ cluster: _, folder, ...parts }: GatewaysOptions, first: Configuration): Running {
+function start({ cluster: _, folder, ...parts }: GatewaysOptions, first: Configuration): RunningGateway {
   const { uid, connection, store } = first.fixed;
   const own = join(folder, uid);
   mkdirSync(own, { recursive: true });
-  const running: Running = {
+  const running: RunningGateway = {
     configuration: first,
     gateway: openGateway({
       ...nodeDependencies(),

@@ -109,13 +109,13 @@ function carries({ headers }: IncomingMessage, key: string): boolean {
   return headers.authorization === `Bearer ${key}` || headers['x-api-key'] === key;
 }
 
-interface Asked {
+interface SampleRequest {
   readonly dialect: Dialect;
   readonly request: CompletionRequest;
   readonly stats: ModelStats;
 }
 
-async function answer(response: ServerResponse, { dialect, request, stats }: Asked): Promise<void> {
+async function answer(response: ServerResponse, { dialect, request, stats }: SampleRequest): Promise<void> {
   const completion = complete(request, Math.floor(Date.now() / 1000));
   const { hang, refuse, retryAfter, cutAfter } = completion.behaviour;
   stats.requests += 1;

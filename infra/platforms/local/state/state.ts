@@ -19,7 +19,7 @@ import { UsageError } from '../options.ts';
 import { createChildren } from './children.ts';
 
 /** The content of `state.json`; its secrets are made once, at the first start on a folder. */
-const Remembered = z.object({
+const SavedState = z.object({
   /** Password of the embedded PostgreSQL. */
   databasePassword: z.string(),
   /** Bearer token of the embedded cluster's one user. */
@@ -32,7 +32,7 @@ const Remembered = z.object({
   sampleSecrets: z.record(z.string(), z.string()).default({}),
 });
 
-export type Remembered = z.infer<typeof Remembered>;
+export type Remembered = z.infer<typeof SavedState>;
 
 export type State = Awaited<ReturnType<typeof open>>;
 
@@ -158,7 +158,7 @@ function first(): Remembered {
 
 function read(file: string): Remembered {
   try {
-    return Remembered.parse(JSON.parse(readFileSync(file, 'utf8')));
+    return SavedState.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch (cause) {
     throw new UsageError(`${file} is damaged. Restore it, or start again with --reset, which empties the folder.`, {
       cause,

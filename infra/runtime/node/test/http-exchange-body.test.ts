@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { type Served, serve } from '../serve.ts';
+import { type RunningServer, serve } from '../serve.ts';
 
 const MOST = 1000;
-let server: Served | undefined;
+let server: RunningServer | undefined;
 const sockets: Socket[] = [];
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();

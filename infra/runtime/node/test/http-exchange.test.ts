@@ -1,11 +1,11 @@
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import { type Served, serve } from '../serve.ts';
+import { type RunningServer, serve } from '../serve.ts';
 
 const encoder = new TextEncoder();
 const HEADERS = { 'content-type': 'text/event-stream', 'x-request-id': '7' };
-let server: Served | undefined;
+let server: RunningServer | undefined;
 afterEach(() => server?.close(0));
 
 /** A server whose every reply is what this writes. */

@@ -5,7 +5,7 @@ import { silentLog } from '../../../../test/support/silent-log.ts';
 import { TracesEnvironment } from '../../config/environments.ts';
 import { readEnvironment } from '../../config/variable.ts';
 import { createTraces, type Traces } from '../otel.ts';
-import { type Served, serve } from '../serve.ts';
+import { type RunningServer, serve } from '../serve.ts';
 
 async function collector(status = 200): Promise<Collector> {
   const collecting = await startCollector(status);
@@ -34,7 +34,7 @@ async function traced(
   const log = traces.logged(silentLog);
   const fetch = (request: Request): Response | Promise<Response> =>
     handle(request, { traces, log, warnings, url: served.url });
-  const served: Served = await serve({ fetch, port: 0, host: '127.0.0.1', traces });
+  const served: RunningServer = await serve({ fetch, port: 0, host: '127.0.0.1', traces });
   onTestFinished(() => served.close(0));
   return { traces, log, warnings, url: `${served.url}/v1/chat/completions` };
 }

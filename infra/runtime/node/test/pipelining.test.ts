@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createIssuer } from '#adapters/certificates/issuer.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { ratioOf } from '../../../../test/gateway/growth.ts';
-import { type Served, serve } from '../serve.ts';
+import { type RunningServer, serve } from '../serve.ts';
 
 const DAY = 86_400_000;
 const validity = { from: Date.now() - DAY, until: Date.now() + DAY };
@@ -16,7 +16,7 @@ const certificate = await issuer.issue({ authority, names: ['localhost'], ...val
 const ask = (path: string) => `GET /${path} HTTP/1.1\r\nhost: x\r\n\r\n`;
 const MANY = 2_000;
 
-let server: Served | undefined;
+let server: RunningServer | undefined;
 const sockets: Socket[] = [];
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();

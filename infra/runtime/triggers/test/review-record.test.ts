@@ -1,6 +1,6 @@
 // What is told of a review after its answer?
 import { expect, test } from 'vitest';
-import type { Answered, Trigger } from '../../../../functions/admission/app.ts';
+import type { ReviewRecord, Trigger } from '../../../../functions/admission/app.ts';
 import { ADA, ask, createWorld, depsOf, objectOf, requestOf } from '../../../../test/admission/fixtures.ts';
 import { createReviewRecord, type RecordDependencies } from '../review-record.ts';
 
@@ -17,7 +17,7 @@ async function recordOf(object: object, more: Record<string, unknown>, trigger?:
   const metrics = { add, set: () => {}, observe: () => {}, render: () => '' };
   const record = createReviewRecord({ log, metrics, trigger });
   let told = Promise.resolve();
-  const remember = (review: Answered) => {
+  const remember = (review: ReviewRecord) => {
     told = record(review);
     return told;
   };

@@ -6,10 +6,10 @@ import { policiesOf } from '../../../../../test/doubles/policies.ts';
 import { KEY, keyRecord } from '../../../../../test/gateway/instance.ts';
 import { stage } from '../../../../../test/gateway/stage.ts';
 import { silentLog } from '../../../../../test/support/silent-log.ts';
-import { type Served, serve } from '../../../../runtime/node/serve.ts';
+import { type RunningServer, serve } from '../../../../runtime/node/serve.ts';
 import { type FrontDependencies, gatewayFront } from '../../functions/front.ts';
 
-let server: Served | undefined;
+let server: RunningServer | undefined;
 afterEach(() => server?.close(0));
 
 const UNREAD = { ids: { next: randomUUID }, log: silentLog, metrics: { render: () => 'metrics\n' } };
