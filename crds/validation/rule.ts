@@ -80,7 +80,7 @@ export const inAll = <S extends z.ZodType<Readonly<Record<string, string>> | Rea
   const validation = { rule: `self.map(${sizes}).sum() <= ${max}`, message: `${error}; shorten or remove some` };
   return texts.refine((self) => fitsIn(max, all(self)), {
     error: ({ input }) => `${error} and has ${[...all(input as z.output<S>)].length}; shorten or remove some`,
-    params: { type: 'Too long', validation } satisfies Broken,
+    params: { type: 'Too long', validation } satisfies IssueParams,
   });
 };
 

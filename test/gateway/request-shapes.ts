@@ -1,4 +1,6 @@
 // Shapes of large requests: bodies of every route that grow in one place each.
+export { piecesOf } from '../../infra/adapters/upstream/body.ts';
+
 import type { ApiName } from '#core/models/providers.ts';
 import { markOf } from '../../functions/gateway/targets/affinity.ts';
 import { entry } from './instance.ts';

@@ -2,12 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_VALUES } from '#core/json/json-limits.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import { piecesOf } from '../../../infra/adapters/upstream/body.ts';
 import { FRAMED, frame } from '../../../test/gateway/aws-event-stream.ts';
 import { growthOf, MAX_GROWTH, type Prepare, ratioOf } from '../../../test/gateway/growth.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import { PAIRS, type Pair } from '../../../test/gateway/pairs.ts';
-import { BARE, list, shapesOf } from '../../../test/gateway/request-shapes.ts';
+import { BARE, list, piecesOf, shapesOf } from '../../../test/gateway/request-shapes.ts';
 import { stage } from '../../../test/gateway/stage.ts';
 import {
   EVENTS_ANYWHERE,

@@ -5,10 +5,10 @@ import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from 
 import { scaleOf, serviceUrl } from '../workload/desired-objects.ts';
 import type { LivePart } from '../workload/live-part.ts';
 import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/object-parts.ts';
-import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
+import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
 
 export interface WorkloadConditions {
-  readonly reached: Reached;
+  readonly reached: Reachability;
   readonly url: string | undefined;
   /** Undefined: `Auto` could not be decided, and nothing was before. */
   readonly type: WorkloadType | undefined;
@@ -155,16 +155,18 @@ export function whyLeftAlone(
 /**
  * The state of the part that runs a gateway, by its controller. `url`: where it serves, if only the controller knows.
  */
-type Running = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolling'> & { readonly url?: string | undefined };
+type WorkloadState = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolling'> & {
+  readonly url?: string | undefined;
+};
 
 const NOT_MADE = { ok: false, reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' } as const;
-const ABSENT: Running = { reached: NOT_MADE, isCurrent: false, isRolling: false };
+const ABSENT: WorkloadState = { reached: NOT_MADE, isCurrent: false, isRolling: false };
 
 /**
  * `isUp`: some of it serves. `isNewest`: nothing of an earlier configuration runs any more. `stuck`: why the newest
  * does not come up. `isRolling`: the newest has not come up yet, and may.
  */
-interface Seen {
+interface WorkloadObservation {
   readonly isUp: boolean;
   readonly isNewest: boolean;
   readonly stuck: Problem | undefined;
@@ -172,7 +174,7 @@ interface Seen {
   readonly starting: string;
 }
 
-function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running | undefined {
+function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): WorkloadState | undefined {
   const live = view.parts.get(PARTS_OF[type][0]);
   if (live === undefined || !live.isOurs) return undefined;
   const { generation } = live.metadata;
@@ -196,7 +198,7 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Running 
  * Pods are not read: the Deployment's deadline for a rollout shows that they cannot start, and the message names the
  * command that says why.
  */
-function readDeployment({ metadata, spec, status }: LivePart, { object }: InstanceView): Seen {
+function readDeployment({ metadata, spec, status }: LivePart, { object }: InstanceView): WorkloadObservation {
   const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
   const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');
   const late = conditions.find((one) => one.type === 'Progressing' && one.status === 'False');
@@ -219,7 +221,7 @@ function readDeployment({ metadata, spec, status }: LivePart, { object }: Instan
 const toReason = (word: string | undefined, ours: Reason) => (word ? toOtherReason(word) : ours);
 
 /** The route of a Knative Service serves while any revision does; its `Ready` also demands the newest. */
-function readKnative({ status }: LivePart): Seen {
+function readKnative({ status }: LivePart): WorkloadObservation {
   const { conditions, url, latestCreatedRevisionName, latestReadyRevisionName, traffic } = status;
   const isTrue = (type: string) => conditions.find((one) => one.type === type)?.status === 'True';
   const bad = conditions.filter((one) => one.status === 'False');

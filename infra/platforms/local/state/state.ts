@@ -32,7 +32,7 @@ const SavedState = z.object({
   sampleSecrets: z.record(z.string(), z.string()).default({}),
 });
 
-export type Remembered = z.infer<typeof SavedState>;
+export type SavedState = z.infer<typeof SavedState>;
 
 export type State = Awaited<ReturnType<typeof open>>;
 
@@ -145,7 +145,7 @@ function empty(folder: string): void {
   }
 }
 
-function first(): Remembered {
+function first(): SavedState {
   const secret = () => randomBytes(24).toString('hex');
   return {
     databasePassword: secret(),
@@ -156,7 +156,7 @@ function first(): Remembered {
   };
 }
 
-function read(file: string): Remembered {
+function read(file: string): SavedState {
   try {
     return SavedState.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch (cause) {
