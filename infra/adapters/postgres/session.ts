@@ -131,6 +131,9 @@ type Silence = ReturnType<typeof createSilence>;
 /** The longest time of one statement, in limits of silence: rows that come one by one are no answer either. */
 const MAX_LIMITS = 3;
 
+/** How often a silence is measured. */
+const STEP: Millis = 250;
+
 /** A silence is over when nothing was heard for `limit`, or when the signal aborts. */
 function createSilence(limit: Millis, signal?: AbortSignal) {
   const { promise: over, resolve } = Promise.withResolvers<void>();
@@ -142,13 +145,21 @@ function createSilence(limit: Millis, signal?: AbortSignal) {
     isOver = true;
     resolve();
   };
-  const look = (): void => {
-    const left = Math.min(heard + limit, began + MAX_LIMITS * limit) - Date.now();
-    if (left <= 0) end();
-    else timer = setTimeout(look, left);
+  const wait = (left: Millis): void => {
+    const due = Date.now() + Math.min(left, STEP);
+    const look = (): void => {
+      // A timer is late by as long as our own event loop stood still, and no socket was read.
+      const late = Math.max(0, Date.now() - due);
+      heard += late;
+      began += late;
+      const more = Math.min(heard + limit, began + MAX_LIMITS * limit) - Date.now();
+      if (more <= 0) end();
+      else wait(more);
+    };
+    timer = setTimeout(look, Math.min(left, STEP));
   };
   if (isOver) resolve();
-  else timer = setTimeout(look, limit);
+  else wait(limit);
   signal?.addEventListener('abort', end, { once: true });
   return {
     over,

@@ -68,6 +68,15 @@ test('a session that rests while others call it serves all of them, and dials an
   expect(await session.query(LIMIT, 'select 1 as one')).toEqual([{ one: 1 }]);
 });
 
+test('a database is not silent while this process stands still and reads nothing', async () => {
+  const session = sessionAt(plain.connection);
+  const limit = 1500;
+  const answers = Array.from({ length: 3 }, () => session.query(limit, 'select 1 as one'));
+  const until = performance.now() + 2 * limit;
+  while (performance.now() < until);
+  expect(await Promise.all(answers)).toEqual([[{ one: 1 }], [{ one: 1 }], [{ one: 1 }]]);
+});
+
 test('a server on this machine is spoken to without TLS where nobody asks for it', async () => {
   expect(await isEncrypted(sessionAt(tls.connection))).toBe(false);
 });
