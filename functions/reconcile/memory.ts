@@ -7,6 +7,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
+import { createQueue } from './concurrent.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Path } from './world.ts';
 
@@ -20,6 +21,9 @@ export interface Link {
 /** Instances that are remembered, each with up to 64 KiB of certificates. */
 const MAX_INSTANCES = 1000;
 
+/** Triggers that may hold many objects at the same time. */
+const MAX_LOADS = 8;
+
 /** Facts that a process keeps between runs; correct when empty, lost with the process. */
 export interface Memory {
   /**
@@ -32,11 +36,17 @@ export interface Memory {
    * waiting.
    */
   durations: ReadonlyMap<Path, Millis>;
+  /** Triggers that list objects, or hold many. */
+  readonly loads: ReturnType<typeof createQueue>;
   /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
   cluster?: string | undefined;
 }
 
-export const createMemory = (): Memory => ({ instances: createLru(MAX_INSTANCES), durations: new Map() });
+export const createMemory = (): Memory => ({
+  instances: createLru(MAX_INSTANCES),
+  durations: new Map(),
+  loads: createQueue(MAX_LOADS),
+});
 
 /** The uid that names this cluster; undefined where that cannot be read. */
 export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDeps; readonly memory: Memory }) {

@@ -8,6 +8,7 @@ import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type Observation, type ObserveContext } from './observe/context.ts';
 import { eachPart } from './observe/parts.ts';
+import { withRoom } from './observe/room.ts';
 import { withShare } from './observe/share.ts';
 import { MAX_ROUNDS, observe, observeTouched } from './observe.ts';
 import { type ConvergedPart, toEnd, toFailedEnd } from './part-end.ts';
@@ -25,17 +26,20 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   // First: without it nothing new gets in, and nothing else has to be read for it.
   const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
   const certificate = keeps && (await keepCertificate(deps, keeps));
-  const context = await createObserveContext(deps, memory, scope, false);
-  const { all } = context;
-  const parts = await eachPart(context, (part) =>
-    withShare(context, part, async (own) => converge(own, await observe(own, part)))
-      .then(toEnd)
-      .catch((error) => toFailedEnd(context, part, error)),
-  );
-  const end = { scope, all, parts, certificate };
-  const report = toReport(end);
-  record(deps, report, end, from);
-  return report;
+  return withRoom({ deps, memory, scope }, async (own, onLoaded) => {
+    const context = await createObserveContext(own, memory, scope, false);
+    const { all } = context;
+    onLoaded(all);
+    const parts = await eachPart(context, (part) =>
+      withShare(context, part, async (own) => converge(own, await observe(own, part)))
+        .then(toEnd)
+        .catch((error) => toFailedEnd(context, part, error)),
+    );
+    const end = { scope, all, parts, certificate };
+    const report = toReport(end);
+    record(deps, report, end, from);
+    return report;
+  });
 }
 
 /** Plans and acts until nothing is left to do. */

@@ -55,11 +55,11 @@ export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objec
         ? pathOf(scope)
         : undefined;
   const found: Objects = { ...emptyCollection(), complete };
-  const take = (objects: ReadonlyArray<KubeObject | undefined>) => {
-    for (const object of objects) if (object !== undefined) collect(found, object);
+  const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {
+    for (const object of objects) if (object !== undefined) collect(found, object, isWanted);
   };
-  const list = (kind: Kind, selection: Selection = {}) =>
-    whereServed(cluster, kind, () => cluster.visit(kind, selection, take), undefined);
+  const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
+    whereServed(cluster, kind, () => cluster.visit(kind, selection, (page) => take(page, isWanted)), undefined);
   const get = async (kind: Kind, { namespace, name }: At) =>
     take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
   const load: Load = { found, list, get };
@@ -74,19 +74,20 @@ export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objec
   return found;
 }
 
+/** Of very many objects those that are not wanted are never all in memory. */
+type IsWanted = (object: OwnObject) => boolean;
+
 interface Load {
   readonly found: Objects;
-  readonly list: (kind: Kind, selection?: Selection) => Promise<void>;
+  readonly list: (kind: Kind, selection?: Selection, isWanted?: IsWanted) => Promise<void>;
   readonly get: (kind: Kind, at: At) => Promise<void>;
 }
 
 const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>> = {
-  GatewayInstance: async ({ found, list, get }, at) => {
+  GatewayInstance: async ({ list, get }, at) => {
     const fieldSelector = toFieldSelector({ 'spec.connectionRef.instanceRef.name': at.name });
-    await Promise.all([virtualKeys, users, teams].map((kind) => list(kind, { fieldSelector })));
-    for (const map of [found.keys, found.users, found.teams]) {
-      for (const [path, member] of [...map]) if (instancePathOf(member) !== pathOf(at)) map.delete(path);
-    }
+    const isMember: IsWanted = (own) => own.kind !== 'GatewayInstance' && instancePathOf(own) === pathOf(at);
+    await Promise.all([virtualKeys, users, teams].map((kind) => list(kind, { fieldSelector }, isMember)));
     await get(gatewayInstances, at);
   },
   VirtualKey: async (load, at) => {
@@ -98,13 +99,11 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>>
       load.get(users, { namespace: at.namespace, name: owner?.name ?? at.name }),
     ]);
   },
-  User: async ({ found, list, get }, at) => {
-    await get(users, at);
-    await Promise.all([virtualKeys, teams].map((kind) => list(kind, { namespace: at.namespace })));
-    for (const [path, key] of [...found.keys]) {
-      const isTheirs = key.spec.userRef?.name === at.name || key.metadata.name === at.name;
-      if (!isTheirs) found.keys.delete(path);
-    }
+  User: async ({ list, get }, { namespace, name }) => {
+    const isTheirs: IsWanted = (own) =>
+      own.kind === 'VirtualKey' && (own.spec.userRef?.name === name || own.metadata.name === name);
+    await get(users, { namespace, name });
+    await Promise.all([list(virtualKeys, { namespace }, isTheirs), list(teams, { namespace })]);
   },
   Team: async ({ list }, at) => {
     await Promise.all([teams, users, virtualKeys].map((kind) => list(kind, { namespace: at.namespace })));
@@ -166,10 +165,10 @@ export async function whereServed<T, const A>(
   }
 }
 
-/** Puts an object where it belongs. Objects of other kinds are passed over. */
-export function collect(into: Collection, object: KubeObject): void {
+/** Puts an object where it belongs. Objects of other kinds are passed over, and those that can be read and are not wanted. */
+export function collect(into: Collection, object: KubeObject, isWanted: IsWanted = () => true): void {
   const own = toOwn(object);
-  if (own === undefined) return;
+  if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return;
   const id = idOf(own.kind, own.metadata);
   if (own.violations.length > 0) into.violations.set(id, own.violations);
   const [read, path] = [own.object, pathOf(own.metadata)];

@@ -1,0 +1,51 @@
+// Room for what triggers load: one of a Team loads all keys of its namespace, and keeps them until databases answered.
+import type { ReconcileDeps } from '../deps.ts';
+import type { Memory } from '../memory.ts';
+import type { Scope } from '../scope.ts';
+import type { Collection } from './objects.ts';
+
+/** Characters of JSON that a run may hold without a place: some hundred keys. */
+const MAX_LIGHT = 1024 * 1024;
+
+/**
+ * A trigger that lists objects has a place from then on, until it has loaded little, or ends. A resync needs none: one
+ * runs at a time.
+ */
+export async function withRoom<T>(
+  { deps, memory, scope }: { readonly deps: ReconcileDeps; readonly memory: Memory; readonly scope: Scope },
+  work: (deps: ReconcileDeps, onLoaded: (objects: Collection) => void) => Promise<T>,
+): Promise<T> {
+  if (scope.look !== 'at') return work(deps, () => undefined);
+  const [entered, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let isWaiting = false;
+  const enter = (): Promise<void> => {
+    if (!isWaiting) {
+      void memory.loads.run(scope.namespace, () => {
+        entered.resolve();
+        return left.promise;
+      });
+    }
+    isWaiting = true;
+    return entered.promise;
+  };
+  const { cluster } = deps;
+  const visit: typeof cluster.visit = (...list) => enter().then(() => cluster.visit(...list));
+  try {
+    return await work({ ...deps, cluster: { ...cluster, visit } }, (objects) => {
+      if (isLight(objects)) left.resolve();
+    });
+  } finally {
+    left.resolve();
+  }
+}
+
+function isLight({ instances, keys, users, teams, malformed }: Collection): boolean {
+  let size = 0;
+  for (const objects of [instances, keys, users, teams, malformed]) {
+    for (const object of objects.values()) {
+      size += JSON.stringify(object).length;
+      if (size > MAX_LIGHT) return false;
+    }
+  }
+  return true;
+}
