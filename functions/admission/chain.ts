@@ -85,6 +85,12 @@ interface Checks<Spec, Facts> {
   readonly together: ReadonlyArray<Check<Spec, Facts>>;
 }
 
+/**
+ * Findings of one check: one for each model that a key names, and more. 512 model entries with 32 credentials each have
+ * 16,384, of 600 bytes each, and a review waits for facts about the stored object with them.
+ */
+const MAX_FINDINGS = 2048;
+
 /** The schema comes first; a spec that is not readable is not checked further. */
 function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together }: Checks<Spec, Facts>): Find {
   const loaded = createLazy(load);
@@ -97,6 +103,6 @@ function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together
     const found = [...refused, ...alone.flatMap((check) => check({ ...of, facts: undefined }))];
     if (ask === undefined) return found;
     const facts = await gather(of, ask);
-    return [...found, ...together.flatMap((check) => check({ ...of, facts }))];
+    return [...found, ...together.flatMap((check) => check({ ...of, facts }).slice(0, MAX_FINDINGS))];
   };
 }

@@ -26,11 +26,14 @@ export function toSentence({ path, type, value, message }: Violation): string {
   return [path, ...(type === undefined ? [] : [type]), ...shown, message].join(': ');
 }
 
-/** Each sentence once, twenty at most. */
+/** Each sentence once, twenty at most. There may be thousands of findings, and a sentence takes kilobytes. */
 export function toSentences(findings: ReadonlyArray<Violation>): ReadonlyArray<string> {
-  const sentences = [...new Set(findings.map(toSentence))];
-  const left = sentences.length - MAX_SENTENCES;
-  return left <= 0 ? sentences : [...sentences.slice(0, MAX_SENTENCES), `and ${left} more`];
+  const sentences = new Set<string>();
+  for (const [at, finding] of findings.entries()) {
+    if (sentences.size === MAX_SENTENCES) return [...sentences, `and ${findings.length - at} more`];
+    sentences.add(toSentence(finding));
+  }
+  return [...sentences];
 }
 
 /** One finding as its sentence; several as a list, the most important first. */

@@ -5,6 +5,7 @@ import type { ModelEntry } from '#crds/kinds/model-entry.ts';
 import type { Result } from '../failure/result.ts';
 import { decode } from '../json/base64.ts';
 import { ownMember } from '../json/json.ts';
+import { cutText } from '../json/text.ts';
 import { modelOf } from '../models/entry-model.ts';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from './connections.ts';
 import { type CredentialProblem, toAccess } from './credentials.ts';
@@ -27,6 +28,8 @@ export type ReadSecret =
   | undefined;
 
 const MAX_NAMES = 10;
+/** Characters of a name that is one of several in a message. */
+const MAX_NAME = 64;
 
 /**
  * A Secret for the rules. What takes time is done once per Secret: it may have 100,000 keys or a value of 1 MB, and
@@ -38,8 +41,14 @@ export function toReadSecret(data: SecretData, isListed: boolean): NonNullable<R
     if (!texts.has(key) && Object.hasOwn(data, key)) texts.set(key, decode(data[key] ?? ''));
     return texts.get(key);
   };
-  return { data, text, ...(isListed ? { names: Object.keys(data).slice(0, MAX_NAMES).sort() } : {}) };
+  return { data, text, ...(isListed ? { names: namesOf(data) } : {}) };
 }
+
+const namesOf = (data: SecretData): ReadonlyArray<string> =>
+  Object.keys(data)
+    .slice(0, MAX_NAMES)
+    .map((name) => cutText(name, MAX_NAME))
+    .sort();
 
 export type SecretFinding = Finding<'SecretNotFound' | ConnectionProblem['reason']>;
 

@@ -33,6 +33,12 @@ test('hundreds of entries enumerate the keys of a Secret once, and read each val
   expect(work).toEqual({ enumerated: 1, read: 2 });
 });
 
+test('the names of the keys of a Secret are cut where they are shown', () => {
+  const secret = toReadSecret({ ['x'.repeat(253)]: '' }, true);
+  const [finding] = checkCredentials({ nameRef: 's', keys: { apiKey: 'apiKey' } }, entry, 'n', secret);
+  expect(finding?.message).toContain(`(it has ${'x'.repeat(63)}…)`);
+});
+
 test('a value that is longer than any credential is refused with its length and the limit', () => {
   const secret = toReadSecret({ apiKey: encode('k'.repeat(20_000)) }, true);
   expect(checkCredentials({ nameRef: 's', keys: { apiKey: 'apiKey' } }, entry, 'n', secret)).toMatchObject([

@@ -34,6 +34,20 @@ describe('an instance', () => {
     expect((await instance({ redisSecretRef: store })).refused).toHaveLength(3);
   });
 
+  test('that maps thousands of keys which its Secret lacks has some of them counted', async () => {
+    await world.put(RESOURCES.secrets, secretOf('empty', {}));
+    const keys = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`c${n}`, 'k']));
+    const models = Array.from({ length: 512 }, (_, n) =>
+      modelEntry(`${n}`, { modelCredentials: { nameRef: 'empty', keys } }),
+    );
+    const { refused, warnings } = await instance(
+      { models },
+      { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } },
+    );
+    expect([refused.length, refused.at(-1)]).toEqual([22, '- and 2028 more']);
+    expect(warnings.at(-1)).toBe('and 2028 more');
+  });
+
   test('whose store is in memory needs no port and no password', async () => {
     await world.put(RESOURCES.secrets, secretOf('here', { host: 'memory' }));
     const keys = GOOD.GatewayInstance.redisSecretRef.keys;
