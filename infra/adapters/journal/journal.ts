@@ -190,7 +190,7 @@ export function createJournal({
       const bytes = page.add(record);
       waiting ??= { ids: [], lines: [], written: Promise.withResolvers<void>() };
       waiting.ids.push(idOf(record));
-      waiting.lines.push({ segment: 0, at: 0, bytes, next: undefined });
+      waiting.lines.push({ segment: 0, at: 0, bytes, isProgress: record.type === 'progress' });
       draining ??= new Promise((tick) => setImmediate(tick)).then(drain);
       return waiting.written.promise;
     },

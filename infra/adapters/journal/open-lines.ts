@@ -5,8 +5,8 @@ export interface Line {
   at: number;
   /** The length on disk. */
   bytes: number;
-  /** The next line of the same id. */
-  next: Line | undefined;
+  /** The record is one of progress, which takes the place of the one before it. */
+  readonly isProgress: boolean;
 }
 
 export interface OpenLines {
@@ -20,36 +20,24 @@ export interface OpenLines {
 }
 
 export function createOpenLines(): OpenLines {
-  /** The first line of each id. */
-  const open = new Map<string, Line>();
+  /** The lines of each id, oldest first: a few, however long its request runs. */
+  const open = new Map<string, ReadonlyArray<Line>>();
   let bytes = 0;
   return {
     add(id, line) {
-      const first = open.get(id);
-      if (first === undefined) open.set(id, line);
-      else lastOf(first).next = line;
-      bytes += line.bytes;
+      const own = open.get(id) ?? [];
+      const isReplaced = ({ isProgress }: Line) => isProgress && line.isProgress;
+      open.set(id, [...own.filter((one) => !isReplaced(one)), line]);
+      bytes += line.bytes - lengthOf(own.filter(isReplaced));
     },
     done(id) {
-      for (let line = open.get(id); line !== undefined; line = line.next) bytes -= line.bytes;
+      bytes -= lengthOf(open.get(id) ?? []);
       open.delete(id);
     },
     isEmpty: () => open.size === 0,
     bytes: () => bytes,
-    upTo(segment) {
-      const lines: Line[] = [];
-      for (const first of open.values()) {
-        for (let line: Line | undefined = first; line !== undefined; line = line.next) {
-          if (line.segment <= segment) lines.push(line);
-        }
-      }
-      return lines;
-    },
+    upTo: (segment) => [...open.values()].flatMap((lines) => lines.filter((line) => line.segment <= segment)),
   };
 }
 
-function lastOf(first: Line): Line {
-  let line = first;
-  while (line.next !== undefined) line = line.next;
-  return line;
-}
+const lengthOf = (lines: ReadonlyArray<Line>): number => lines.reduce((sum, { bytes }) => sum + bytes, 0);

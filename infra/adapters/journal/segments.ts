@@ -42,8 +42,9 @@ export async function readSegment(folder: string, number: number): Promise<Segme
     const text = content.toString('utf8', at, isTail ? content.length : feed);
     const end = (isTail ? content.length : feed) + 1;
     const record = fromLine(text);
-    if (record !== undefined) lines.push({ line: { segment: number, at, bytes: end - at, next: undefined }, record });
-    else if (text !== '' && !isTail) damaged += 1;
+    if (record !== undefined) {
+      lines.push({ line: { segment: number, at, bytes: end - at, isProgress: record.type === 'progress' }, record });
+    } else if (text !== '' && !isTail) damaged += 1;
     at = end;
   }
   return { lines, bytes: content.length, damaged };

@@ -153,6 +153,28 @@ describe('a finished record', () => {
     expect((await recoverFrom(folder)).records.map(idOf)).toContain('open');
   });
 
+  test('is the progress of a stream that a later one replaces, however long the stream runs', async () => {
+    await journal.close();
+    const box = createJournal({ folder, slack: 20_000 });
+    await box.replay();
+    await box.append(reservationRecord('open'));
+    let cost = 0n;
+    const stream = async (): Promise<void> => {
+      const costs = Array.from({ length: 50 }, (_, index) => cost + BigInt(index) + 1n);
+      await Promise.all(costs.map((cost) => box.append({ type: 'progress', id: 'open', cost })));
+      cost += 50n;
+    };
+    for (let seconds = 0; seconds < 3600; seconds += 50) await stream();
+    await vi.waitFor(async () => {
+      await stream();
+      expect(bytesIn(folder)).toBeLessThan(100_000);
+    }, 10_000);
+    await box.close();
+    const { records } = await recoverFrom(folder);
+    expect(records).toContainEqual(reservationRecord('open'));
+    expect(records.findLast(({ type }) => type === 'progress')).toEqual({ type: 'progress', id: 'open', cost });
+  });
+
   test('is compacted away from the segments of many earlier processes too', async () => {
     let corpse = folder;
     await journal.append(reservationRecord('open'));
