@@ -8,9 +8,16 @@ export interface Lru<V extends {}> {
   size(): number;
 }
 
-/** `max`: how many values are kept. */
-export function createLru<V extends {}>(max: number): Lru<V> {
-  const cache = new LRUCache<string, V>({ max });
+/** The size of a value, and of all that are kept. */
+export interface Sizes<V> {
+  readonly maxSize: number;
+  /** A whole number from 1. */
+  readonly sizeCalculation: (value: V) => number;
+}
+
+/** `max`: how many values are kept. A value that is larger than `sizes` allows is not kept. */
+export function createLru<V extends {}>(max: number, sizes?: Sizes<V>): Lru<V> {
+  const cache = new LRUCache<string, V>({ max, ...sizes });
   return {
     get: (key) => cache.get(key),
     set: (key, value) => void cache.set(key, value),

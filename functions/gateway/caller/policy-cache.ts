@@ -17,6 +17,12 @@ const FRESH_UNKNOWN: Millis = 1_000;
 /** A question is over after this time, answered or not: the next request asks again. */
 const MAX_QUESTION: Millis = 2_000;
 const MAX_KEPT = 10_000;
+/** Characters of records as JSON: a record may have some hundred thousand, and takes up to four bytes for each. */
+const MAX_CHARACTERS = 16 * 1024 * 1024;
+const SIZES = {
+  maxSize: MAX_CHARACTERS,
+  sizeCalculation: ({ record }: Answer) => JSON.stringify(record)?.length ?? 1,
+};
 /** Queries that run at the same time: of keys that are known, and of others, which may be made up. */
 const QUERIES = { known: 4, unknown: 2 };
 /** Keys that wait for a query, each of which asks for all of them. */
@@ -35,7 +41,10 @@ export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 type PolicyResult = Result<Answer, string>;
 
 /** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
-export const createPolicyMemory = () => ({ known: createLru<Answer>(MAX_KEPT), unknown: createLru<Answer>(MAX_KEPT) });
+export const createPolicyMemory = () => ({
+  known: createLru<Answer>(MAX_KEPT, SIZES),
+  unknown: createLru<Answer>(MAX_KEPT),
+});
 
 /**
  * Finds records by hash, immediately where one is fresh. `err`: why there is no fresh answer (the database is away).

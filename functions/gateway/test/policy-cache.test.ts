@@ -208,6 +208,15 @@ describe('a key policy', () => {
     expect(queries).toHaveLength(2);
   });
 
+  test('is kept beside others as long as all of them are not too large', async () => {
+    const models = Array.from({ length: 256 }, (_, place) => `${place}`.padStart(1_024, 'm'));
+    const large = keyRecord({ models });
+    const { findPolicy, asked } = open(async () => large);
+    for (let key = 0; key < 50; key += 1) await findPolicy(`key ${key}`);
+    for (const key of [49, 0]) await findPolicy(`key ${key}`);
+    expect(asked.slice(50)).toEqual(['key 0']);
+  });
+
   test('stays known through a flood of keys that nobody knows', async () => {
     const { findPolicy, asked } = open(async (hash) => (hash === 'a' ? known : undefined));
     await findPolicy('a');

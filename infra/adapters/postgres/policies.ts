@@ -9,9 +9,9 @@ import { GATEWAY_LIMIT, type Session } from './session.ts';
  */
 export const FIND = `
 select v.hash, c.policy, c.secret, array_length(c.charges, 1) as charged,
-  array(select s.policy from unnest(c.charges) with ordinality as charge (scope_id, place)
-    join gateway_operator.claim s on s.scope_id = charge.scope_id and s.policy is not null
-    order by charge.place) as scopes
+  (select coalesce(json_agg(s.policy order by charge.place), '[]')
+    from unnest(c.charges) with ordinality as charge (scope_id, place)
+    join gateway_operator.claim s on s.scope_id = charge.scope_id and s.policy is not null) as scopes
 from gateway_operator.key_value v
   join gateway_operator.claim c on c.scope_id = v.scope_id
   join gateway_operator.instance i on i.uid = c.instance_uid

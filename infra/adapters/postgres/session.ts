@@ -226,8 +226,8 @@ function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryS
 }
 
 const { BOOL, INT4, FLOAT8, JSON: JSON_TEXT, JSONB } = pg.types.builtins;
-/** Lists of the ids of a portion, or of policies. */
-const [TEXTS, JSONBS, MAX_LIST] = [1009, 3807, 1024 * 1024];
+/** Lists of the ids of a portion, which the client library parses character by character. */
+const [TEXTS, MAX_LIST] = [1009, 1024 * 1024];
 
 /**
  * Parsers for the types of our statements. The server names the type of each value, and a value of any other type stays
@@ -237,13 +237,11 @@ function parsersOf(readJson: (text: string) => unknown, meter: ReplyMeter): pg.C
   const parsers = new Map<number, (text: string) => unknown>();
   for (const type of [JSON_TEXT, JSONB]) parsers.set(type, readJson);
   for (const type of [BOOL, INT4, FLOAT8]) parsers.set(type, pg.types.getTypeParser(type));
-  for (const type of [TEXTS, JSONBS]) {
-    const parse = pg.types.getTypeParser(type);
-    parsers.set(type, (text) => {
-      meter.json(text, MAX_LIST);
-      return parse(text);
-    });
-  }
+  const parseTexts = pg.types.getTypeParser(TEXTS);
+  parsers.set(TEXTS, (text) => {
+    meter.json(text, MAX_LIST);
+    return parseTexts(text);
+  });
   return { getTypeParser: (type: number) => parsers.get(type) ?? String } as pg.CustomTypesConfig;
 }
 

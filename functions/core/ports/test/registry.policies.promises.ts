@@ -54,6 +54,18 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       expect((await find(hash('a')))?.key).toEqual(policy);
     });
 
+    test('policies of eight teams come back, however long their lists of models are', async () => {
+      const models = Array.from({ length: 512 }, (_, place) => `${place}${'😀'.repeat(200)}`);
+      const teams = await Promise.all(
+        Array.from({ length: 8 }, (_, place) => claim(`team-${place}`, 'team', { models })),
+      );
+      const { policy } = await workingKey('billing', hash('a'), {
+        charges: teams.map(({ scopeId }) => scopeId),
+        models,
+      });
+      expect((await find(hash('a')))?.scopes).toEqual([policy, ...teams.map((team) => team.policy)]);
+    });
+
     test('blocked and expired keys are found: what to say about them is for the gateway', async () => {
       await workingKey('billing', hash('a'), { blocked: true, expiresAt: 1 });
       expect(await find(hash('a'))).toMatchObject({ key: { blocked: true, expiresAt: 1 } });
