@@ -7,7 +7,7 @@ const WAITING = { timeout: 30_000 };
 const LAWS = [
   'functions/gateway/test/{size-law,memory-law,meter}.test.ts',
   'functions/gateway/test/wire/responses/stream-end.test.ts',
-  'test/gateway/client-values.test.ts',
+  'test/{gateway/client-values,hostile/small-pieces}.test.ts',
 ];
 
 interface Suite {

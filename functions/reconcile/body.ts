@@ -1,7 +1,7 @@
 // Bodies of requests to reconcile: short texts that arrive soon, or no more of them is read.
 
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { concat } from '#core/json/bytes.ts';
+import { Pieces } from '#core/json/bytes.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
 /** Bytes. An event names one object, in less than a kilobyte. */
@@ -29,18 +29,16 @@ export async function readText({ body }: Request, timer: Timer): Promise<Result<
     isLate = true;
     cancel();
   });
-  const pieces: Uint8Array[] = [];
-  let left = MAX_BODY;
+  const pieces = new Pieces();
   try {
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-      left -= piece.value.length;
-      if (left < 0) {
+      if (pieces.length + piece.value.length > MAX_BODY) {
         cancel();
         return TOO_LARGE;
       }
-      pieces.push(piece.value);
+      pieces.add(piece.value);
     }
-    return isLate ? TOO_SLOW : ok(UTF_8.decode(concat(pieces)));
+    return isLate ? TOO_SLOW : ok(UTF_8.decode(pieces.take()));
   } catch {
     return BROKEN;
   } finally {

@@ -12,3 +12,70 @@ export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
   }
   return whole;
 }
+
+/** Bytes from which on a piece is kept as it came. */
+export const LARGE_PIECE = 4 * 1024;
+/** The largest array that small pieces are copied into. */
+const MAX_BLOCK = 16 * 1024;
+const NOTHING = new Uint8Array(0);
+
+/**
+ * Bytes that arrive in pieces and are kept until all are there. Small pieces are copied together: each array takes some
+ * 250 bytes beside its content, and a sender may send each byte alone. A class, because one is made for each body.
+ */
+export class Pieces {
+  length = 0;
+  #kept: Uint8Array[] = [];
+  /** The array that small pieces are copied into, which has so many bytes of them. */
+  #block = NOTHING;
+  #filled = 0;
+
+  add(piece: Uint8Array): void {
+    if (piece.length === 0) return;
+    const isFirst = this.length === 0;
+    this.length += piece.length;
+    if (isFirst || piece.length >= LARGE_PIECE) {
+      this.#endBlock();
+      this.#kept.push(piece);
+      return;
+    }
+    if (this.#filled + piece.length > this.#block.length) {
+      this.#endBlock();
+      this.#block = new Uint8Array(Math.max(piece.length, Math.min(this.length, MAX_BLOCK)));
+    }
+    this.#block.set(piece, this.#filled);
+    this.#filled += piece.length;
+  }
+
+  /** All of them joined; none are left. A single one is not copied. */
+  take(): Uint8Array {
+    this.#endBlock();
+    const whole = concat(this.#kept);
+    this.length = 0;
+    this.#kept = [];
+    this.#block = NOTHING;
+    return whole;
+  }
+
+  /** Keeps what is in the block; the rest of the block takes what follows. */
+  #endBlock(): void {
+    if (this.#filled === 0) return;
+    this.#kept.push(this.#block.subarray(0, this.#filled));
+    this.#block = this.#block.subarray(this.#filled);
+    this.#filled = 0;
+  }
+}
+
+/** The whole of a body. Undefined: it has more bytes than that, and the rest is not received. */
+export async function readBytes(body: ReadableStream<Uint8Array> | null, max: number): Promise<Uint8Array | undefined> {
+  const reader = body?.getReader();
+  const pieces = new Pieces();
+  for (let piece = await reader?.read(); piece?.done === false; piece = await reader?.read()) {
+    if (pieces.length + piece.value.length > max) {
+      await reader?.cancel().catch(() => undefined);
+      return undefined;
+    }
+    pieces.add(piece.value);
+  }
+  return pieces.take();
+}

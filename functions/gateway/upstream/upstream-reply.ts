@@ -1,7 +1,7 @@
 // Replies of upstreams: read to their end, or to the first content of a stream.
 
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { concat } from '#core/json/bytes.ts';
+import { Pieces } from '#core/json/bytes.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
@@ -58,6 +58,8 @@ type OpenResult = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
  */
 const KEPT_BACK: Millis = 15_000;
 const MAX_KEPT_BACK = 64 * 1024;
+/** Bytes that a piece takes beside its content. */
+const PIECE = 256;
 const MAX_ERROR = 64 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
@@ -128,7 +130,7 @@ interface StreamOpening {
 function keep(opening: StreamOpening, pieces: ReadonlyArray<Piece>): void {
   for (const piece of pieces) {
     opening.hasBegun ||= !isKeepAlive(piece);
-    opening.bytes += piece.bytes.length;
+    opening.bytes += piece.bytes.length + PIECE;
     if (opening.hasBegun || piece.bytes.length > 0) opening.first.push(piece);
   }
 }
@@ -167,13 +169,13 @@ interface ErrorBody {
 
 /** The body, or its beginning where it breaks off, has more than `max` bytes or finds no room: then no more is read. */
 async function read({ body }: UpstreamResponse, max: number, share?: Share): Promise<ErrorBody> {
-  const pieces: Uint8Array[] = [];
+  const pieces = new Pieces();
   let length = 0;
   let refused: BodyRefusal | undefined;
   let broken: UpstreamBroke | undefined;
   try {
     for await (const piece of body) {
-      pieces.push(piece);
+      pieces.add(piece);
       length += piece.length;
       // Its pieces are there beside the whole until they are joined. It is paid already: a short one is never refused
       // for what its key keeps.
@@ -188,5 +190,5 @@ async function read({ body }: UpstreamResponse, max: number, share?: Share): Pro
   const isWhole = refused === undefined && broken === undefined;
   if (isWhole) share?.give(length);
   // A body that was not read to its end is charged by its length alone.
-  return { bytes: isWhole || share === undefined ? concat(pieces) : NO_BYTES, length, refused, broken };
+  return { bytes: isWhole || share === undefined ? pieces.take() : NO_BYTES, length, refused, broken };
 }

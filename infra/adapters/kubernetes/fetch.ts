@@ -1,5 +1,8 @@
 // An API server reached by its address and a bearer token, with nothing but fetch: what a Worker has.
+import { readBytes } from '#core/json/bytes.ts';
 import { type KubeTransport, MAX_RESPONSE, ResponseTooLarge, USER_AGENT } from './cluster.ts';
+
+const UTF_8 = new TextDecoder();
 
 export interface FetchTransportDeps {
   /** Address of the API server, `https://…`; its certificate must be one that the platform trusts. */
@@ -29,14 +32,8 @@ export function createFetchTransport({ address, token, fetch }: FetchTransportDe
   };
 }
 
-async function readText(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let [text, bytes] = ['', 0];
-  for await (const part of response.body ?? []) {
-    bytes += part.length;
-    // The connection ends with the loop: the rest is not received.
-    if (bytes > MAX_RESPONSE) throw new ResponseTooLarge();
-    text += decoder.decode(part, { stream: true });
-  }
-  return text + decoder.decode();
+async function readText({ body }: Response): Promise<string> {
+  const bytes = await readBytes(body, MAX_RESPONSE);
+  if (bytes === undefined) throw new ResponseTooLarge();
+  return UTF_8.decode(bytes);
 }

@@ -2,6 +2,7 @@
 // undici takes as long to load as all the rest of a cold start.
 import { readFile } from 'node:fs/promises';
 import type { Agent, IncomingMessage, RequestOptions } from 'node:http';
+import { Pieces } from '#core/json/bytes.ts';
 import {
   type KubeRequest,
   type KubeResponse,
@@ -29,6 +30,7 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** Milliseconds after which an idle connection is asked whether it is still there. */
 const PROBE_AFTER = 30_000;
 const MAX_CONNECTIONS = 32;
+const UTF_8 = new TextDecoder();
 
 /**
  * With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. A `proxy-url` is
@@ -153,16 +155,14 @@ async function createClient(address: string, tls: Access['tls']) {
 }
 
 async function read(response: IncomingMessage): Promise<KubeResponse> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of response) {
-    bytes += part.length;
+  const pieces = new Pieces();
+  for await (const piece of response) {
+    pieces.add(piece);
     // The connection ends with the loop: the rest is not received.
-    if (bytes > MAX_RESPONSE) throw new ResponseTooLarge();
-    parts.push(part);
+    if (pieces.length > MAX_RESPONSE) throw new ResponseTooLarge();
   }
   const { statusCode = 0, headers } = response;
-  return { status: statusCode, retryAfter: headers['retry-after'], text: Buffer.concat(parts).toString() };
+  return { status: statusCode, retryAfter: headers['retry-after'], text: UTF_8.decode(pieces.take()) };
 }
 
 /** Lets what is open end, and keeps nothing after that. */

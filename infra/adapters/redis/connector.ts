@@ -2,6 +2,7 @@
 import { createConnection, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { AbstractConnector, RedisOptions } from 'ioredis';
+import { Pieces } from '#core/json/bytes.ts';
 import { createReplyGuard } from './reply-guard.ts';
 
 export interface ConnectorDependencies {
@@ -49,11 +50,18 @@ export function createConnector(Base: typeof AbstractConnector, { maxReply, refu
   };
 }
 
+/** Bytes of a reply that the library gets at a time, unless it ends. */
+const MIN_PIECE = 512;
+
 type Method = (...of: unknown[]) => boolean;
 
-/** Each write of the library is one command. Data that is refused ends the connection before anybody hears of it. */
+/**
+ * Each write of the library is one command. Data that is refused ends the connection before anybody hears of it. Small
+ * pieces of a reply are joined, because the library keeps each until all are there.
+ */
 function guarded<S extends Socket>(stream: S, guard: ReturnType<typeof createReplyGuard>): S {
   const [emit, write] = [stream.emit.bind(stream) as Method, stream.write.bind(stream) as Method];
+  const pieces = new Pieces();
   stream.write = (...data: unknown[]) => {
     guard.asked();
     return write(...data);
@@ -61,13 +69,18 @@ function guarded<S extends Socket>(stream: S, guard: ReturnType<typeof createRep
   stream.emit = (event: string | symbol, ...of: unknown[]) => {
     if (event !== 'data') return emit(event, ...of);
     if (stream.destroyed) return false;
+    let isWhole: boolean;
     try {
-      guard.read(of[0] as Buffer);
+      isWhole = guard.read(of[0] as Buffer);
     } catch (error) {
       stream.destroy(error as Error);
       return true;
     }
-    return emit(event, ...of);
+    if (isWhole && pieces.length === 0) return emit(event, ...of);
+    pieces.add(of[0] as Buffer);
+    if (!isWhole && pieces.length < MIN_PIECE) return true;
+    const { buffer, byteOffset, length } = pieces.take();
+    return emit(event, Buffer.from(buffer, byteOffset, length));
   };
   return stream;
 }

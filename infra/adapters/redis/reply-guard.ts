@@ -64,8 +64,10 @@ export function createReplyGuard(maxReply: number) {
     ready: (): void => {
       Object.assign(state, { bytes: 0, max: maxReply, isReady: true });
     },
-    read: (chunk: Uint8Array): void => {
+    /** Whether a reply has ended with it. */
+    read: (chunk: Uint8Array): boolean => {
       for (let at = 0; at < chunk.length; ) at += step(state, chunk, at);
+      return state.kind === 0 && state.text === 0 && state.elements === 0;
     },
   };
 }

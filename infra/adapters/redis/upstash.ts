@@ -1,4 +1,5 @@
 // Upstash over HTTPS: one request per call, no open connection between calls (upstash.com/docs/redis/features/restapi).
+import { readBytes } from '#core/json/bytes.ts';
 import { cutText } from '#core/json/text.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
@@ -8,6 +9,7 @@ import type { RedisConnection, StoreDependencies } from './tcp.ts';
 
 /** Bytes that the values of a reply may take once they are parsed, beside its text: it is one text, or an error. */
 const MAX_VALUES = 4096;
+const UTF_8 = new TextDecoder();
 
 /** The timeout of a request. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
 const ANSWER_TIMEOUT = 1700;
@@ -42,21 +44,12 @@ export function openUpstash(
 }
 
 /** The body as text, as long as it is no longer than that; the rest is not received. */
-async function readText(response: Response, maxBytes: number): Promise<string> {
-  const decoder = new TextDecoder();
-  const reader = response.body?.getReader();
-  let [text, bytes] = ['', 0];
-  for (let piece = await reader?.read(); piece?.done === false; piece = await reader?.read()) {
-    bytes += piece.value.length;
-    if (bytes > maxBytes) {
-      await reader?.cancel().catch(() => undefined);
-      throw new AnswerRefused(
-        `answers with more than ${maxBytes / 1024} KiB: check that the Secret names the right server`,
-      );
-    }
-    text += decoder.decode(piece.value, { stream: true });
-  }
-  return text + decoder.decode();
+async function readText({ body }: Response, maxBytes: number): Promise<string> {
+  const bytes = await readBytes(body, maxBytes);
+  if (bytes !== undefined) return UTF_8.decode(bytes);
+  throw new AnswerRefused(
+    `answers with more than ${maxBytes / 1024} KiB: check that the Secret names the right server`,
+  );
 }
 
 /** The member `result`, or an error in the server's words. */

@@ -2,6 +2,7 @@
 // Identity.
 import { readFile } from 'node:fs/promises';
 import type { PodIdentity } from './signed.ts';
+import { readAnswer } from './token-answer.ts';
 
 /** The role and the file that EKS writes into the Pod's environment; absent: the Pod has none. */
 export interface Role {
@@ -36,12 +37,15 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
         signal,
       });
       if (!response.ok) throw new Error(`AWS gave no keys for the Pod's role: ${response.status}`);
-      return keysIn(await response.text());
+      return keysIn(await readAnswer(response));
     },
     googleToken: async (signal) => {
       const response = await fetch(METADATA, { headers: { 'metadata-flavor': 'Google' }, redirect: 'error', signal });
       if (!response.ok) throw new Error(`the Pod has no Workload Identity of Google: ${response.status}`);
-      const { access_token: text, expires_in: seconds } = (await response.json()) as Record<string, unknown>;
+      const { access_token: text, expires_in: seconds } = JSON.parse(await readAnswer(response)) as Record<
+        string,
+        unknown
+      >;
       if (typeof text !== 'string' || typeof seconds !== 'number')
         throw new Error('Google gave the Pod no access token');
       return { value: text, until: now() + seconds * 1000 };

@@ -9,6 +9,7 @@ import {
   type UpstreamResponse,
 } from '#core/ports/serving.ts';
 import { toBytes } from './body.ts';
+import { readAnswer } from './token-answer.ts';
 
 /** Milliseconds: a token is renewed so long before its end. */
 const MARGIN = 60_000;
@@ -97,7 +98,10 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
       signal: inTime(request),
     });
     if (!response.ok) throw new Error(`Google gave no access token: ${response.status}`);
-    const { access_token: text, expires_in: seconds } = (await response.json()) as Record<string, unknown>;
+    const { access_token: text, expires_in: seconds } = JSON.parse(await readAnswer(response)) as Record<
+      string,
+      unknown
+    >;
     if (typeof text !== 'string' || typeof seconds !== 'number') throw new Error('Google gave no access token');
     return { value: text, until: at + seconds * 1000 };
   }

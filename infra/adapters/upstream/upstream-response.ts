@@ -13,6 +13,8 @@ type Next = IteratorResult<Uint8Array, undefined>;
 
 /** Bytes that may wait for the reader; beyond this the connection is paused. */
 const MAX_WAITING = 64 * 1024;
+/** Pieces that wait are joined at this number: each takes some 100 bytes beside its content. */
+const MAX_PIECES = 64;
 const ABORTED = 'the request was aborted';
 
 /** The pool and path of a URL. */
@@ -94,6 +96,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (this.#pieces.length === 0 && this.#reader !== undefined) this.#turn(this.#onPieces);
     this.#pieces.push(piece);
     this.#bytes += piece.length;
+    if (this.#pieces.length === MAX_PIECES) this.#pieces = [whole(this.#pieces, this.#bytes)];
     if (this.#bytes > MAX_WAITING) controller.pause();
   }
 

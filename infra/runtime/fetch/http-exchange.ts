@@ -1,5 +1,5 @@
 // An HTTP exchange of a fetch handler: the reply becomes a `Response`, whole or as a stream that is written to.
-import { concat } from '#core/json/bytes.ts';
+import { concat, Pieces } from '#core/json/bytes.ts';
 import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -45,7 +45,7 @@ class WebExchange implements HttpExchange {
   }
 
   async readBody(...[accept]: Parameters<ReadBody>): ReturnType<ReadBody> {
-    const pieces: Uint8Array[] = [];
+    const pieces = new Pieces();
     const reader = this.#request.body?.getReader();
     this.#stopReading = () => void reader?.cancel().catch(() => undefined);
     try {
@@ -55,9 +55,9 @@ class WebExchange implements HttpExchange {
           this.#stopReading();
           return refused;
         }
-        pieces.push(piece.value);
+        pieces.add(piece.value);
       }
-      return whole(pieces);
+      return pieces.take();
     } catch {
       return 'broken';
     }

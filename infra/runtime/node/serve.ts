@@ -6,6 +6,7 @@ import { createOneATurn, createTurn } from '#adapters/process/event-loop-batch.t
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { type Connections, createConnections } from './connections.ts';
 import { NodeExchange } from './http-exchange.ts';
+import { IncomingRequest } from './incoming-request.ts';
 import { type ListenOptions, listen } from './listen.ts';
 import type { Traces } from './otel.ts';
 import { cutStalled } from './stalled-clients.ts';
@@ -73,6 +74,7 @@ export async function serve(options: Handler & ServeOptions) {
   const https = tls === undefined ? undefined : await import('node:https');
   const connections = createConnections(maxConnections);
   const limits = {
+    IncomingMessage: IncomingRequest,
     ServerResponse: connections.ServerResponse,
     headersTimeout: headWithin,
     connectionsCheckingInterval: headWithin / 10,

@@ -1,5 +1,5 @@
 // AWS's framing of streams (application/vnd.amazon.eventstream), as the server-sent events that Anthropic sends itself.
-import { concat } from '#core/json/bytes.ts';
+import { concat, Pieces } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { toNamedEvent } from './sse.ts';
@@ -35,22 +35,19 @@ const decoder = new TextDecoder();
 
 /** The events of a body. Throws where a checksum is wrong, or bytes are no message. */
 export async function* toSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let pending: Uint8Array[] = [];
-  let size = 0;
+  const pending = new Pieces();
   let needed = PRELUDE;
   for await (const bytes of body) {
-    pending.push(bytes);
-    size += bytes.length;
+    pending.add(bytes);
     // A long message comes in many packets, which are joined once.
-    if (size < needed) continue;
-    let joined = concat(pending);
+    if (pending.length < needed) continue;
+    let joined = pending.take();
     const events: Uint8Array[] = [];
     for (needed = lengthOf(joined); needed <= joined.length; needed = lengthOf(joined)) {
       events.push(toEvent(joined.subarray(0, needed)));
       joined = joined.subarray(needed);
     }
-    pending = [joined];
-    size = joined.length;
+    pending.add(joined);
     if (events.length > 0) yield concat(events);
   }
 }

@@ -1,5 +1,5 @@
 // Events of an event stream in their original bytes, whatever the packets (WHATWG HTML, 9.2).
-import { concat } from '#core/json/bytes.ts';
+import { concat, Pieces } from '#core/json/bytes.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 
 /** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
@@ -51,14 +51,13 @@ export function dataOf(event: Uint8Array): string | undefined {
 
 /** Events keep their blank lines. A class, because one is made for each stream: methods are shared. */
 export class SseSplitter {
-  #pending: Uint8Array[] = [];
-  #pendingLength = 0;
+  readonly #pending = new Pieces();
   /** The last characters of what is pending: the end of an event may come in two packets. */
   #tail = '';
 
   /** Whether nothing is left over, so that the next byte begins an event. */
   get isBetween(): boolean {
-    return this.#pendingLength === 0;
+    return this.#pending.length === 0;
   }
 
   /** The events that end in these bytes, the first with what was left over before. */
@@ -79,21 +78,16 @@ export class SseSplitter {
 
   /** The event that the end of the stream cut short, if any. Lenient: providers forget the last blank line. */
   end(): ReadonlyArray<Uint8Array> {
-    return this.#pendingLength === 0 ? [] : [this.#take(new Uint8Array(0))];
+    return this.#pending.length === 0 ? [] : [this.#take(new Uint8Array(0))];
   }
 
   #take(rest: Uint8Array): Uint8Array {
-    const event = this.#pending.length === 0 ? rest : concat([...this.#pending, rest]);
-    this.#pending = [];
-    this.#pendingLength = 0;
-    return event;
+    return this.isBetween ? rest : concat([this.#pending.take(), rest]);
   }
 
   #keep(rest: Uint8Array): void {
-    if (rest.length === 0) return;
-    this.#pending.push(rest);
-    this.#pendingLength += rest.length;
-    if (this.#pendingLength > MAX_EVENT)
+    this.#pending.add(rest);
+    if (this.#pending.length > MAX_EVENT)
       throw new UpstreamBroke('broken', `an event of the upstream is larger than ${MAX_EVENT} bytes`);
   }
 }
