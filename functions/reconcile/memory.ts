@@ -31,11 +31,8 @@ export interface Memory {
    * still close and clear them.
    */
   readonly instances: Lru<{ readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }>;
-  /**
-   * By the path of a part: how long it took. Those that were quick go first, so that slow ones do not keep them
-   * waiting.
-   */
-  durations: ReadonlyMap<Path, Millis>;
+  /** By the path of a part: when a resync began it last, and how long it took. */
+  visits: ReadonlyMap<Path, { readonly at: Millis; readonly took: Millis }>;
   /** Triggers that list objects, or hold many. */
   readonly loads: ReturnType<typeof createQueue>;
   /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
@@ -44,7 +41,7 @@ export interface Memory {
 
 export const createMemory = (): Memory => ({
   instances: createLru(MAX_INSTANCES),
-  durations: new Map(),
+  visits: new Map(),
   loads: createQueue(MAX_LOADS),
 });
 

@@ -54,7 +54,7 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
   };
   const observed = { world, links: new Map() };
   await observeInstances(context, observed, [...part.instances.values()]);
-  await readKeys(context, world, selectKeys(context, world, part.turn));
+  await readKeys(context, world, selectKeys(context, world, part));
   return observed;
 }
 

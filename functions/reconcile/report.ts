@@ -34,10 +34,12 @@ export interface RunEnd {
   readonly all: Objects;
   /** The end of each part of the run. */
   readonly parts: ReadonlyArray<PartEnd>;
+  /** Parts that are left to the next run. */
+  readonly left: number;
   readonly certificate: CertificateReport | undefined;
 }
 
-export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
+export function toReport({ scope, all, parts, left, certificate }: RunEnd): Report {
   const results = parts.flatMap((part) => part.results);
   const worlds = parts.map(({ world }) => world);
   const ended = (how: Outcome['ended']) =>
@@ -47,17 +49,18 @@ export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
     [...paths.keys()].filter((path) => all.instances.has(path) && !malformed.has(`GatewayInstance/${path}`)),
   );
   const guarded = parts.flatMap((part) => part.guarded);
-  const left = worlds.flatMap(({ keys }) => [...keys.values()].filter(({ isDeferred }) => isDeferred));
-  const deferred = left.length;
+  const leftKeys = worlds.flatMap(({ keys }) => [...keys.values()].filter(({ isDeferred }) => isDeferred));
+  const deferred = leftKeys.length;
   // A key that was tried before comes in its turn, whoever asks.
-  const untried = left.filter(({ object }) => !isTried(object)).length;
+  const untried = leftKeys.filter(({ object }) => !isTried(object)).length;
   // A trigger may name an object that is not there: the API server stores it after admission has answered.
   const isAwaited =
     scope.look === 'at' &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
   // The key of a user that moved to another instance ends in the part of the old one; then the user gets a new key.
   const leaving = worlds.flatMap(({ referred }) => [...referred.keys.values()]);
-  const underWay = untried + [...worlds.flatMap(objectsIn), ...leaving].filter(isUnderWay).length + (isAwaited ? 1 : 0);
+  const underWay =
+    left + untried + [...worlds.flatMap(objectsIn), ...leaving].filter(isUnderWay).length + (isAwaited ? 1 : 0);
   const { actions = [], failed, missing } = certificate ?? {};
   const isQuiet = actions.length === 0 && failed === undefined && missing === undefined;
   return {

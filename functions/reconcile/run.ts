@@ -30,12 +30,12 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
     const context = await createObserveContext(own, memory, scope, false);
     const { all } = context;
     onLoaded(all);
-    const parts = await eachPart(context, (part) =>
+    const { ends: parts, left } = await eachPart(context, (part) =>
       withShare(context, part, async (own) => converge(own, await observe(own, part)))
         .then(toEnd)
         .catch((error) => toFailedEnd(context, part, error)),
     );
-    const end = { scope, all, parts, certificate };
+    const end = { scope, all, parts, left, certificate };
     const report = toReport(end);
     record(deps, report, end, from);
     return report;
@@ -77,7 +77,7 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
   const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
   const first = keeps ? await planCertificate(deps, keeps) : [];
   const context = await createObserveContext(deps, memory, scope, true);
-  const rows = await eachPart(context, (part) =>
+  const { ends: rows } = await eachPart(context, (part) =>
     withShare(context, part, async (own) => {
       const { world } = await observe(own, part);
       // A workload is stated whole in every run: the API server says whether that would change anything.

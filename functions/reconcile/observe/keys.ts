@@ -14,14 +14,19 @@ import { fingerprintOf } from '../key/secret-fingerprint.ts';
 import { comparedParts } from '../key/secret-shape.ts';
 import { claimOf, type InstanceAccess } from '../plan/access.ts';
 import { createPlanContext } from '../plan/context.ts';
-import { type InstanceView, type KeyView, pathOf, type SecretView } from '../world.ts';
+import { hasFinalizer, type InstanceView, isDeleted, type KeyView, pathOf, type SecretView } from '../world.ts';
 import type { Draft, ObserveContext } from './context.ts';
+import type { Part } from './parts.ts';
 
 /** Turns in which all Secrets of unchanged keys are read: an hour's resyncs, or more where a resync may read few. */
 const TURNS = 60;
 
 /** The keys whose Secrets the run reads. Those that come with one of the next runs are marked in the world. */
-export function selectKeys(context: ObserveContext, world: Draft, turn: number): ReadonlyArray<VirtualKey> {
+export function selectKeys(
+  context: ObserveContext,
+  world: Draft,
+  { turn, of }: Pick<Part, 'turn' | 'of'>,
+): ReadonlyArray<VirtualKey> {
   const { all, deps, left, limits } = context;
   const keys = [...world.keys.values()].map(({ object }) => object);
   if (all.keys.size <= Math.min(limits.secrets, limits.changedKeys)) return keys;
@@ -29,7 +34,10 @@ export function selectKeys(context: ObserveContext, world: Draft, turn: number):
   const { changed = [], settled = [] } = Object.groupBy(keys, (key) =>
     isChanged(context, key, access(key)) ? 'changed' : 'settled',
   );
-  const batch = left.changedKeys;
+  // Half of the batch is shared equally, so that keys of one instance that change all the time leave room for others.
+  left.parts += 1;
+  const kept = Math.floor(limits.changedKeys / 2 / of) * (of - left.parts);
+  const batch = left.changedKeys - kept;
   const sorted = changed.length <= batch ? changed : inTurn(changed.toSorted(byRank), batch, turn);
   left.changedKeys -= Math.min(batch, changed.length);
   for (const key of sorted.slice(batch))
@@ -71,8 +79,10 @@ const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(oth
 function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: InstanceAccess): boolean {
   const { metadata, status } = key;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  // Somebody else's finalizer keeps it, for as long as they like.
+  if (isDeleted(key) && !hasFinalizer(key)) return false;
   return (
-    metadata.deletionTimestamp !== undefined ||
+    isDeleted(key) ||
     status?.observedGeneration !== metadata.generation ||
     (ready?.status !== 'True' && !rowOf(ready?.reason)?.isOutsideSecret) ||
     (at === 'allowed' && instance.database.ok && instance.database.isKnown && !isSettled(deps, key, instance))

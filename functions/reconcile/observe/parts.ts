@@ -1,60 +1,66 @@
 // The parts of a run, which never wait for one another: instances with their members.
 import type { Millis } from '#core/ports/money.ts';
-import { mapConcurrent } from '../concurrent.ts';
+import { createQueue } from '../concurrent.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import { type Collection, emptyCollection, type Referred } from './objects.ts';
 
-/** Beyond this many that are slow, the others wait. */
-const WIDTH = 64;
+/** Parts that run at the same time, of those that were quick and of the others: each namespace has a share of them. */
+const PLACES = 32;
+/** A part that took longer the last time, or that is new, is none that is quick. */
+const QUICK: Millis = 1000;
+/** After so long a run begins no more parts: the next run begins with those. */
+const MAX_START: Millis = 40_000;
 
 /** A part in its turn. */
 export interface Part extends Collection {
+  /** The path of its instance, which may not be there. */
+  readonly path: Path;
   /** Users, teams and keys of other instances that its members name. */
   readonly referred: Referred;
   /** How often all parts have had their turn. */
   readonly turn: number;
+  /** How many parts have their turn. */
+  readonly of: number;
 }
 
 /**
- * The parts whose turn it is. All of them have ended before this does, also where one rejects: nothing continues behind
- * an answer.
+ * The parts whose turn it is, and how many of them are left to the next run. All that have begun have ended before this
+ * does, also where one rejects: nothing continues behind an answer.
  */
 export async function eachPart<T>(
   { all, limits, now, memory, deps: { clock } }: EachContext,
   visit: (part: Part) => Promise<T>,
-): Promise<ReadonlyArray<T>> {
+): Promise<{ readonly ends: ReadonlyArray<T>; readonly left: number }> {
   const parts = takeTurn(partition(all), limits.parts, Math.floor(now / MINUTE));
-  const durationOf = (part: Part) => memory.durations.get(nameOf(part)) ?? 0;
-  const ended = new Map<Part, PromiseSettledResult<T>>();
-  const durations = new Map<Path, Millis>();
-  await mapConcurrent(
-    parts.toSorted((one, other) => durationOf(one) - durationOf(other)),
-    async (part) => {
-      const began = clock.now();
-      const [outcome] = await Promise.allSettled([visit(part)]);
-      ended.set(part, outcome);
-      durations.set(nameOf(part), clock.now() - began);
-    },
-    WIDTH,
+  const [quick, others] = [createQueue(PLACES), createQueue(PLACES)];
+  const began = clock.now();
+  const visits = new Map<Path, { readonly at: Millis; readonly took: Millis }>();
+  const lastOf = ({ path }: Part) => memory.visits.get(path) ?? { at: 0, took: QUICK };
+  const ended = new Map<Part, T>();
+  const visitInTime = async (part: Part): Promise<void> => {
+    const at = clock.now();
+    if (at - began > MAX_START) return void visits.set(part.path, lastOf(part));
+    ended.set(part, await visit(part));
+    visits.set(part.path, { at, took: clock.now() - at });
+  };
+  const sorted = parts.toSorted((one, other) => lastOf(one).at - lastOf(other).at);
+  const outcomes = await Promise.allSettled(
+    sorted.map((part) => {
+      const queue = lastOf(part).took < QUICK ? quick : others;
+      const [namespace = ''] = part.path.split('/');
+      return queue.run(namespace, () => visitInTime(part));
+    }),
   );
-  if (all.complete === 'all') memory.durations = durations;
-  return parts.map((part) => {
-    const outcome = ended.get(part);
-    if (outcome?.status !== 'fulfilled') throw outcome?.reason;
-    return outcome.value;
-  });
+  const failed = outcomes.find(({ status }) => status === 'rejected');
+  if (failed?.status === 'rejected') throw failed.reason;
+  if (all.complete === 'all') memory.visits = visits;
+  const ends = parts.flatMap((part) => (ended.has(part) ? [ended.get(part) as T] : []));
+  return { ends, left: parts.length - ends.length };
 }
 
 type EachContext = Pick<ObserveContext, 'all' | 'limits' | 'now' | 'memory'> & {
   readonly deps: Pick<ObserveContext['deps'], 'clock'>;
-};
-
-/** The path of one of its instances, or of an instance that is not there. */
-const nameOf = ({ instances, keys, users, teams }: Part): Path => {
-  const [instance] = instances.keys();
-  const [member] = [...keys.values(), ...users.values(), ...teams.values()];
-  return instance ?? (member === undefined ? '' : instancePathOf(member));
 };
 
 const MINUTE: Millis = 60_000;
@@ -63,12 +69,16 @@ const MINUTE: Millis = 60_000;
  * As many parts as the limit has, from where those of the minute before ended: the clock is the cursor, and nothing is
  * kept between runs.
  */
-export function takeTurn(parts: ReadonlyArray<Omit<Part, 'turn'>>, limit: number, minute: number): ReadonlyArray<Part> {
+export function takeTurn(
+  parts: ReadonlyArray<Omit<Part, 'turn' | 'of'>>,
+  limit: number,
+  minute: number,
+): ReadonlyArray<Part> {
   const taken = Math.min(limit, parts.length);
   return Array.from({ length: taken }, (_, index) => {
     const position = minute * taken + index;
-    const part = parts[position % parts.length] ?? { ...emptyCollection(), referred: emptyCollection() };
-    return { ...part, turn: Math.floor(position / parts.length) };
+    const part = parts[position % parts.length] ?? emptyPart();
+    return { ...part, turn: Math.floor(position / parts.length), of: taken };
   });
 }
 
@@ -76,13 +86,11 @@ export function takeTurn(parts: ReadonlyArray<Omit<Part, 'turn'>>, limit: number
  * An instance with its members, whatever those name: tenants choose what they name, and the instance of one must not
  * wait for that of another. Each object is in one part; malformed objects have one of their own.
  */
-export function partition(objects: Collection): ReadonlyArray<Omit<Part, 'turn'>> {
+export function partition(objects: Collection): ReadonlyArray<Omit<Part, 'turn' | 'of'>> {
   const { keys, users, teams, malformed } = objects;
-  // Each part has the violations of all objects.
-  const emptyPart = () => ({ ...emptyCollection(), violations: objects.violations, referred: emptyCollection() });
   const parts = new Map<Path, ReturnType<typeof emptyPart>>();
   const partOf = (path: Path) => {
-    const part = parts.get(path) ?? emptyPart();
+    const part = parts.get(path) ?? emptyPart(path, objects);
     parts.set(path, part);
     return part;
   };
@@ -100,8 +108,16 @@ export function partition(objects: Collection): ReadonlyArray<Omit<Part, 'turn'>
     for (const { name } of user.spec.teamRefs) refer(part.referred.teams, user, teams, name);
   }
   for (const [path, team] of teams) partOf(instancePathOf(team)).teams.set(path, team);
-  return [...parts.values(), ...(malformed.size === 0 ? [] : [{ ...emptyPart(), malformed }])];
+  return [...parts.values(), ...(malformed.size === 0 ? [] : [{ ...emptyPart('', objects), malformed }])];
 }
+
+/** Each part has the violations of all objects. */
+export const emptyPart = (path: Path = '', { violations }: Pick<Collection, 'violations'> = emptyCollection()) => ({
+  ...emptyCollection(),
+  path,
+  violations,
+  referred: emptyCollection(),
+});
 
 const ownersOf = ({ metadata }: Member) => (metadata.ownerReferences ?? []).map(({ name }) => name);
 

@@ -6,8 +6,7 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { limitsFor } from '../limits.ts';
-import { emptyCollection } from '../observe/objects.ts';
-import { takeTurn } from '../observe/parts.ts';
+import { emptyPart, takeTurn } from '../observe/parts.ts';
 
 const MINUTE = 60_000;
 const REQUESTS = 1000;
@@ -46,7 +45,7 @@ test('each part has its turn as often as any other, whatever the limit', () => {
   const sizes = { count: fc.integer({ min: 0, max: 40 }), limit: fc.integer({ min: 1, max: 50 }), from: fc.nat() };
   fc.assert(
     fc.property(fc.record(sizes), ({ count, limit, from }) => {
-      const parts = Array.from({ length: count }, () => ({ ...emptyCollection(), referred: emptyCollection() }));
+      const parts = Array.from({ length: count }, () => emptyPart());
       const turns = new Map(parts.map(({ keys }) => [keys, new Set<number>()]));
       const minutes = count * 2;
       for (let minute = from; minute < from + minutes; minute += 1) {

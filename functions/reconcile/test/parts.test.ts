@@ -1,5 +1,5 @@
 // Does a slow or dead instance delay nobody but its own keys?
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Claim } from '#core/ports/registry.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createMemoryBooks } from '../../../test/doubles/books.ts';
@@ -167,26 +167,45 @@ test('each instance is planned with its own members, and knows what those name o
   ]);
 });
 
-test('parts that were quick go first in the next resync, and the answers stay in the order of the objects', async () => {
-  const paths = Array.from({ length: 70 }, (_, index) => `default/i${index}`);
-  const all = collect(...paths.map((path) => makeInstance({}, path.slice('default/'.length))));
-  const memory = createMemory();
-  memory.durations = new Map(paths.map((path) => [path, path === 'default/i69' ? 10 : 60_000]));
-  let time = 0;
-  const clock = { now: () => time };
-  const order: Array<string | undefined> = [];
-  const answers = await eachPart(
-    { all, limits: PROCESS_LIMITS, now: 0, memory, deps: { clock } },
-    async ({ instances }) => {
-      const [path] = instances.keys();
-      order.push(path);
-      if (path === 'default/i0') time += 1;
-      return path;
-    },
+describe('parts of a run', () => {
+  const MINUTE = 60_000;
+  const slow = Array.from({ length: 1000 }, (_, index) => `greedy/i${index}`);
+  const all = collect(
+    ...[...slow, 'default/quick', 'default/new'].map((path) => {
+      const [namespace, name] = path.split('/');
+      return makeInstance({}, name, namespace);
+    }),
   );
-  expect(order[0]).toBe('default/i69');
-  expect(answers).toEqual(paths);
-  expect([...memory.durations.keys()].sort()).toEqual(paths.toSorted());
+  const memory = createMemory();
+  memory.visits = new Map(
+    [...slow, 'default/quick'].map((path) => [path, { at: 0, took: path === 'default/quick' ? 10 : MINUTE }]),
+  );
+  beforeEach(() => void vi.useFakeTimers({ now: MINUTE }));
+  afterEach(() => void vi.useRealTimers());
+  /** Each of the greedy namespace takes a minute. */
+  const resync = async () => {
+    const begun = new Map<string, number>();
+    const began = Date.now();
+    const context = { all, limits: PROCESS_LIMITS, now: began, memory, deps: { clock: { now: Date.now } } };
+    const ending = eachPart(context, async ({ instances }) => {
+      const [path = ''] = instances.keys();
+      begun.set(path, Date.now() - began);
+      await new Promise((resolve) => setTimeout(resolve, path.startsWith('greedy') ? MINUTE : 10));
+      return path;
+    });
+    await vi.runAllTimersAsync();
+    return { begun, took: Date.now() - began, ...(await ending) };
+  };
+
+  test('of a namespace whose instances are slow a few run at the same time; a run ends soon, and the next begins with the others', async () => {
+    const first = await resync();
+    expect(first.took).toBe(MINUTE);
+    expect([first.ends.length, first.left]).toEqual([10, 992]);
+    expect([first.begun.get('default/quick'), first.begun.get('default/new')]).toEqual([0, 0]);
+    const second = await resync();
+    expect([...second.begun.keys()].filter((path) => first.begun.has(path))).toEqual(['default/quick', 'default/new']);
+    expect(second.ends.slice(-2)).toEqual(['default/quick', 'default/new']);
+  });
 });
 
 function collect(...all: ReturnType<typeof makeKey>[]): Objects {

@@ -12,6 +12,7 @@ import { toOwn } from '../../observe/objects.ts';
 
 const COUNT = 12_000;
 const BATCH = 5000;
+const ALONE = { turn: 0, of: 1 };
 
 /** The last one is the oldest. */
 function createKeys(): Map<string, VirtualKey> {
@@ -29,7 +30,7 @@ function createKeys(): Map<string, VirtualKey> {
 const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey>) => {
   const { cluster, log } = createHarness();
   const deps = { cluster, log, hash: sha256 } as unknown as ObserveContext['deps'];
-  const ofRun = { limits: PROCESS_LIMITS, left: { changedKeys: BATCH } };
+  const ofRun = { limits: PROCESS_LIMITS, left: { changedKeys: BATCH, parts: 0 } };
   const context = { deps, now: 0, all: { keys: { size: COUNT }, complete }, ...ofRun } as unknown as ObserveContext;
   const views = new Map([...keys].map(([path, key]) => [path, unreadKey(deps, key)]));
   const none = { instances: new Map(), users: new Map(), teams: new Map(), unobserved: new Map() };
@@ -44,7 +45,7 @@ test('when more changed than a batch holds, the oldest come first, and the other
     if (verb === 'get') read += 1;
     return undefined;
   });
-  await readKeys(context, world, selectKeys(context, world, 0));
+  await readKeys(context, world, selectKeys(context, world, ALONE));
   const views = world.keys;
   expect([...views.keys()]).toEqual([...keys.keys()]);
   expect(read).toBe(BATCH);
@@ -57,7 +58,7 @@ test('what is not known of a database that is yet to be migrated makes no key on
   const conditions = [{ type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' }];
   const settled = { ...key, status: { observedGeneration: 1, keySecretRef: 'key-0-key', keyID: 'a', conditions } };
   const { context, world } = createContext(undefined, new Map([[path, settled as VirtualKey]]));
-  expect(selectKeys(context, world, 0)).toEqual([]);
+  expect(selectKeys(context, world, ALONE)).toEqual([]);
   expect(world.keys.get(path)?.secret).toEqual({ state: 'unread' });
 });
 
@@ -87,4 +88,20 @@ test('a Secret of 1 MB that many keys name is read once, and little of it is kep
   const secrets = [...world.keys.values()].map(({ secret }) => secret);
   expect(secrets[0]).toMatchObject({ state: 'present', labels: { app: 'chat' }, hash: sha256('k'.repeat(100_000)) });
   expect(serialize(secrets).byteLength / secrets.length).toBeLessThan(1000);
+});
+
+test('keys of one instance that change all the time leave room for those of the others', () => {
+  const keys = createKeys();
+  const { context, world } = createContext('all', keys);
+  const few = { ...world, keys: new Map([...world.keys].slice(0, 200)) };
+  const part = { turn: 0, of: 10 };
+  expect(selectKeys(context, world, part)).toHaveLength(BATCH / 2 + BATCH / 20);
+  for (let other = 0; other < 9; other += 1) expect(selectKeys(context, few, part)).toHaveLength(200);
+});
+
+test('a key that is deleted and that only a finalizer of others keeps has not changed', () => {
+  const [path, key] = [...createKeys()][0] as [string, VirtualKey];
+  const metadata = { ...key.metadata, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/theirs'] };
+  const { context, world } = createContext(undefined, new Map([[path, { ...key, metadata }]]));
+  expect(selectKeys(context, world, ALONE)).toEqual([]);
 });
